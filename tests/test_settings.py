@@ -221,40 +221,11 @@ def test_what_is_documented_as_a_default_is_taken_as_a_value():
     assert Settings.from_environment(documented) == Settings()
 
 
-@pytest.mark.parametrize(
-    ("old", "text", "current"),
-    [
-        ("ADVISOR__MAX_RESULTS", "3", "search.limit"),
-        ("CALLING__RAISE_ON_ERROR", "true", "calling.always_raise"),
-        ("INDEX__DIRECTORY", "there", "index.index_dir"),
-        ("LIMITS__ON_EXCEEDED", "raise", "limits.on_breach"),
-        ("LIMITS__TOOLS", '{"git": 1}', "limits.per_tool_overrides"),
-        ("LIMITS__TOOLS__git", "1", "limits.per_tool_overrides"),
-        ("LIMITS__REPEATS_TOOLS__git", "1", "limits.repeats_overrides"),
-        ("TELEMETRY__INCLUDE_CONTENT", "true", "telemetry.capture_content"),
-    ],
-)
-def test_a_name_of_0_1_0_is_read_as_the_name_of_now_and_that_is_logged(old, text, current, caplog):
-    settings = Settings.from_environment({f"TOOLSEARCH_{old}": text})
-
-    variable = current.replace(".", "__").upper() + ("__git" if old.endswith("__git") else "")
-    assert settings == Settings.from_environment({f"TOOLSEARCH_{variable}": text}) != Settings()
-    assert f"TOOLSEARCH_{old}: the setting" in caplog.text
-    assert f"is called {current} now" in caplog.text
-
-
-def test_an_old_name_beside_the_name_of_now_is_refused():
+def test_a_setting_that_is_given_in_two_spellings_is_refused():
     with pytest.raises(
-        BadSettingError, match="LIMITS__ON_BREACH and TOOLSEARCH_LIMITS__ON_EXCEEDED are the same setting"
+        BadSettingError, match="LIMITS__ON_BREACH and TOOLSEARCH_limits__on_breach are the same setting"
     ):
-        Settings.from_environment({"TOOLSEARCH_LIMITS__ON_BREACH": "error", "TOOLSEARCH_LIMITS__ON_EXCEEDED": "raise"})
-
-
-def test_a_name_of_now_in_the_environment_wins_over_the_old_one_in_the_file(tmp_path):
-    file = tmp_path / "toolsearch.toml"
-    file.write_text('[toolsearch.limits]\non_exceeded = "raise"\n')
-
-    assert Settings.from_environment({"TOOLSEARCH_LIMITS__ON_BREACH": "error"}, file).limits.on_breach == "error"
+        Settings.from_environment({"TOOLSEARCH_LIMITS__ON_BREACH": "error", "TOOLSEARCH_limits__on_breach": "raise"})
 
 
 def test_in_a_pyproject_file_the_settings_are_below_tool(tmp_path):
@@ -274,15 +245,6 @@ def test_overrides_win_over_the_environment_and_one_that_is_none_changes_nothing
     settings = Settings.from_environment({"TOOLSEARCH_SEARCH__LIMIT": "3"}, overrides=overrides)
 
     assert (settings.search.limit, settings.index.strategy) == (7, "auto")
-
-
-def test_an_old_name_in_the_file_is_read_too(tmp_path):
-    file = tmp_path / "toolsearch.toml"
-    file.write_text('[toolsearch.limits]\non_exceeded = "raise"\n[toolsearch.limits.tools]\ngit = 1\n')
-
-    limits = Settings.from_environment({}, file).limits
-
-    assert (limits.on_breach, limits.per_tool_overrides) == ("raise", {"git": 1})
 
 
 def test_a_time_is_a_duration_wherever_it_is_written(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import logging
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,8 +17,6 @@ from toolsearch.environment import NESTED, NO_SETTINGS, PREFIX
 from toolsearch.errors import BadSettingError
 from toolsearch.setting_fields import Setting
 
-logger = logging.getLogger(__name__)
-
 _TABLE = "toolsearch"
 _MOST_NEAR = 3  # names that are suggested
 _PYPROJECT = "pyproject.toml"  # where the table is below [tool], as for every program
@@ -30,10 +27,8 @@ SettingsT = TypeVar("SettingsT", bound=BaseModel)
 class GivenSettings:
     """The values that were given so far, where each came from, and the problems that were found."""
 
-    def __init__(self, settings: Iterable[Setting], *, old_names: Mapping[str, str] | None = None) -> None:
-        """*old_names* maps names of older versions to those of now. They are still read, with a warning in the log."""
+    def __init__(self, settings: Iterable[Setting]) -> None:
         self._settings = {setting.name: setting for setting in settings}
-        self._old_names = old_names or {}
         self._values: dict[str, Any] = {}
         self._origins: dict[str, str] = {}
         self._given_here: set[str] = set()  # names that the source that is being read has given
@@ -58,7 +53,7 @@ class GivenSettings:
                 continue
             for key, value in cast("dict[str, Any]", entries).items():
                 name, origin = f"{section}.{key}", f"{section}.{key} in {path}"
-                self._add(self._current(name, origin), value, origin)
+                self._add(name, value, origin)
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
         """Read the variables in the order of their names, so that whole tables come before their entries."""
@@ -68,7 +63,7 @@ class GivenSettings:
                 continue
             section, _, rest = variable[len(PREFIX) :].partition(NESTED)
             field, _, entry = rest.partition(NESTED)
-            name = self._current(f"{section}.{field}".lower().rstrip("."), variable)
+            name = f"{section}.{field}".lower().rstrip(".")
             text = environ[variable]
             if not entry:
                 self._add(name, text, variable)
@@ -112,12 +107,6 @@ class GivenSettings:
         except json.JSONDecodeError as error:
             self._problems.append(f"{origin} is not JSON: {error}")
         self._origins[name] = origin
-
-    def _current(self, name: str, origin: str) -> str:
-        current = self._old_names.get(name, name)
-        if current != name:
-            logger.warning("%s: the setting %s is called %s now", origin, name, current)
-        return current
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self._values.get(name, {})

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Self, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import Field
 
@@ -134,18 +134,6 @@ class TelemetrySettings(SettingsSection):
     capture_definitions: bool = Field(default=False, description="Record the descriptions and schemas of tools too.")
 
 
-_OLD_NAMES: Final = {  # of 0.1.0
-    "advisor.max_results": "search.limit",
-    "advisor.mode": "search.exposure",
-    "calling.raise_on_error": "calling.always_raise",
-    "index.directory": "index.index_dir",
-    "limits.on_exceeded": "limits.on_breach",
-    "limits.repeats_tools": "limits.repeats_overrides",
-    "limits.tools": "limits.per_tool_overrides",
-    "telemetry.include_content": "telemetry.capture_content",
-}
-
-
 class Settings(SettingsSection):
     """Everything that an operator may change. No secret is among it, so that it may be shown and logged."""
 
@@ -174,7 +162,7 @@ class Settings(SettingsSection):
         Raises BadSettingError, with every problem at once, for a name that there is not, with those that are near,
         and for a value that cannot be used; and for a file that cannot be read.
         """
-        given = GivenSettings(settings_in(cls), old_names=_OLD_NAMES)
+        given = GivenSettings(settings_in(cls))
         if file is not None:
             given.add_file(Path(file))
         given.add_environment(environ)

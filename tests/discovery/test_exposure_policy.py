@@ -172,7 +172,7 @@ async def in_chat(max_tools: int, **mode: Any) -> str:
 
 
 async def in_gateway(max_tools: int, caller: Caller) -> str:
-    async with gateway_of("a", passThroughTools=max_tools) as (gateway, servers):
+    async with gateway_of("a", section={"passThrough": {"maxTools": max_tools}}) as (gateway, servers):
         await servers["a"].lists("dig", "sow")
         return (await gateway.search(caller, FOUND)).answer.text
 

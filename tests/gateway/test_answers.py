@@ -125,7 +125,7 @@ async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_show
     for exposure in (
         {},
         {"pins": ["a__dig", "a__bury", "a__wide"]},
-        {"passThroughTools": 9, "passThroughTokens": 10**7},
+        {"section": {"passThrough": {"maxTools": 9, "maxTokens": 10**7}}},
     ):
         async with gateway_of("a", **exposure) as (gateway, servers):
             await servers["a"].lists(*servers_tools)

@@ -93,7 +93,7 @@ async def test_no_list_waits_longer_than_the_first_two_seconds(mode, monkeypatch
 
 async def test_who_is_listed_ours_before_every_server_was_heard_of_keeps_them_and_the_next_is_listed_few_tools_whole():
     clock = Clock(100.0)
-    async with gateway_of("a", "hung", clock=clock, passThroughTools=10) as (gateway, servers):
+    async with gateway_of("a", "hung", clock=clock, section={"passThrough": {"maxTools": 10}}) as (gateway, servers):
         await servers["a"].lists("dig")
         changes, connection = ListChanges(gateway), FakeConnection()
         clock.now_s += 2
@@ -118,7 +118,7 @@ async def test_who_is_listed_ours_before_every_server_was_heard_of_keeps_them_an
 
 async def test_a_list_that_the_last_server_completes_is_told_of_once():
     clock = Clock(100.0)
-    async with gateway_of("a", "slow", clock=clock, passThroughTools=10) as (gateway, servers):
+    async with gateway_of("a", "slow", clock=clock, section={"passThrough": {"maxTools": 10}}) as (gateway, servers):
         await servers["a"].lists("dig")
         changes, connection = ListChanges(gateway), FakeConnection()
         clock.now_s += 2

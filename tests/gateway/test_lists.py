@@ -19,7 +19,7 @@ from toolsearch.tools.definition import ToolDefinition
 
 
 async def test_few_tools_are_listed_whole_and_without_ours_yet_can_be_searched():
-    async with gateway_of("a", passThroughTools=10) as (gateway, servers):
+    async with gateway_of("a", section={"passThrough": {"maxTools": 10}}) as (gateway, servers):
         await servers["a"].lists("dig", "sow")
 
         for caller in (LEGACY, MODERN):
@@ -35,7 +35,7 @@ async def test_few_tools_stay_listed_whole_until_they_are_a_quarter_too_many_and
         await servers["a"].lists(*(f"tool{n:02}" for n in range(count)))
         return await names(gateway, MODERN) != OWN
 
-    async with gateway_of("a", passThroughTools=8, passThroughTokens=10_000) as (gateway, servers):
+    async with gateway_of("a", section={"passThrough": {"maxTools": 8, "maxTokens": 10_000}}) as (gateway, servers):
         assert [(count, await shown_whole(count)) for count in (8, 9, 10, 11, 10, 8, 7, 6, 8, 10)] == [
             (8, True),
             (9, True),
@@ -51,7 +51,7 @@ async def test_few_tools_stay_listed_whole_until_they_are_a_quarter_too_many_and
 
 
 async def test_whether_tools_are_few_is_not_decided_before_every_server_has_listed_its_own():
-    async with gateway_of("a", "b", passThroughTools=2) as (gateway, servers):
+    async with gateway_of("a", "b", section={"passThrough": {"maxTools": 2}}) as (gateway, servers):
         await servers["a"].lists("dig")
         listing = asyncio.create_task(names(gateway, MODERN))
         await servers["b"].lists("eat", "cook", "serve")
@@ -99,7 +99,7 @@ async def test_a_tool_that_was_approved_or_is_listed_no_more_does_not_wait():
 
 async def test_a_session_that_has_listed_ours_goes_on_with_them_when_few_tools_are_left():
     """A client that is told that its list is another one may take a while, and its model has read the first one."""
-    async with gateway_of("a", passThroughTools=2) as (gateway, servers):
+    async with gateway_of("a", section={"passThrough": {"maxTools": 2}}) as (gateway, servers):
         await servers["a"].lists("dig", "sow", "mow")
         assert await names(gateway, LEGACY) == OWN
         await servers["a"].lists("dig")
@@ -180,7 +180,7 @@ async def test_a_search_changes_a_list_only_by_tools_that_were_not_in_it():
 
 
 async def test_tools_leave_a_list_that_is_full_only_with_a_search_that_adds_some_and_many_at_a_time():
-    async with gateway_of("a", sessionTools=4) as (gateway, servers):
+    async with gateway_of("a", section={"budget": {"maxTools": 4}}) as (gateway, servers):
         await servers["a"].lists(*"bcdefg")
         for tool in "bcde":
             await search(gateway, EXPANDING, f"select:a__{tool}")

@@ -20,7 +20,7 @@ STRICT = {"type": "object", "properties": {"path": {"type": "string"}}, "require
 @asynccontextmanager
 async def relisting(first: dict[str, Any], then: dict[str, Any], **options: Any) -> AsyncIterator[Any]:
     """A gateway over a server that lists *first*, and *then* as soon as it is called."""
-    document = {"mcpServers": {"files": {"command": "none"}}, "toolsearch": {"exposure": {"passThroughTools": 0}}}
+    document = {"mcpServers": {"files": {"command": "none"}}, "toolsearch": {"passThrough": {"maxTools": 0}}}
     config = read_gateway_config(document, {})
     async with Gateway(config, upstreams=FakeServer, gate=OpenGate(), **options) as gateway:
         server: Any = gateway.upstreams["files"]

@@ -46,45 +46,6 @@ def settings(section: object) -> GatewaySettings:
     return read_gateway_config({"mcpServers": {"git": {"command": "x"}}, "toolsearch": section}, {}).settings
 
 
-OLD_AND_CURRENT = [
-    ("exposure", "limit", 3, "search", "limit"),
-    ("exposure", "maxLimit", 30, "search", "maxLimit"),
-    ("exposure", "answerTokens", 300, "search", "answerTokens"),
-    ("exposure", "sessionTools", 3, "budget", "maxTools"),
-    ("exposure", "sessionTokens", 300, "budget", "maxTokens"),
-    ("exposure", "passThroughTools", 3, "passThrough", "maxTools"),
-    ("exposure", "passThroughTokens", 300, "passThrough", "maxTokens"),
-    ("exposure", "pass_through_tokens", 300, "passThrough", "maxTokens"),
-    ("limits", "tools", {"git": 1}, "limits", "perToolOverrides"),
-]
-
-
-@pytest.mark.parametrize(("part", "name", "value", "new_part", "new_name"), OLD_AND_CURRENT)
-def test_a_name_of_0_1_0_is_read_as_the_name_of_now_and_that_is_warned_of(part, name, value, new_part, new_name):
-    old, current = {part: {name: value}}, {new_part: {new_name: value}}
-
-    assert settings(old) == settings(current) != settings({})
-    [warning] = read(old)
-    assert warning.endswith(f" is called toolsearch.{new_part}.{new_name} now")
-    assert read(current) == ()
-
-
-def test_the_other_settings_of_a_section_stay_where_they_are():
-    read_ = settings({"exposure": {"limit": 3, "pins": ["git__log"]}, "search": {"maxLimit": 7}})
-
-    assert (read_.search.limit, read_.search.max_limit, read_.exposure.pins) == (3, 7, ("git__log",))
-
-
-def test_an_old_name_beside_the_name_of_now_is_refused():
-    both = {"exposure": {"sessionTools": 3}, "budget": {"max_tools": 4}}
-
-    assert settings({"exposure": {"passThroughTools": 3}, "pass_through": {"slack": 0}}).pass_through.slack == 0
-    with pytest.raises(
-        BadSettingError, match=r"toolsearch\.exposure\.sessionTools is called toolsearch\.budget\.maxTools"
-    ):
-        read(both)
-
-
 def test_a_slip_within_options_of_the_library_is_answered_like_any_other():
     with pytest.raises(BadSettingError, match=r"toolsearch\.budget\.maxTols cannot be used: .* did you mean maxTools"):
         read({"budget": {"maxTols": 3}})

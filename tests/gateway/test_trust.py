@@ -366,7 +366,7 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize(("entry", "pin"), ENTRIES, ids=[entry.kind.name for entry, _ in ENTRIES])
-def test_a_pin_is_the_one_that_version_0_1_0_gave(entry, pin):
+def test_a_pin_is_the_same_in_every_version(entry, pin):
     """Approvals are kept by it: another one would hold everything that people have approved."""
     assert entry.pin() == pin
 

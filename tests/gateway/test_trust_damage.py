@@ -108,7 +108,6 @@ DAMAGES = {
     "a page in the place of another": a_page_in_the_place_of_another,
     "of another schema": altered("ALTER TABLE pins RENAME COLUMN server TO host"),
     "without its table": altered("DROP TABLE pins"),
-    "without its table, of 0.1.0": altered("DROP TABLE pins", "PRAGMA user_version = 1"),
     "without any table": altered(*(f"DROP TABLE {name}" for name in sorted(_TABLES)), "PRAGMA user_version = 0"),
 }
 

@@ -50,7 +50,7 @@ async def use(told: dict[str, str], state: Path) -> None:
     config = {
         "mcpServers": {"suite": {"url": told["URL"], "mode": era}},
         "toolsearch": {
-            "exposure": {"passThroughTools": 100, "passThroughTokens": 100_000},
+            "passThrough": {"maxTools": 100, "maxTokens": 100_000},
             "stateDir": str(state),
             "encoder": None,
         },

@@ -79,13 +79,21 @@ def entry(name: str, **more: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def gateway_of(
-    *servers: str, clock: Callable[[], float] = time.monotonic, gate: ToolGate | None = None, **exposure: Any
+    *servers: str,
+    clock: Callable[[], float] = time.monotonic,
+    gate: ToolGate | None = None,
+    section: dict[str, Any] | None = None,
+    **exposure: Any,
 ) -> AsyncIterator[tuple[Gateway, Any]]:
-    """A gateway over fake *servers*, and these, by name."""
+    """A gateway over fake *servers*, and these, by name. *section* has settings beside those of *exposure*."""
     config = read_gateway_config(
         {
             "mcpServers": {name: {"command": "none"} for name in servers},
-            "toolsearch": {"exposure": {"passThroughTools": 0, "clients": GROWING, **exposure}},
+            "toolsearch": {
+                "passThrough": {"maxTools": 0},
+                "exposure": {"clients": GROWING, **exposure},
+                **(section or {}),
+            },
         },
         {},
     )

@@ -1,7 +1,5 @@
 """Whose a session is: it shows its principal's tools, and is nobody else's."""
 
-import json
-
 import pytest
 
 from tests.kit.fake_servers import EXPANDING, call, gateway_of, search
@@ -91,28 +89,6 @@ async def test_a_conversation_in_a_chat_stays_with_its_principal_and_within_its_
     assert engine.session("a", principal=reader).discovered == ["send_mail"]
     with pytest.raises(UnknownSessionError):
         await ask(LOCAL)
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_session_that_was_stored_before_there_were_principals_is_of_its_tenant_or_local(
-    kept: Counted, version: int
-) -> None:
-    counters = dict.fromkeys(("requests", "searches"), 1)
-    document = {
-        "version": version, "created_s": 1.0, "used_s": 2.0, "reach": {"allow": ["name:*"], "deny": []}, "pins": [],
-        "tools": [["send_mail", 9, 1.5]], "cache_breaks": 0, "evicted": 0, "counters": counters,
-    }  # fmt: skip
-    kept.save("a", json.dumps({"id": "a", **document}), version=0)
-    kept.save("b", json.dumps({"id": "b", "tenant": "acme", **document}), version=0)
-
-    engine = engine_of(kept)
-    assert engine.session("a").discovered == ["send_mail"]
-    assert engine.session("b", principal=ACME).discovered == ["send_mail"]
-    with pytest.raises(UnknownSessionError):
-        engine.session("b")
-    written = kept.load("b")
-    assert written is not None
-    assert (json.loads(written.text)["version"], json.loads(written.text)["principal"]) == (4, "acme")
 
 
 async def test_a_gateway_hands_on_the_result_of_a_call_whose_use_cannot_be_noted() -> None:

@@ -205,7 +205,7 @@ def test_a_damaged_session_starts_anew_with_a_warning(caplog: pytest.LogCaptureF
 
 
 def test_a_session_of_another_version_is_not_read() -> None:
-    with pytest.raises(SessionStoreError, match="stored in version 5, this is 4"):
+    with pytest.raises(SessionStoreError, match="stored in version 5, this is 1"):
         SessionState.from_json('{"version":5}', budget=Budget(), clock=Clock())
 
 
@@ -318,7 +318,7 @@ def test_a_file_of_another_version_or_kind_is_refused(tmp_path: Path) -> None:
     database.close()
     (tmp_path / "no.db").write_text("this is no database at all" * 100)
 
-    with pytest.raises(SessionStoreError, match=r"another version \(9, not 3\); move the file away"):
+    with pytest.raises(SessionStoreError, match=r"another version \(9, not 1\); move the file away"):
         SqliteSessionPersistence(tmp_path / "newer.db")
     with pytest.raises(SessionStoreError, match="file is not a database"):
         SqliteSessionPersistence(tmp_path / "no.db")

@@ -416,26 +416,6 @@ def test_a_loaded_tool_keeps_its_definition_when_it_is_gone_also_after_a_restart
     assert json.dumps(restarted.session("a").request("anthropic", model=DEFERRED)["tools"]) == json.dumps(before)
 
 
-def test_what_only_its_name_is_known_of_is_listed_as_not_available_and_calling_it_says_so(clock: Clock) -> None:
-    kept = InMemorySessionPersistence()
-    document = {
-        "version": 3, "id": "a", "principal": "local", "created_s": 1.0, "used_s": 2.0, "pins": [],
-        "reach": {"allow": ["name:*"], "deny": [], "also": []}, "tools": [["gone", 9, 1.5], ["mail", 9, 1.5]],
-        "cache_breaks": 49, "evicted": 0, "counters": {},
-    }  # fmt: skip
-    kept.save("a", json.dumps(document), version=0)
-    session = engine_of(clock, kept).session("a")
-
-    tools = session.request("anthropic", model=DEFERRED)["tools"]
-    (gone,) = [tool for tool in tools if tool["name"] == "gone"]
-    assert gone["description"].startswith("Not available")
-    assert gone["defer_loading"] is True
-    result = asyncio.run(session.call("gone"))
-    assert (result.error_code, session.savings().cache_breaks) == ("tool_gone", 0)
-    assert result.text == "the tool 'gone' is not available any more; search for another one, or try again later"
-    assert asyncio.run(session.call("never")).error_code == "unknown_tool"
-
-
 # Adapters
 
 

@@ -22,9 +22,11 @@ from toolsearch.storage.copying import BATCH, NOT_COPIED, Progress, silent
 from toolsearch.storage.postgres import copies
 from toolsearch.storage.postgres.copies import PostgresTables
 from toolsearch.storage.postgres.place import PostgresPlace
+from toolsearch.storage.sqlite import schema
 from toolsearch.storage.sqlite.copies import SqliteTables, reading_file, writing_new_file
 from toolsearch.storage.sqlite.schema import migrate
 from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.stores import SqliteSessionPersistence
 
 Rows: TypeAlias = dict[str, list[tuple[Any, ...]]]
 
@@ -291,15 +293,18 @@ def test_every_batch_is_told(postgres: PostgresServer, tmp_path: Path) -> None:
 
 
 def test_a_backup_of_an_earlier_version_is_brought_up_to_date_and_stays_as_it_was(
-    postgres: PostgresServer, tmp_path: Path
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = tmp_path / "old.db"
+    with SqliteSessionPersistence(old) as kept:
+        kept.save("s", "kept", version=0)
     with closing(sqlite3.connect(old)) as database:
-        database.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID")
-        database.execute("INSERT INTO sessions VALUES ('s', 'kept')")
-        database.execute("PRAGMA user_version = 1")
-        database.commit()
+        database.execute("PRAGMA journal_mode = DELETE")  # so that all of it is in the one file
     before = old.read_bytes()
+    later = schema.VERSION + 1
+    monkeypatch.setattr(schema, "_STEPS", (*schema._STEPS, ("CREATE INDEX later ON sessions (version)",)))
+    for module in ("schema", "file", "copies", "inspection", "place"):
+        monkeypatch.setattr(f"toolsearch.storage.sqlite.{module}.VERSION", later)
     place = PostgresPlace(postgres.new_database(is_empty=True))
     place.restore(old, silent)
 

@@ -1,10 +1,9 @@
-"""SQLite files: what each port owes, files of 0.1.0 and of later versions, several processes, damage."""
+"""SQLite files: what each port owes, files of later versions, several processes, damage."""
 
-import shutil
 import sqlite3
 import stat
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,13 @@ from typing import Any
 import pytest
 
 from tests.kit import storage_contracts as contracts
-from toolsearch import AssistantMessage, SessionStore, SqliteMessageStore, UserMessage
-from toolsearch.access.reach import Reach
+from toolsearch import SqliteMessageStore, UserMessage
 from toolsearch.errors import (
     AuditStoreError,
     ContentsStoreError,
     MessageStoreError,
     PinStoreError,
     RecordStoreError,
-    SessionConflictError,
     SessionStoreError,
     StorageError,
     UsageStoreError,
@@ -31,10 +28,10 @@ from toolsearch.storage.figures import FigureLog
 from toolsearch.storage.keys import KeyStore
 from toolsearch.storage.messages import MessageStore
 from toolsearch.storage.misses import MissLog
-from toolsearch.storage.pins import FIRST_SIGHT, PinPersistence
+from toolsearch.storage.pins import PinPersistence
 from toolsearch.storage.receipts import ReceiptLog
 from toolsearch.storage.records import RecordStore
-from toolsearch.storage.sessions import SessionPersistence, StoredSession
+from toolsearch.storage.sessions import SessionPersistence
 from toolsearch.storage.sqlite import schema
 from toolsearch.storage.sqlite.file import SqliteFile
 from toolsearch.storage.sqlite.messages import SqliteMessages
@@ -43,13 +40,8 @@ from toolsearch.storage.sqlite.storage import SqliteStorage
 from toolsearch.storage.sqlite.stores import SqliteAuditLog, SqliteSessionPersistence, SqliteUsageStore
 from toolsearch.storage.storage import Storage
 from toolsearch.storage.usage import UsageCell, UsageStore
-from toolsearch_indexes.encoders.hashing import HashingEncoder
-from toolsearch_indexes.encoders.protocol import FloatArray
-from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vector_file import VectorFile
 from toolsearch_indexes.vector_store import VectorStore
-
-OLD_FILES = Path(__file__).parent / "data_0_1_0"
 
 
 class TestSessions(contracts.SessionPersistenceContract):
@@ -128,111 +120,16 @@ class TestVectors(contracts.VectorStoreContract):
 # Files of other versions
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """A folder with files that 0.1.0 has written; see the README beside them."""
-    for file in OLD_FILES.glob("*.db"):
-        shutil.copy(file, tmp_path)
-    return tmp_path
-
-
-def test_sessions_of_0_1_0_come_back_and_are_saved_on(old: Path) -> None:
-    with SqliteSessionPersistence(old / "sessions.db") as kept:
-        store = SessionStore(persistence=kept)
-        session = store.get("a")
-        assert store.ids() == ["a", "b"]
-        assert (session.reach, session.pins) == (Reach.parse(["git__*"], ["git__push"]), {"git__log"})
-        assert list(session.discovered.tools) == ["git__log", "git__diff"]
-        assert session.counters.searches == 3
-        assert (session.principal, store.get("b").principal) == ("local", "shop")
-
-        before = kept.load("a")
-        assert before is not None
-        assert before.version == 1
-        assert kept.save("a", before.text, version=1) == 2
-        with pytest.raises(SessionConflictError):
-            kept.save("a", before.text, version=1)
-
-
-def test_use_without_a_tenant_is_of_the_local_principal(old: Path) -> None:
-    with closing(sqlite3.connect(old / "usage.db")) as database, database:
-        database.execute("UPDATE usage SET tenant = ''")
-
-    with SqliteUsageStore(old / "usage.db") as kept:
-        assert kept.principals() == ["local"]
-        assert len(kept.load("local")) == 4
-
-
-def test_use_that_0_1_0_has_learnt_from_comes_back(old: Path) -> None:
-    with SqliteUsageStore(old / "usage.db") as kept:
-        assert kept.principals() == ["shop"]
-        assert {weight.cell for weight in kept.load("shop")} == {
-            UsageCell(term, tool) for term in ("", "mail") for tool in ("", "send_mail")
-        }
-        assert {weight.at_s for weight in kept.load("shop")} == {1_700_000_000.0}
-
-
-def test_conversations_of_0_1_0_come_back(old: Path) -> None:
-    with SqliteMessageStore(old / "conversations.db") as kept:
-        assert kept.load("a") == [UserMessage("Look: ü"), AssistantMessage("Well.")]
-
-
-def test_approvals_of_0_1_0_hold_on_and_nothing_of_them_is_seen_for_the_first_time(old: Path) -> None:
-    with SqlitePins(old / "trust.db") as kept:
-        (owner,) = {row[0] for row in rows(old / "trust.db", "SELECT server FROM pins")}
-        approved, waiting = kept.approved(owner), kept.waiting(owner)
-        assert {name: pin.by for name, pin in approved.items()} == {"add": FIRST_SIGHT, "mul": "ann"}
-        assert {name: pin.by for name, pin in waiting.items()} == {"bad": "", "div": "ann"}
-        entry = kept.entry(owner, "mul", is_approved=True)
-        assert entry is not None
-        assert entry["description"] == "Multiplies."
-        assert kept.approve(owner, "bad", waiting["bad"].pin, by="bob", at_s=1.0)
-        assert kept.version() == 1
-    assert rows(old / "trust.db", "SELECT who, action, outcome, tenant FROM audit") == [("bob", "approve", "done", "")]
-
-
-def test_files_from_before_there_were_tenants_are_of_none(old: Path) -> None:
-    """A file with two of the steps, as a gateway has left it after two decisions."""
-    path = old / "trust.db"
-    with closing(sqlite3.connect(path)) as database:
-        for statement in schema._STEPS[1]:
-            database.execute(statement)
-        for action in ("approve", "revoke", "listed"):
-            database.execute(
-                "INSERT INTO audit (at_us, who, action, subject, outcome) VALUES (1, 'ann', ?, 'x', 'done')", (action,)
-            )
-        database.execute("INSERT INTO sessions VALUES ('s', 'text', 7)")
-        database.execute("PRAGMA user_version = 2")
-        database.commit()
-
-    with SqlitePins(path) as pins, SqliteAuditLog(path) as audit, SqliteSessionPersistence(path) as sessions:
-        (owner,) = {row[0] for row in rows(path, "SELECT server FROM pins")}
-        assert sorted(pins.approved(owner)) == ["add", "mul"]
-        assert pins.version() == 2
-        assert [each.action for each in audit.records(limit=9, tenant="")] == ["approve", "revoke", "listed"]
-        assert sessions.load("s") == StoredSession("text", 7)
-    with SqliteSessionPersistence(path, tenant="a") as others:
-        assert others.ids() == []
-
-
-def test_vectors_of_0_1_0_are_not_embedded_again(old: Path) -> None:
-    class NeverAsked(HashingEncoder):
-        def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-            raise AssertionError(f"embedded again: {texts}")
-
-    with VectorCache(old / "vectors.db") as cache:
-        assert cache.embed(NeverAsked(8), ["list files", "send mail"]).shape == (2, 8)
-
-
-def test_one_file_may_keep_everything(old: Path) -> None:
-    path = old / "sessions.db"
+def test_one_file_may_keep_everything(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
     with SqliteUsageStore(path) as usage, SqliteMessageStore(path) as messages, SqliteSessionPersistence(path) as kept:
         usage.add("", {UsageCell("a", "b"): 1.0}, at_s=0.0, half_life_s=1.0)
         messages.update("a", lambda _: [UserMessage("hi")])
-        assert kept.ids() == ["a", "b"]
+        kept.save("a", "text", version=0)
+        assert kept.ids() == ["a"]
 
 
-MIGRATE = """
+MAKE = """
 import sys
 from toolsearch.storage.sqlite.stores import SqliteSessionPersistence
 print("ready", flush=True)
@@ -242,30 +139,33 @@ with SqliteSessionPersistence(sys.argv[1]) as kept:
 """
 
 
-def test_processes_that_bring_one_file_up_to_date_at_once_all_end_well(
-    old: Path, start_python: Callable[..., subprocess.Popen[str]]
+def test_processes_that_make_one_file_at_once_all_end_well(
+    tmp_path: Path, start_python: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    running = [start_python("-c", MIGRATE, str(old / "sessions.db")) for _ in range(4)]
+    running = [start_python("-c", MAKE, str(tmp_path / "sessions.db")) for _ in range(4)]
     for process in running:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
     ends = [process.communicate("go\n", timeout=60)[0] for process in running]
 
-    assert (ends, [process.returncode for process in running]) == (["a b\n"] * 4, [0] * 4)
-    assert rows(old / "sessions.db", "SELECT id, version FROM sessions") == [("a", 1), ("b", 1)]
+    assert (ends, [process.returncode for process in running]) == (["\n"] * 4, [0] * 4)
+    assert rows(tmp_path / "sessions.db", "PRAGMA user_version") == [(schema.VERSION,)]
 
 
-def test_a_migration_that_is_cut_off_leaves_the_file_as_it_was(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = old / "sessions.db"
+def test_a_migration_that_is_cut_off_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "sessions.db"
+    with SqliteSessionPersistence(path) as kept:
+        kept.save("a", "text", version=0)
     with monkeypatch.context() as patched:
-        patched.setattr(schema, "_STEPS", (*schema._STEPS[:1], (*schema._STEPS[1], "no statement")))
+        patched.setattr(schema, "_STEPS", (*schema._STEPS, ("CREATE TABLE later (n)", "no statement")))
+        patched.setattr("toolsearch.storage.sqlite.file.VERSION", schema.VERSION + 1)
         with pytest.raises(SessionStoreError, match="syntax error"):
             SqliteSessionPersistence(path)
     assert rows(path, "PRAGMA user_version") == [(1,)]
-    assert rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("sessions",)]
+    assert rows(path, "SELECT name FROM sqlite_master WHERE name = 'later'") == []
 
     with SqliteSessionPersistence(path) as kept:
-        assert kept.ids() == ["a", "b"]
+        assert kept.ids() == ["a"]
 
 
 EVERY_FILE: dict[str, tuple[Callable[[Path], SqliteFile], type[StorageError]]] = {

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsearch.catalog.catalog import Catalog, StoredCatalog
-from toolsearch.catalog.request_packs import NO_REQUESTS, RequestOptions, RequestSource
+from toolsearch.catalog.request_packs import RequestOptions, RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.stored import CATALOG_FILE, StoredTools, save_catalog
 from toolsearch.errors import IndexStoreError
@@ -115,12 +115,8 @@ def read_generation(folder: Path, digest: str) -> Generation:
         if file_digest(folder / CATALOG_FILE) != seal["files"][CATALOG_FILE]:
             raise _damaged(folder, CATALOG_FILE)
         index = _read_index(folder, seal["files"][MANIFEST])
-        requests_id: str = seal.get("requests", NO_REQUESTS.id)
-        options = RequestOptions(
-            seal.get("requests_shipped", True),  # an earlier version did not know of them, and nobody left them out
-            tuple(seal.get("requests_files", ())),
-        )
-        return Generation(StoredTools(folder), seal["encoder"], requests_id, options, index)
+        options = RequestOptions(seal["requests_shipped"], tuple(seal["requests_files"]))
+        return Generation(StoredTools(folder), seal["encoder"], seal["requests"], options, index)
     except OSError as error:
         raise IndexStoreError(
             f"the index in {folder} is incomplete ({error.strerror or error}); index it again"

@@ -84,7 +84,7 @@ class StoredTools(LazyTools):
                 f"the catalog in {folder} has format {facts.get('format')}, this version reads {FORMAT}"
             )
         self.fingerprint: str = facts["fingerprint"]
-        self.purposes: dict[str, str] = json.loads(facts.get("purposes", "{}"))  # earlier versions stored none
+        self.purposes: dict[str, str] = json.loads(facts["purposes"])
 
     def tool_fingerprints(self) -> dict[str, str]:
         """The fingerprint of each tool, by name, as it was when it was stored."""
@@ -136,11 +136,8 @@ class _OpenFile:
 
 def _definition(text: str, fingerprint: str) -> ToolDefinition:
     """Raises ValueError, TypeError or KeyError unless *text* is what was stored with this *fingerprint*."""
-    stored: list[Any] = json.loads(text)
-    if len(stored) not in (len(_FIELDS), len(_FIELDS) - 1):  # earlier versions knew no requests, the last field
-        raise ValueError("it has other fields")
-    values: dict[str, Any] = dict(zip(_FIELDS, stored, strict=False))
-    values |= {name: tuple(values[name]) for name in ("tags", "requests") if name in values}
+    values: dict[str, Any] = dict(zip(_FIELDS, json.loads(text), strict=True))
+    values |= {name: tuple(values[name]) for name in ("tags", "requests")}
     definition = ToolDefinition(**values)
     if definition.fingerprint() != fingerprint:
         raise ValueError(f"the definition of {definition.name!r} has changed")

@@ -113,11 +113,8 @@ def _show(gateway: dict[str, Any], approve: str) -> None:
 
 
 def costs_in_words(told: dict[str, Any]) -> str:
-    """What lists have cost, and would have cost with every tool.
-
-    A gateway of an earlier version does not tell what models wrote.
-    """
-    taken = told["shown_tokens"] + told.get("written_tokens", 0)
+    """What lists have cost, and would have cost with every tool."""
+    taken = told["shown_tokens"] + told["written_tokens"]
     if told["all_tools_tokens"] is None:
         return (
             f"Lists, searches and answers took {taken:,} tokens; what the lists would have taken with every tool is "

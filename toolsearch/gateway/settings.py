@@ -38,7 +38,6 @@ from toolsearch.documents.files import read_document
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
-from toolsearch.setting_names import with_current_names
 from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
 from toolsearch.setting_values import Count, Folder, Port, Seconds, Wait
 from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
@@ -53,17 +52,6 @@ SESSION_IDLE_S: Final = 1_800.0
 _NOBODY = "no_principal"  # as pydantic's kinds of errors are named
 _UNUSABLE_OAUTH = "unusable_oauth"
 _MAX_SHOWN = 60  # characters of a name in a message
-
-_OLD_NAMES: Final = {  # of 0.1.0
-    "exposure.limit": "search.limit",
-    "exposure.maxLimit": "search.maxLimit",
-    "exposure.answerTokens": "search.answerTokens",
-    "exposure.sessionTools": "budget.maxTools",
-    "exposure.sessionTokens": "budget.maxTokens",
-    "exposure.passThroughTools": "passThrough.maxTools",
-    "exposure.passThroughTokens": "passThrough.maxTokens",
-    "limits.tools": "limits.perToolOverrides",
-}
 
 Exposing: TypeAlias = Literal["fixed", "expand", "whole"]
 
@@ -271,7 +259,7 @@ class GatewayConfig:
     """A configuration that was read.
 
     refused   servers that cannot be used as they are written
-    warnings  what was ignored, and names of an older version
+    warnings  what was ignored
     """
 
     origin: str
@@ -290,11 +278,10 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
     document = config if isinstance(config, Mapping) else read_document(Path(config))
     section: object = document.get(SECTION, {}) if is_object(document) else {}
     _require_section_name(document if is_object(document) else {})
-    section, notes = with_current_names(section, _OLD_NAMES, SECTION) if is_object(section) else (section, [])
     settings = _read_section(with_hashed_tokens(section, environment), environment)
     mcp = read_mcp_config(config, environment)
     kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
-    warnings = [*mcp.warnings, *(f"{mcp.origin}: {note}" for note in notes)]
+    warnings = list(mcp.warnings)
     known = {server.name for server in mcp.servers} | {refusal.name for refusal in mcp.refused} | {"*"}
     warnings += [
         f"{mcp.origin}: settings for {name!r}, which is no server{did_you_mean(name, known)}"

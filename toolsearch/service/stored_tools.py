@@ -38,7 +38,7 @@ def definition_of(row: StoredTool) -> ToolDefinition:
     """Raises ContentsStoreError for a row that is damaged."""
     try:
         values: dict[str, Any] = dict(as_object(row.document["definition"]) or {})
-        values |= {name: tuple(values.get(name, ())) for name in _LISTS}  # earlier versions knew no requests
+        values |= {name: tuple(values[name]) for name in _LISTS}
         return ToolDefinition(**values)
     except (KeyError, TypeError) as error:
         raise ContentsStoreError(f"the tool {row.name!r} is damaged; write it again") from error

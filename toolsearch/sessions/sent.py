@@ -48,7 +48,7 @@ class Sent:
     revealed         by messages and answers since the list began, by name, in order, as they were sent
     removed          names that messages have withdrawn
     answered         names whose definitions the model has read in answers, so that it runs them by the call tool
-    referred         what answers of earlier lists refer to; None for a definition that is not known any more
+    referred         what answers of earlier lists refer to
     left             names that the model was sent before and is not any more, until the next answer says so
     revealed_tokens  of all that was revealed: messages and answers stay in the conversation
     requested_s      when the last request with this list was made
@@ -67,7 +67,7 @@ class Sent:
     revealed: Mapping[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
     removed: frozenset[str] = frozenset()
     answered: frozenset[str] = frozenset()
-    referred: Mapping[str, ToolDefinition | None] = field(default_factory=dict[str, ToolDefinition | None])
+    referred: Mapping[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
     left: tuple[str, ...] = ()
     revealed_tokens: int = 0
     requested_s: float | None = None
@@ -113,7 +113,7 @@ class Sent:
         """Whether the provider may still have the last request in its cache. The clock may have been set back since."""
         return self.requested_s is not None and abs(now_s - self.requested_s) < cache_s
 
-    def all_referred(self) -> dict[str, ToolDefinition | None]:
+    def all_referred(self) -> dict[str, ToolDefinition]:
         """What answers in the conversation refer to by name, with what is known of it."""
         return {**self.referred, **(self.revealed if self.mode == "deferred" else {})}
 

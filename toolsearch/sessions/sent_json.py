@@ -28,7 +28,7 @@ def write_sent(sent: Sent) -> dict[str, Any]:
         "revealed": _written(sent.revealed.values()),
         "removed": sorted(sent.removed),
         "answered": sorted(sent.answered),
-        "referred": {name: _write(known) if known else None for name, known in sent.referred.items()},
+        "referred": {name: _write(known) for name, known in sent.referred.items()},
         "left": list(sent.left),
         **{name: getattr(sent, name) for name in _FIGURES},
     }
@@ -50,7 +50,7 @@ def read_sent(document: Mapping[str, Any]) -> Sent:
         revealed=_by_name(document["revealed"]),
         removed=frozenset(document["removed"]),
         answered=frozenset(document["answered"]),
-        referred={name: _read(known) if known else None for name, known in document["referred"].items()},
+        referred={name: _read(known) for name, known in document["referred"].items()},
         left=tuple(document["left"]),
         revealed_tokens=int(document["revealed_tokens"]),
         requested_s=None if requested_s is None else float(requested_s),

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, astuple, dataclass, field
 from typing import Any, get_args
 
 from toolsearch.access.principals import LOCAL
-from toolsearch.access.reach import EVERY_TOOL, Reach
+from toolsearch.access.reach import Reach
 from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
 from toolsearch.discovery.weak_searches import WeakSearches
 from toolsearch.errors import BadSettingError, SessionStoreError
 from toolsearch.option_values import identity, name_list
-from toolsearch.sessions.sent import Sent, SentTools
+from toolsearch.sessions.sent import SentTools
 from toolsearch.sessions.sent_json import read_sent, write_sent
 from toolsearch.storage.sessions import StoredSession
 from toolsearch.wire.capabilities import RevealSetting
 
-_VERSION = 4  # of the JSON
-_BEFORE_SENT = 3  # knew the names of discovered tools, and nothing of what the model was sent
-_BEFORE_PRINCIPALS = 2  # had a "tenant", "" for none
-_BEFORE_EMPTY_REACH = 1  # could not say that nothing is allowed: without allow rules everything was
+_VERSION = 1  # of the JSON
 
 
 @dataclass(slots=True)
@@ -123,7 +120,7 @@ class SessionState:
         """
         try:
             document = json.loads(text)
-            if document["version"] not in (_VERSION, _BEFORE_SENT, _BEFORE_PRINCIPALS, _BEFORE_EMPTY_REACH):
+            if document["version"] != _VERSION:
                 raise SessionStoreError(f"it was stored in version {document['version']!r}, this is {_VERSION}")
             return cls._read(document, budget, clock)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -132,20 +129,20 @@ class SessionState:
     @classmethod
     def _read(cls, document: dict[str, Any], budget: Budget, clock: Callable[[], float]) -> SessionState:
         tools = {str(name): _read_tool(*fields) for name, *fields in document["tools"]}
-        own = Budget(**document["budget"]) if document.get("budget") is not None else None
+        own = Budget(**document["budget"]) if document["budget"] is not None else None
         discovered = DiscoveredTools(own or budget, clock, name_list(document["pins"], "pins"), tools)
-        discovered.turn = int(document.get("turn", 0))
+        discovered.turn = int(document["turn"])
         discovered.evicted = int(document["evicted"])
         return cls(
             id=str(document["id"]),
-            principal=_read_principal(document),
+            principal=str(document["principal"]),
             reach=_read_reach(document),
             discovered=discovered,
             created_s=float(document["created_s"]),
             used_s=float(document["used_s"]),
             counters=SessionCounters(**document["counters"]),
-            sent=SentTools(_read_sent(document, tools)),
-            exposure=read_exposure(document.get("exposure")),
+            sent=SentTools(read_sent(document["sent"])),
+            exposure=read_exposure(document["exposure"]),
             budget=own,
         )
 
@@ -161,30 +158,12 @@ def read_exposure(given: object) -> RevealSetting | None:
     return None
 
 
-def _read_tool(tokens: Any, used_s: Any, *use: Any) -> DiscoveredTool:
-    """*use* is missing before it was stored."""
-    is_called, turn = use or (False, 0)
+def _read_tool(tokens: Any, used_s: Any, is_called: Any, turn: Any) -> DiscoveredTool:
     return DiscoveredTool(int(tokens), float(used_s), bool(is_called), int(turn))
-
-
-def _read_sent(document: dict[str, Any], names: Iterable[str]) -> Sent:
-    """What the model was sent. Of a session from before that was stored, answers may refer to any of *names*."""
-    if "sent" not in document and document["version"] != _VERSION:
-        return Sent(referred=dict.fromkeys(names))
-    return read_sent(document["sent"])
-
-
-def _read_principal(document: dict[str, Any]) -> str:
-    if document["version"] >= _BEFORE_SENT:
-        return str(document["principal"])
-    return str(document.get("tenant", "")) or LOCAL.id
 
 
 def _read_reach(document: dict[str, Any]) -> Reach:
     """All parts of the rules have to be there: a lost part must not widen what the session may see."""
-    allow, deny = document["reach"]["allow"], document["reach"]["deny"]
-    if allow == [] and document["version"] == _BEFORE_EMPTY_REACH:
-        allow = EVERY_TOOL
-    also: list[Any] = document["reach"]["also"] if document["version"] >= _BEFORE_SENT else []
-    reach = Reach.parse(allow, deny)
-    return Reach(reach.allow, reach.deny, tuple(Reach.parse(rules).allow for rules in also))
+    stored = document["reach"]
+    reach = Reach.parse(stored["allow"], stored["deny"])
+    return Reach(reach.allow, reach.deny, tuple(Reach.parse(rules).allow for rules in stored["also"]))

@@ -25,8 +25,6 @@ from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
 from toolsearch.wire.capabilities import Capabilities, Endpoint, RevealMode, capabilities_of
 from toolsearch.wire.messages import ToolChangeMessage
 
-_NOT_AVAILABLE = "Not available: its server is away, or it was removed. Calls of it fail; search for another tool."
-
 
 class Listing(Protocol):
     """What lists need of the conversation that they are of."""
@@ -166,10 +164,10 @@ def _deferred(
     return [found[name] for name in sorted(found) if name not in listed]
 
 
-def _kept(conversation: Listing, name: str, known: ToolDefinition | None) -> ToolDefinition:
-    """The definition of a tool that history refers to; one that says that it is gone if there is no other."""
+def _kept(conversation: Listing, name: str, known: ToolDefinition) -> ToolDefinition:
+    """The definition of a tool that history refers to: as it is now, or as it was last known."""
     tool = conversation.shown_tool(name)
-    return tool.definition if tool is not None else known or ToolDefinition(name, _NOT_AVAILABLE)
+    return tool.definition if tool is not None else known
 
 
 # Growth

@@ -67,7 +67,7 @@ class ListingStore:
             tuple(listed),
             tuple(Refusal(tool, name, reason) for tool, reason in kept["refused"]),
             instructions=kept["instructions"],
-            about=kept.get("about", ""),  # earlier versions kept none
+            about=kept["about"],
             is_cached=True,
             prompts=_objects(kept["prompts"]),
             resources=_objects(kept["resources"]),

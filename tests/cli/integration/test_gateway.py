@@ -111,7 +111,7 @@ def test_check_says_that_no_server_can_be_used(run, configured):
 
 
 def test_check_names_the_setting_that_cannot_be_used(run, configured):
-    ran = run("check", "--config", configured({"raw": raw_server()}, exposure={"limit": 0}))
+    ran = run("check", "--config", configured({"raw": raw_server()}, search={"limit": 0}))
 
     assert ran.code == 2
     assert "toolsearch.search.limit" in ran.err

@@ -76,10 +76,10 @@ def behind(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """The configuration of a gateway to one server, whose tools are all in the list."""
 
     def config(name: str, url: str, mode: str = "auto", **section: Any) -> dict[str, Any]:
-        shown = {"passThroughTools": 100, "passThroughTokens": 100_000}
+        shown = {"maxTools": 100, "maxTokens": 100_000}
         return {
             "mcpServers": {name: {"url": url, "mode": mode}},
-            "toolsearch": {"stateDir": str(tmp_path), "exposure": shown, **section},
+            "toolsearch": {"stateDir": str(tmp_path), "passThrough": shown, **section},
         }
 
     return config
@@ -501,7 +501,7 @@ def test_a_session_that_was_idle_for_long_begins_anew_and_so_does_one_of_too_man
 @pytest.mark.parametrize(("era", "client_name"), [("legacy", "claude-code"), ("legacy", "fixed"), ("auto", "whoever")])
 async def test_what_clients_call_after_a_search_is_learnt_where_the_settings_say_so(behind, tmp_path, era, client_name):
     who = types.Implementation(name=client_name, version="1")
-    section = {"usage": True, "exposure": {"passThroughTools": 0, "clients": {"fixed": "fixed"}}}
+    section = {"usage": True, "passThrough": {"maxTools": 0}, "exposure": {"clients": {"fixed": "fixed"}}}
     async with (
         bank_behind(behind, Bank(), section, before=[deny_above_10]) as (gateway, url),
         Client(url, mode=era, client_info=who) as client,

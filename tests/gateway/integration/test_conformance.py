@@ -59,8 +59,8 @@ def _renamed(body: bytes) -> bytes:
 
 def config(folder: Path, server: str, **more: str) -> dict[str, Any]:
     entry = {"command": sys.executable, "args": [str(SERVERS / server)], **more}
-    exposure = {"passThroughTools": 100, "passThroughTokens": 100_000}
-    return {"mcpServers": {"suite": entry}, "toolsearch": {"exposure": exposure, "stateDir": str(folder / "state")}}
+    shown = {"maxTools": 100, "maxTokens": 100_000}
+    return {"mcpServers": {"suite": entry}, "toolsearch": {"passThrough": shown, "stateDir": str(folder / "state")}}
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ both_eras = pytest.mark.parametrize(("era", "upstream_era"), list(itertools.prod
 @pytest.fixture
 def behind(tmp_path: Path) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """The configuration of a gateway to one server, ``rich``, whose tools are all in the list."""
-    shown = {"passThroughTools": 100, "passThroughTokens": 100_000}
-    section = {"stateDir": str(tmp_path), "exposure": shown}
+    shown = {"maxTools": 100, "maxTokens": 100_000}
+    section = {"stateDir": str(tmp_path), "passThrough": shown}
     return lambda entry: {"mcpServers": {"rich": entry}, "toolsearch": section}
 
 

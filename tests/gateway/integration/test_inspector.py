@@ -21,7 +21,7 @@ async def inspect(request, tmp_path) -> AsyncIterator[Inspect]:
     era, transport = request.param.split("-")
     config = {
         "mcpServers": {"time": time_server()},
-        "toolsearch": {"exposure": {"passThroughTools": 0}, "stateDir": str(tmp_path / "state")},
+        "toolsearch": {"passThrough": {"maxTools": 0}, "stateDir": str(tmp_path / "state")},
     }
     if transport == "http":
         async with served(config) as (_, url):

@@ -27,7 +27,8 @@ class Way:
         config = {
             "mcpServers": {"table": {"command": sys.executable, "args": [str(SERVERS / "table_server.py")]}},
             "toolsearch": {
-                "exposure": {"passThroughTools": 0, "pins": ["table__harvest"]},
+                "passThrough": {"maxTools": 0},
+                "exposure": {"pins": ["table__harvest"]},
                 "stateDir": str(self._folder),
             },
         }

@@ -46,7 +46,8 @@ def config(tmp_path) -> dict[str, Any]:
     return {
         "mcpServers": {"raw": raw_server(), "time": time_server()},
         "toolsearch": {
-            "exposure": {"passThroughTools": 0, "clients": {"wire": "expand"}},
+            "passThrough": {"maxTools": 0},
+            "exposure": {"clients": {"wire": "expand"}},
             "stateDir": str(tmp_path / "state"),
         },
     }

@@ -243,7 +243,8 @@ async def run(world: World, tools: tuple[Spec, ...], servers: frozenset[str], on
             "stateDir": folder,
             "strategy": "keyword",
             "rules": {"allow": world.rules[0], "deny": world.rules[1]},
-            "exposure": {"passThroughTools": 0, "pins": ["alpha__read_file", "beta__send_mail"]},
+            "passThrough": {"maxTools": 0},
+            "exposure": {"pins": ["alpha__read_file", "beta__send_mail"]},
         },
     }
     fakes: dict[str, FakeUpstream] = {}

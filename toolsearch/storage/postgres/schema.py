@@ -165,11 +165,6 @@ _FIRST: Final = Step(
         """,
         "CREATE INDEX misses_by_time ON misses (last_s)",
         'CREATE TABLE conversations (id TEXT COLLATE "C" PRIMARY KEY, messages TEXT NOT NULL)',
-    ),
-    oldest_version=1,
-)
-_OF_REPLICAS: Final = Step(
-    (
         """
         CREATE TABLE leases (
             name TEXT COLLATE "C" PRIMARY KEY,
@@ -181,5 +176,5 @@ _OF_REPLICAS: Final = Step(
     ),
     oldest_version=1,
 )
-STEPS: Final = (_FIRST, _OF_REPLICAS)
+STEPS: Final = (_FIRST,)
 VERSION: Final = len(STEPS)

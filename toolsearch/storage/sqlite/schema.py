@@ -9,45 +9,10 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-# One row for what waits: a server that changes a definition with every listing does not fill the disk.
-_PINS = """
-CREATE TABLE IF NOT EXISTS pins (
-    server TEXT NOT NULL,          -- its identity, with the kind of what is no tool
-    tool TEXT NOT NULL,            -- the name that the server gives it
-    is_approved INTEGER NOT NULL,  -- or waits to be
-    pin TEXT NOT NULL,
-    entry TEXT NOT NULL,           -- the definition as JSON
-    seen_s REAL NOT NULL,          -- when this definition was first seen, since 1970
-    by TEXT NOT NULL,              -- who approved it, or has withdrawn that
-    decided_us INTEGER NOT NULL,   -- when a person did, in microseconds since 1970; 0: nobody did
-    PRIMARY KEY (server, tool, is_approved)
-) WITHOUT ROWID
-"""
-_USAGE = """
-CREATE TABLE IF NOT EXISTS usage (
-    tenant TEXT, term TEXT, tool TEXT, weight REAL NOT NULL, at_s REAL NOT NULL,
-    PRIMARY KEY (tenant, term, tool)
-) WITHOUT ROWID
-"""
-_FIRST_TABLES = (
-    "CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS conversations (id TEXT PRIMARY KEY, messages TEXT NOT NULL) WITHOUT ROWID",
-    _USAGE,
-    _PINS,
-)
-_AUDIT = """
-CREATE TABLE audit (
-    position INTEGER PRIMARY KEY,
-    at_us INTEGER NOT NULL,  -- microseconds since 1970
-    who TEXT NOT NULL,
-    action TEXT NOT NULL,
-    subject TEXT NOT NULL,   -- what it was done to
-    outcome TEXT NOT NULL
-)
-"""
 # Every row belongs to a tenant, which is the first column of each key; "" has what the library and the gateway keep.
 # Tables of rows with a document have a rowid, so that rows can be counted and found without reading the documents.
-_SERVICE = (
+# Of what waits for approval there is one row: a server that changes a definition with every listing fills no disk.
+_FIRST = (
     """
     CREATE TABLE counters (  -- of each tenant its own, so that none can tell from its numbers what others do
         tenant TEXT, name TEXT,
@@ -55,10 +20,19 @@ _SERVICE = (
         PRIMARY KEY (tenant, name)
     ) WITHOUT ROWID
     """,
-    "ALTER TABLE audit ADD COLUMN tenant TEXT NOT NULL DEFAULT ''",
+    """
+    CREATE TABLE audit (
+        position INTEGER PRIMARY KEY,
+        at_us INTEGER NOT NULL,  -- microseconds since 1970
+        who TEXT NOT NULL,
+        action TEXT NOT NULL,
+        subject TEXT NOT NULL,   -- the thing that the action changed
+        outcome TEXT NOT NULL,
+        tenant TEXT NOT NULL DEFAULT ''
+    )
+    """,
     "CREATE INDEX audit_of_tenant ON audit (tenant, position)",
     "CREATE INDEX audit_by_time ON audit (at_us)",
-    "ALTER TABLE pins RENAME TO pins_without_tenant",
     """
     CREATE TABLE pins (
         tenant TEXT NOT NULL,
@@ -74,15 +48,6 @@ _SERVICE = (
     ) WITHOUT ROWID
     """,
     """
-    INSERT INTO pins SELECT '', server, tool, is_approved, pin, entry, seen_s, by, decided_us FROM pins_without_tenant
-    """,
-    "DROP TABLE pins_without_tenant",
-    """
-    INSERT INTO counters
-    SELECT '', 'pins', ifnull(max(position), 0) FROM audit WHERE action IN ('approve', 'revoke')
-    """,
-    "ALTER TABLE sessions RENAME TO sessions_without_tenant",
-    """
     CREATE TABLE sessions (
         tenant TEXT, id TEXT,
         text TEXT NOT NULL,
@@ -90,8 +55,6 @@ _SERVICE = (
         PRIMARY KEY (tenant, id)
     )
     """,
-    "INSERT INTO sessions SELECT '', id, text, version FROM sessions_without_tenant",
-    "DROP TABLE sessions_without_tenant",
     """
     CREATE TABLE records (
         tenant TEXT, kind TEXT, id TEXT,
@@ -176,20 +139,15 @@ _SERVICE = (
     )
     """,
     "CREATE INDEX misses_by_time ON misses (last_s)",
+    "CREATE TABLE conversations (id TEXT PRIMARY KEY, messages TEXT NOT NULL) WITHOUT ROWID",
+    """
+    CREATE TABLE usage (
+        principal TEXT, term TEXT, tool TEXT, weight REAL NOT NULL, at_s REAL NOT NULL,
+        PRIMARY KEY (principal, term, tool)
+    ) WITHOUT ROWID
+    """,
 )
-_STEPS: Final = (
-    _FIRST_TABLES,
-    (
-        *_FIRST_TABLES,  # a file of 0.1.0 has one of them
-        "ALTER TABLE sessions ADD COLUMN version INTEGER NOT NULL DEFAULT 1",
-        "CREATE TABLE session_versions (last INTEGER NOT NULL)",  # so that a session that comes anew has a new version
-        "INSERT INTO session_versions VALUES (1)",
-        "UPDATE OR IGNORE usage SET tenant = 'local' WHERE tenant = ''",  # what had no tenant is of the local principal
-        "ALTER TABLE usage RENAME COLUMN tenant TO principal",
-        _AUDIT,
-    ),
-    (*_SERVICE, "DROP TABLE session_versions"),
-)
+_STEPS: Final = (_FIRST,)
 VERSION: Final = len(_STEPS)
 _TABLES: Final = frozenset(
     {
