@@ -185,7 +185,7 @@ def test_a_check_tells_what_a_start_would_end_with(
     findings, code = checked(url)
     assert (findings["store"][0], findings["secret key"][0], code) == ("ok", "ok", 0)
     assert findings["store"][1].endswith(f"version {VERSION}")
-    assert "not looked at" in findings["secret key"][1]
+    assert "not there yet" in findings["secret key"][1]
     assert postgres.execute("SELECT version FROM toolsearch.versions", database=name) == [(VERSION,)]
 
     other = postgres.new_database(is_empty=True)
