@@ -110,7 +110,7 @@ def repeated_literals() -> list[str]:
                 continue
             values = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             texts = tuple(sorted(str(each.value) for each in values if isinstance(each, ast.Constant)))
-            if len(texts) > 2:  # noqa: PLR2004
+            if len(texts) > 2:
                 places[texts].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     return [f"{', '.join(texts)}: {' '.join(found)}" for texts, found in sorted(places.items()) if len(found) > 1]
 
@@ -142,7 +142,7 @@ def files_entered() -> dict[str, int]:
 
 async def _served(counter: _Entered) -> dict[str, int]:
     """The same of a gateway and of the service, without sockets."""
-    from tests.kit import fake_servers  # noqa: PLC0415  what a test needs
+    from tests.kit import fake_servers
 
     counts: dict[str, int] = {}
 
