@@ -38,11 +38,11 @@ latency *options:
 
 # Write docs/settings.md anew, after a change of settings.
 settings:
-    python -m toolsearch.settings_page > docs/settings.md
+    python -m toolsearch.reference_pages settings > docs/settings.md
 
 # Write docs/errors.md anew, after a change of errors.
 errors:
-    python -m toolsearch.errors_page > docs/errors.md
+    python -m toolsearch.reference_pages errors > docs/errors.md
 
 # Write docs/openapi.json anew, after a change of the service's routes or bodies.
 openapi:

@@ -31,7 +31,7 @@ from benchmarks.results import write_figures
 from toolsearch_indexes import keyword_query, ranking, request, search, semantic
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.strategies import Ranking
+from toolsearch_indexes.queries import Ranking
 
 WHOLE: Final = "nothing"
 _QUERIES = 300  # of a set at most

@@ -27,12 +27,12 @@ from benchmarks.results import write_figures
 from toolsearch.catalog.indexing import document_of
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import SourceError
-from toolsearch.evaluation.measures import Quality, quality
+from toolsearch.evaluation.evaluation import Quality, quality
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.queries import Ranking
 from toolsearch_indexes.reader import Reader
-from toolsearch_indexes.strategies import Ranking
 
 DEPTH = 10
 STYLES = ("words", "synonyms", "need")

@@ -18,8 +18,8 @@ from tests.kit.postgres import PostgresServer, packaged
 from tests.kit.service_process import PROGRAM, QUIET, ServiceProcess, service_process
 from toolsearch.environment import SECRET_KEY, STORE
 from toolsearch.service.data_folder import STORE_FILE
-from toolsearch.storage.postgres.storage import PostgresStorage
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 
 EXECUTED: Final = "executed"  # the catalog of the tool that is run by the service

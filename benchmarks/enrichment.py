@@ -43,11 +43,10 @@ from toolsearch.errors import SourceError
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
-from toolsearch_indexes.footprint import index_bytes
-from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.index import ToolSearchIndex, index_bytes
+from toolsearch_indexes.queries import Ranking
 from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.semantic import first_sentence
-from toolsearch_indexes.strategies import Ranking
 
 LIVEMCP = "livemcp"
 COUNTS = (0, 2, 4, 8)  # requests of a tool

@@ -25,8 +25,14 @@ from toolsearch.access.principals import LOCAL
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.upstreams.entries import read_listing
-from toolsearch.upstreams.interface import Listing, UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.upstreams.interface import (
+    Listing,
+    UpstreamRequest,
+    UpstreamSinks,
+    UpstreamState,
+    UpstreamStatus,
+    read_listing,
+)
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era
 

@@ -44,7 +44,7 @@ from toolsearch_indexes.analysis import terms
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.strategies import Ranking
+from toolsearch_indexes.queries import Ranking
 
 STRATEGIES: Final[Sequence[Ranking]] = ("keyword", "semantic", "hybrid")
 _SMALLEST: Final = 10  # tools

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.datasets import TEST
-from toolsearch.evaluation.measures import Quality, quality
+from toolsearch.evaluation.evaluation import Quality, quality
 from toolsearch.evaluation.queries import LabelledQuery
 
 __all__ = ["SAMPLE", "SEED", "LabelledQuery", "LabelledSet", "Quality", "quality", "read_labelled", "read_set"]

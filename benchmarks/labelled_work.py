@@ -8,8 +8,7 @@ from typing import Protocol
 
 from benchmarks.agent_queries import AgentQuery, read_queries
 from benchmarks.datasets import AGENT_QUERIES
-from toolsearch.bench.presets import Preset, made_conversations
-from toolsearch.bench.workload import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Conversation, Preset, Step, Turn, Use, made_conversations
 from toolsearch.tools.definition import ToolDefinition
 
 FIRST = 10  # hits among which the model sees a right tool, if there is one

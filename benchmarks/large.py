@@ -35,7 +35,7 @@ from toolsearch.catalog.indexing import document_of
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.queries import Selection
 from toolsearch_indexes.semantic import SemanticArm
 from toolsearch_indexes.store import load_index, save_index
 from toolsearch_indexes.vectors import VectorPart

@@ -29,8 +29,8 @@ from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.queries import Ranking
 from toolsearch_indexes.store import load_index, save_index
-from toolsearch_indexes.strategies import Ranking
 
 T = TypeVar("T")
 

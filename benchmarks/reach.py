@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.datasets import add_sets_option
 from benchmarks.figure_tables import print_table
 from benchmarks.results import write_figures
-from toolsearch_indexes.strategies import Ranking
+from toolsearch_indexes.queries import Ranking
 
 _STRATEGIES: tuple[Ranking, ...] = ("keyword", "semantic", "hybrid")
 _SEEN, _OTHER = "metatool", "sealtools"
@@ -71,7 +71,7 @@ def recall_in_reach(sets: Path, sample: int = 300) -> list[Recall]:
     from benchmarks.labelled import quality, read_set
     from benchmarks.recall import index_of
     from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
-    from toolsearch_indexes.selection import Selection
+    from toolsearch_indexes.queries import Selection
 
     seen, other = read_set(sets / _SEEN), read_set(sets / _OTHER)
     encoder = open_encoder(BUILT_IN)
@@ -109,7 +109,7 @@ class _Subject:
         from toolsearch.catalog.indexing import document_of
         from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
         from toolsearch_indexes.index import ToolSearchIndex
-        from toolsearch_indexes.selection import Selection
+        from toolsearch_indexes.queries import Selection
 
         self.definitions = real_catalogue(tools)
         self.documents: list[Any] = list(map(document_of, self.definitions))

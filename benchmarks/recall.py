@@ -24,15 +24,14 @@ from benchmarks.datasets import add_sets_option, set_folders
 from benchmarks.figure_tables import print_table
 from benchmarks.labelled import SEED, LabelledSet, Quality, quality, read_set
 from benchmarks.results import write_figures
-from toolsearch_indexes.documents import ToolDocument
+from toolsearch_indexes.documents import ToolDocument, document_from_schema
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.errors import EncoderError
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.queries import Ranking
 from toolsearch_indexes.reader import NO_READER, Reader, open_reader
-from toolsearch_indexes.schema_text import document_from_schema
-from toolsearch_indexes.strategies import Ranking
 from toolsearch_indexes.vector_cache import VectorCache
 
 DEPTH = 10

@@ -26,11 +26,20 @@ from benchmarks.figure_tables import print_table
 from benchmarks.labelled_work import labelled_conversations, queries_for
 from benchmarks.results import write_figures
 from toolsearch import Tool, ToolDefinition, ToolSearch
+from toolsearch.bench.conversations import PRESETS
 from toolsearch.bench.costs import Caching
-from toolsearch.bench.presets import PRESETS
 from toolsearch.bench.prices import prices_of
-from toolsearch.bench.study import CACHINGS, OpenEngine, Row, Size, Study, StudyOptions, study
-from toolsearch.bench.verdict import break_even, searching_rows
+from toolsearch.bench.study import (
+    CACHINGS,
+    OpenEngine,
+    Row,
+    Size,
+    Study,
+    StudyOptions,
+    break_even,
+    searching_rows,
+    study,
+)
 from toolsearch.bench.ways import EVERY
 from toolsearch.catalog.indexing import document_of
 from toolsearch.tokens import TokenCounter, default_counter

@@ -57,7 +57,7 @@ _BARE = """
 from fastapi import FastAPI
 from toolsearch.service.serving import listening, run, serve, url_of
 from toolsearch.service.settings import ServeSettings
-from toolsearch.service.shutdown import Shutdown
+from toolsearch.service.web.middleware import Shutdown
 app = FastAPI()
 @app.post("/v1/search")
 async def search():

@@ -26,11 +26,11 @@ from benchmarks.results import write_figures
 from tests.kit.postgres import PostgresServer, packaged
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import CorpusRef
+from toolsearch.service.corpora.stored_tools import to_row
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.service.stored_tools import to_row
 from toolsearch.storage.contents import StoredTool
-from toolsearch.storage.postgres.storage import PostgresStorage
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.definition import Tool, ToolDefinition
 

@@ -23,8 +23,8 @@ from benchmarks.figure_tables import print_table
 from benchmarks.labelled import LabelledQuery, LabelledSet, Quality, quality, read_labelled, read_set
 from benchmarks.recall import index_of
 from benchmarks.results import write_figures
-from toolsearch.sessions.usage.log import UsageLog
-from toolsearch.sessions.usage.vocabulary import IndexVocabulary
+from toolsearch.sessions.usage import UsageLog
+from toolsearch.sessions.usage_evidence import IndexVocabulary
 from toolsearch_indexes.analysis import name_words
 from toolsearch_indexes.encoders.opening import open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolsearch.durations import parse_duration_s
+from toolsearch.setting_types import parse_duration_s
 
 
 @pytest.mark.parametrize(

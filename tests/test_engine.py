@@ -19,8 +19,8 @@ from toolsearch import (
     ToolSearch,
 )
 from toolsearch.errors import BadQueryError, BadSettingError, EncoderError, MissingExtraError, UnknownToolError
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import HashingEncoder
 
 
 def catalog() -> Catalog:

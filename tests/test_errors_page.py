@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from toolsearch import errors
-from toolsearch.errors_page import OF_HTTP, REMEDIES, VARIANTS, errors_page
+from toolsearch.reference_pages import OF_HTTP, REMEDIES, VARIANTS, errors_page
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "errors.md"

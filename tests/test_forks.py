@@ -235,7 +235,7 @@ catalog.close()
 
 def test_a_fork_waits_for_a_change_of_the_catalog_that_is_being_taken_over(forking):
     program = """
-    from toolsearch.catalog.following import ReportFollower
+    from toolsearch.catalog.changes import ReportFollower
     lock, begun, done = threading.Lock(), threading.Event(), []
     def apply(report):
         with lock:
@@ -288,7 +288,7 @@ def test_the_multilingual_encoder_works_in_a_child(forking):
 
 def test_a_child_is_refused_its_parents_connections_to_postgresql(forking, postgres: PostgresServer):
     program = """
-    from toolsearch.storage.postgres.storage import PostgresStorage
+    from toolsearch.storage.postgres.place import PostgresStorage
     storage = PostgresStorage(sys.argv[1])
     read = lambda: storage.sessions("a").load("a")
     print(read())

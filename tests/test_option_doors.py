@@ -311,11 +311,6 @@ def test_a_session_whose_reach_was_lost_does_not_come_back_with_a_wider_one(chan
     assert engine.session("a", deny=["send_mail"]).search("select:send_mail") == []
 
 
-def test_a_session_that_was_kept_before_nothing_could_be_allowed_reads_as_it_did() -> None:
-    kept = kept_session(version=1, reach={"allow": [], "deny": ["name:pay_bill"]})
-    assert in_reach(engine_of(sessions=SessionStore(persistence=kept)).session("a").state.reach) == NAMES[:2]
-
-
 @pytest.mark.parametrize(
     ("strategy", "refusal"),
     [

@@ -11,7 +11,7 @@ from toolsearch import Catalog, PassThrough, Reach, SessionOptions, ToolDefiniti
 from toolsearch.errors import BadQueryError, BadSettingError
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.explanation import Explanation
-from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.queries import Selection
 from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
 
 TOOLS = [

@@ -22,17 +22,16 @@ import toolsearch
 import toolsearch_indexes
 from toolsearch.cli.gateway import _until_terminated
 from toolsearch.cli.gateway_approve import _person
-from toolsearch.gateway.http_connections import connection_protocol
+from toolsearch.gateway.http import connection_protocol
 from toolsearch.gateway.settings import HttpSettings
-from toolsearch.service.secret_keys import open_seal
-from toolsearch.storage import private_files
-from toolsearch.storage.private_files import make_private, write_private
+from toolsearch.service.seal import open_seal
+from toolsearch.storage import files as private_files
+from toolsearch.storage.files import make_private, write_private
 from toolsearch.storage.records import RecordStore
-from toolsearch.storage.sqlite.copies import new_file
-from toolsearch.storage.sqlite.pins import SqlitePins
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage, new_file
+from toolsearch.storage.sqlite.stores import SqlitePins
 from toolsearch.threads import ThreadCache
-from toolsearch.upstreams.orphans import OrphanGuard
+from toolsearch.upstreams.stdio import OrphanGuard
 from toolsearch_indexes import forking
 
 # What Python documents as missing on Windows, as far as one would use it in a program like this.
@@ -60,7 +59,7 @@ POSIX_NAMES = {
 }
 GUARDED = {  # each has its test here
     "cli/gateway.py": {"add_signal_handler"},
-    "gateway/http_connections.py": {"resource", "RLIMIT_NOFILE", "getrlimit"},
+    "gateway/http.py": {"resource", "RLIMIT_NOFILE", "getrlimit"},
     "forking.py": {"register_at_fork"},
 }
 

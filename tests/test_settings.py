@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor
+from toolsearch.calling.hooks import DefaultToolExecutionErrorProcessor
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.chat.tool_search import ToolSearchAdvisor

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from toolsearch.gateway.settings import GatewaySettings
+from toolsearch.reference_pages import settings_page
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.setting_fields import settings_in
+from toolsearch.setting_types import settings_in
 from toolsearch.settings import Settings
-from toolsearch.settings_page import settings_page
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 

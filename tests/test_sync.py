@@ -10,7 +10,7 @@ from contextvars import ContextVar
 import pytest
 
 from tests.kit.commands import Ran
-from toolsearch.sync import iterate_sync, run_sync
+from toolsearch.threads import iterate_sync, run_sync
 
 
 class Numbers:

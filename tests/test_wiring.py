@@ -9,19 +9,17 @@ import pytest
 import toolsearch
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from tests.kit.telemetry_recorder import Recorder
-from toolsearch.calling.attached import AttachedTools
-from toolsearch.calling.resolvers import StaticToolCallbackResolver
+from toolsearch.calling.resolvers import AttachedTools, StaticToolCallbackResolver
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.index_directory import IndexDirectory
 from toolsearch.catalog.requests_file import packed_tool, write_requests
-from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
-from toolsearch.chat.tool_search import ToolSearchAdvisor
-from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
+from toolsearch.chat.tool_search import DEFAULT_SYSTEM_SUFFIX, ToolSearchAdvisor
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, CallLimitError, RequestsFileError, ToolExecutionError
 from toolsearch.settings import Settings
 from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.wire.messages import SystemMessage
 from toolsearch.wiring import (
     build_client,

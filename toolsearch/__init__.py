@@ -14,16 +14,21 @@ TYPE_CHECKING = False  # as type checkers know it; importing typing takes ten ti
 if TYPE_CHECKING:
     from toolsearch.access.principals import Principal
     from toolsearch.access.reach import Reach, Rule, RuleKind
-    from toolsearch.calling.attached import AttachedTools
-    from toolsearch.calling.failures import (
+    from toolsearch.calling.hooks import (
+        AfterCall,
+        Allow,
+        BeforeCall,
+        Decision,
         DefaultToolExecutionErrorProcessor,
+        Deny,
+        Edit,
         ToolExecutionErrorProcessor,
         partial_results,
     )
-    from toolsearch.calling.hooks import AfterCall, Allow, BeforeCall, Decision, Deny, Edit
     from toolsearch.calling.limits import CallLimits, TurnCounter
     from toolsearch.calling.manager import ToolCallingManager
     from toolsearch.calling.resolvers import (
+        AttachedTools,
         DelegatingToolCallbackResolver,
         ImportPathResolver,
         StaticToolCallbackResolver,
@@ -31,35 +36,29 @@ if TYPE_CHECKING:
     )
     from toolsearch.catalog.catalog import Catalog
     from toolsearch.catalog.changes import CatalogChange
-    from toolsearch.catalog.enrichment.answers import EnrichmentProblem
-    from toolsearch.catalog.enrichment.run import EnrichmentPlan, EnrichmentReport
-    from toolsearch.catalog.enrichment.writer import RequestWriter
+    from toolsearch.catalog.enrichment import EnrichmentPlan, EnrichmentReport, RequestWriter
+    from toolsearch.catalog.enrichment_prompt import EnrichmentProblem
     from toolsearch.catalog.snapshot import CatalogSnapshot
     from toolsearch.catalog.source import LiveSource, LoadReport, Source
     from toolsearch.catalog.sources.mcp import McpSource, ServerStatus
-    from toolsearch.catalog.sources.openapi_request import HttpRequest
+    from toolsearch.catalog.sources.openapi_requests import HttpRequest
     from toolsearch.chat.advisor import Advisor, Chain, ChatRequest
-    from toolsearch.chat.agent_tool import chat_tool
-    from toolsearch.chat.client import ChatClient, PromptSpec
-    from toolsearch.chat.memory import ChatMemory, MessageWindowMemory
-    from toolsearch.chat.memory_advisor import MemoryAdvisor
-    from toolsearch.chat.memory_sqlite import SqliteMessageStore
-    from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
+    from toolsearch.chat.client import ChatClient, PromptSpec, chat_tool
+    from toolsearch.chat.memory import ChatMemory, MemoryAdvisor, MessageWindowMemory, SqliteMessageStore
+    from toolsearch.chat.model import ChatModel, ChatOptions, Prompt, ResponseFormat
     from toolsearch.chat.models.anthropic_messages import AnthropicModel
     from toolsearch.chat.models.openai_chat import OpenAIChatModel
     from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
     from toolsearch.chat.models.scripted import ScriptedModel, ScriptedReply, scripted_calls
-    from toolsearch.chat.response_format import ResponseFormat
     from toolsearch.chat.telemetry_model import TelemetryModel
     from toolsearch.chat.tool_calling import ToolCallingAdvisor
     from toolsearch.chat.tool_search import ToolSearchAdvisor
     from toolsearch.discovery.answers import AnsweredQuery, FoundTool
-    from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
+    from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools, WeakSearches
     from toolsearch.discovery.exposure import Exposure
     from toolsearch.discovery.pass_through import PassThrough
-    from toolsearch.discovery.search_arguments import AskedSearch, SearchArguments
+    from toolsearch.discovery.search_tool import AskedSearch, SearchArguments
     from toolsearch.discovery.view import View
-    from toolsearch.discovery.weak_searches import WeakSearches
     from toolsearch.engine import EngineOptions, ToolSearch
     from toolsearch.errors import (
         AuditStoreError,
@@ -119,10 +118,15 @@ if TYPE_CHECKING:
         UsageStoreError,
         VectorStoreError,
     )
-    from toolsearch.evaluation.evaluation import Evaluation, QueryAnswer, StrategyResult, evaluate
-    from toolsearch.evaluation.measures import Quality
-    from toolsearch.evaluation.proposals import propose_queries
-    from toolsearch.evaluation.queries import BadLine, LabelledQuery, QueryFile, read_queries, write_queries
+    from toolsearch.evaluation.evaluation import Evaluation, Quality, QueryAnswer, StrategyResult, evaluate
+    from toolsearch.evaluation.queries import (
+        BadLine,
+        LabelledQuery,
+        QueryFile,
+        propose_queries,
+        read_queries,
+        write_queries,
+    )
     from toolsearch.gateway.gateway import Gateway
     from toolsearch.gateway.http import http_app
     from toolsearch.gateway.settings import GatewayConfig, read_gateway_config
@@ -145,8 +149,8 @@ if TYPE_CHECKING:
     from toolsearch.sessions.state import SessionCounters, SessionState
     from toolsearch.sessions.store import SessionStore
     from toolsearch.sessions.unit_of_work import UnitOfWork
-    from toolsearch.sessions.usage.evidence import LearntUse
-    from toolsearch.sessions.usage.log import UsageLog
+    from toolsearch.sessions.usage import UsageLog
+    from toolsearch.sessions.usage_evidence import LearntUse
     from toolsearch.settings import (
         AdvisorSettings,
         CallingSettings,
@@ -159,11 +163,9 @@ if TYPE_CHECKING:
     from toolsearch.spans import ChatSpan, RequestSpan, SearchSpan, ToolCallSpan
     from toolsearch.storage.audit import AuditLog, AuditRecord
     from toolsearch.storage.memory import InMemoryMessageStore, InMemorySessionPersistence, InMemoryUsageStore
-    from toolsearch.storage.messages import MessageStore
     from toolsearch.storage.pins import Pin, PinPersistence, SeenEntry
-    from toolsearch.storage.sessions import SessionPersistence, StoredSession
-    from toolsearch.storage.sqlite.pins import SqlitePins
-    from toolsearch.storage.sqlite.stores import SqliteAuditLog, SqliteSessionPersistence, SqliteUsageStore
+    from toolsearch.storage.sessions import MessageStore, SessionPersistence, StoredSession
+    from toolsearch.storage.sqlite.stores import SqliteAuditLog, SqlitePins, SqliteSessionPersistence, SqliteUsageStore
     from toolsearch.storage.usage import StoredWeight, UsageCell, UsageStore
     from toolsearch.telemetry import Telemetry
     from toolsearch.tokens import (
@@ -177,8 +179,8 @@ if TYPE_CHECKING:
     )
     from toolsearch.tools.augmentation import AugmentedArguments, AugmentedToolProvider, augmented
     from toolsearch.tools.calls import ToolCall, ToolResult
-    from toolsearch.tools.decorator import tool, tool_from_function
     from toolsearch.tools.definition import (
+        Refusal,
         Tool,
         ToolCallback,
         ToolContext,
@@ -188,17 +190,14 @@ if TYPE_CHECKING:
         ToolReference,
         ToolSearchResponse,
     )
-    from toolsearch.tools.function_tool import FunctionToolCallback
+    from toolsearch.tools.docstrings import json_schema_of
+    from toolsearch.tools.function_tools import FunctionToolCallback, tool, tool_from_function
+    from toolsearch.tools.json_schema import ToolParam
     from toolsearch.tools.json_types import Json, JsonObject
-    from toolsearch.tools.output import ToolOutput
-    from toolsearch.tools.params import ToolParam
     from toolsearch.tools.providers import ToolCallbacks, ToolProvider, as_tools
-    from toolsearch.tools.refusal import Refusal
-    from toolsearch.tools.results import ToolCallResultConverter
-    from toolsearch.tools.schema_generator import json_schema_of
+    from toolsearch.tools.results import ToolCallResultConverter, ToolOutput
     from toolsearch.tools.strict import strict_schema
-    from toolsearch.wire.aggregate import aggregate
-    from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta, Usage
+    from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta, Usage, aggregate
     from toolsearch.wire.capabilities import (
         Capabilities,
         Cloud,
@@ -209,7 +208,7 @@ if TYPE_CHECKING:
         RevealSetting,
         capabilities_of,
     )
-    from toolsearch.wire.formats import WireFormat, render_results, render_tools
+    from toolsearch.wire.formats import WireFormat, render_results, render_tools, sendable_messages
     from toolsearch.wire.messages import (
         AssistantMessage,
         Message,
@@ -220,21 +219,17 @@ if TYPE_CHECKING:
         UserMessage,
     )
     from toolsearch.wire.native_search import NativeSearch
-    from toolsearch.wire.prompts import sendable_messages
     from toolsearch.wire.replies import parse_tool_calls
     from toolsearch.wiring import build_client, build_engine
     from toolsearch_indexes.documents import Hit, ToolDocument
-    from toolsearch_indexes.encoders.hashing import HashingEncoder
-    from toolsearch_indexes.encoders.onnx import OnnxEncoder
+    from toolsearch_indexes.encoders.onnx import OnnxEncoder, OnnxReader
     from toolsearch_indexes.encoders.opening import open_encoder
     from toolsearch_indexes.encoders.protocol import Encoder, KnowsWords
     from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
-    from toolsearch_indexes.encoders.static import StaticEncoder
+    from toolsearch_indexes.encoders.static import HashingEncoder, StaticEncoder
     from toolsearch_indexes.explanation import Explanation, WordMatch
-    from toolsearch_indexes.onnx_reader import OnnxReader
+    from toolsearch_indexes.queries import Ranking, Selection, Strategy
     from toolsearch_indexes.reader import Reader, open_reader
-    from toolsearch_indexes.selection import Selection
-    from toolsearch_indexes.strategies import Ranking, Strategy
     from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
     from toolsearch_indexes.vector_cache import VectorCache
     from toolsearch_indexes.vector_store import VectorStore
@@ -242,17 +237,29 @@ if TYPE_CHECKING:
 # By module; type checkers read the imports above instead. A test compares the two with `__all__`.
 _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch.access.principals": ("Principal",),
-    "toolsearch.access.reach": ("Reach", "Rule", "RuleKind"),
-    "toolsearch.calling.attached": ("AttachedTools",),
-    "toolsearch.calling.failures": (
+    "toolsearch.access.reach": (
+        "Reach",
+        "Rule",
+        "RuleKind",
+    ),
+    "toolsearch.calling.hooks": (
+        "AfterCall",
+        "Allow",
+        "BeforeCall",
+        "Decision",
         "DefaultToolExecutionErrorProcessor",
+        "Deny",
+        "Edit",
         "ToolExecutionErrorProcessor",
         "partial_results",
     ),
-    "toolsearch.calling.hooks": ("AfterCall", "Allow", "BeforeCall", "Decision", "Deny", "Edit"),
-    "toolsearch.calling.limits": ("CallLimits", "TurnCounter"),
+    "toolsearch.calling.limits": (
+        "CallLimits",
+        "TurnCounter",
+    ),
     "toolsearch.calling.manager": ("ToolCallingManager",),
     "toolsearch.calling.resolvers": (
+        "AttachedTools",
         "DelegatingToolCallbackResolver",
         "ImportPathResolver",
         "StaticToolCallbackResolver",
@@ -260,36 +267,77 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     "toolsearch.catalog.catalog": ("Catalog",),
     "toolsearch.catalog.changes": ("CatalogChange",),
-    "toolsearch.catalog.enrichment.answers": ("EnrichmentProblem",),
-    "toolsearch.catalog.enrichment.run": ("EnrichmentPlan", "EnrichmentReport"),
-    "toolsearch.catalog.enrichment.writer": ("RequestWriter",),
+    "toolsearch.catalog.enrichment": (
+        "EnrichmentPlan",
+        "EnrichmentReport",
+        "RequestWriter",
+    ),
+    "toolsearch.catalog.enrichment_prompt": ("EnrichmentProblem",),
     "toolsearch.catalog.snapshot": ("CatalogSnapshot",),
-    "toolsearch.catalog.source": ("LiveSource", "LoadReport", "Source"),
-    "toolsearch.catalog.sources.mcp": ("McpSource", "ServerStatus"),
-    "toolsearch.catalog.sources.openapi_request": ("HttpRequest",),
-    "toolsearch.chat.advisor": ("Advisor", "Chain", "ChatRequest"),
-    "toolsearch.chat.agent_tool": ("chat_tool",),
-    "toolsearch.chat.client": ("ChatClient", "PromptSpec"),
-    "toolsearch.chat.memory": ("ChatMemory", "MessageWindowMemory"),
-    "toolsearch.chat.memory_advisor": ("MemoryAdvisor",),
-    "toolsearch.chat.memory_sqlite": ("SqliteMessageStore",),
-    "toolsearch.chat.model": ("ChatModel", "ChatOptions", "Prompt"),
+    "toolsearch.catalog.source": (
+        "LiveSource",
+        "LoadReport",
+        "Source",
+    ),
+    "toolsearch.catalog.sources.mcp": (
+        "McpSource",
+        "ServerStatus",
+    ),
+    "toolsearch.catalog.sources.openapi_requests": ("HttpRequest",),
+    "toolsearch.chat.advisor": (
+        "Advisor",
+        "Chain",
+        "ChatRequest",
+    ),
+    "toolsearch.chat.client": (
+        "ChatClient",
+        "PromptSpec",
+        "chat_tool",
+    ),
+    "toolsearch.chat.memory": (
+        "ChatMemory",
+        "MemoryAdvisor",
+        "MessageWindowMemory",
+        "SqliteMessageStore",
+    ),
+    "toolsearch.chat.model": (
+        "ChatModel",
+        "ChatOptions",
+        "Prompt",
+        "ResponseFormat",
+    ),
     "toolsearch.chat.models.anthropic_messages": ("AnthropicModel",),
     "toolsearch.chat.models.openai_chat": ("OpenAIChatModel",),
     "toolsearch.chat.models.openai_responses": ("OpenAIResponsesModel",),
-    "toolsearch.chat.models.scripted": ("ScriptedModel", "ScriptedReply", "scripted_calls"),
-    "toolsearch.chat.response_format": ("ResponseFormat",),
+    "toolsearch.chat.models.scripted": (
+        "ScriptedModel",
+        "ScriptedReply",
+        "scripted_calls",
+    ),
     "toolsearch.chat.telemetry_model": ("TelemetryModel",),
     "toolsearch.chat.tool_calling": ("ToolCallingAdvisor",),
     "toolsearch.chat.tool_search": ("ToolSearchAdvisor",),
-    "toolsearch.discovery.discovered": ("Budget", "DiscoveredTool", "DiscoveredTools"),
+    "toolsearch.discovery.answers": (
+        "AnsweredQuery",
+        "FoundTool",
+    ),
+    "toolsearch.discovery.discovered": (
+        "Budget",
+        "DiscoveredTool",
+        "DiscoveredTools",
+        "WeakSearches",
+    ),
     "toolsearch.discovery.exposure": ("Exposure",),
     "toolsearch.discovery.pass_through": ("PassThrough",),
+    "toolsearch.discovery.search_tool": (
+        "AskedSearch",
+        "SearchArguments",
+    ),
     "toolsearch.discovery.view": ("View",),
-    "toolsearch.discovery.answers": ("AnsweredQuery", "FoundTool"),
-    "toolsearch.discovery.search_arguments": ("AskedSearch", "SearchArguments"),
-    "toolsearch.discovery.weak_searches": ("WeakSearches",),
-    "toolsearch.engine": ("EngineOptions", "ToolSearch"),
+    "toolsearch.engine": (
+        "EngineOptions",
+        "ToolSearch",
+    ),
     "toolsearch.errors": (
         "AuditStoreError",
         "BadAnswerError",
@@ -348,15 +396,35 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "UsageStoreError",
         "VectorStoreError",
     ),
-    "toolsearch.evaluation.evaluation": ("Evaluation", "QueryAnswer", "StrategyResult", "evaluate"),
-    "toolsearch.evaluation.measures": ("Quality",),
-    "toolsearch.evaluation.proposals": ("propose_queries",),
-    "toolsearch.evaluation.queries": ("BadLine", "LabelledQuery", "QueryFile", "read_queries", "write_queries"),
+    "toolsearch.evaluation.evaluation": (
+        "Evaluation",
+        "Quality",
+        "QueryAnswer",
+        "StrategyResult",
+        "evaluate",
+    ),
+    "toolsearch.evaluation.queries": (
+        "BadLine",
+        "LabelledQuery",
+        "QueryFile",
+        "propose_queries",
+        "read_queries",
+        "write_queries",
+    ),
     "toolsearch.gateway.gateway": ("Gateway",),
     "toolsearch.gateway.http": ("http_app",),
-    "toolsearch.gateway.settings": ("GatewayConfig", "read_gateway_config"),
+    "toolsearch.gateway.settings": (
+        "GatewayConfig",
+        "read_gateway_config",
+    ),
     "toolsearch.option_values": ("Unset",),
-    "toolsearch.session": ("RequestTools", "RequestToolsAndModel", "RequestToolsToKeep", "Session", "ToolDelta"),
+    "toolsearch.session": (
+        "RequestTools",
+        "RequestToolsAndModel",
+        "RequestToolsToKeep",
+        "Session",
+        "ToolDelta",
+    ),
     "toolsearch.sessions.answering": ("Found",),
     "toolsearch.sessions.conversation": ("Conversation",),
     "toolsearch.sessions.eviction": (
@@ -367,15 +435,25 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "NeverEvictStrategy",
         "TtlEvictionStrategy",
     ),
-    "toolsearch.sessions.options": ("SearchOptions", "SessionOptions"),
+    "toolsearch.sessions.options": (
+        "SearchOptions",
+        "SessionOptions",
+    ),
     "toolsearch.sessions.port": ("ToolScope",),
     "toolsearch.sessions.savings": ("Savings",),
-    "toolsearch.sessions.sent": ("Sent", "SentTools", "ToolList"),
-    "toolsearch.sessions.state": ("SessionCounters", "SessionState"),
+    "toolsearch.sessions.sent": (
+        "Sent",
+        "SentTools",
+        "ToolList",
+    ),
+    "toolsearch.sessions.state": (
+        "SessionCounters",
+        "SessionState",
+    ),
     "toolsearch.sessions.store": ("SessionStore",),
     "toolsearch.sessions.unit_of_work": ("UnitOfWork",),
-    "toolsearch.sessions.usage.evidence": ("LearntUse",),
-    "toolsearch.sessions.usage.log": ("UsageLog",),
+    "toolsearch.sessions.usage": ("UsageLog",),
+    "toolsearch.sessions.usage_evidence": ("LearntUse",),
     "toolsearch.settings": (
         "AdvisorSettings",
         "CallingSettings",
@@ -385,15 +463,42 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "Settings",
         "TelemetrySettings",
     ),
-    "toolsearch.spans": ("ChatSpan", "RequestSpan", "SearchSpan", "ToolCallSpan"),
-    "toolsearch.storage.audit": ("AuditLog", "AuditRecord"),
-    "toolsearch.storage.memory": ("InMemoryMessageStore", "InMemorySessionPersistence", "InMemoryUsageStore"),
-    "toolsearch.storage.messages": ("MessageStore",),
-    "toolsearch.storage.pins": ("Pin", "PinPersistence", "SeenEntry"),
-    "toolsearch.storage.sessions": ("SessionPersistence", "StoredSession"),
-    "toolsearch.storage.sqlite.pins": ("SqlitePins",),
-    "toolsearch.storage.sqlite.stores": ("SqliteAuditLog", "SqliteSessionPersistence", "SqliteUsageStore"),
-    "toolsearch.storage.usage": ("StoredWeight", "UsageCell", "UsageStore"),
+    "toolsearch.spans": (
+        "ChatSpan",
+        "RequestSpan",
+        "SearchSpan",
+        "ToolCallSpan",
+    ),
+    "toolsearch.storage.audit": (
+        "AuditLog",
+        "AuditRecord",
+    ),
+    "toolsearch.storage.memory": (
+        "InMemoryMessageStore",
+        "InMemorySessionPersistence",
+        "InMemoryUsageStore",
+    ),
+    "toolsearch.storage.pins": (
+        "Pin",
+        "PinPersistence",
+        "SeenEntry",
+    ),
+    "toolsearch.storage.sessions": (
+        "MessageStore",
+        "SessionPersistence",
+        "StoredSession",
+    ),
+    "toolsearch.storage.sqlite.stores": (
+        "SqliteAuditLog",
+        "SqlitePins",
+        "SqliteSessionPersistence",
+        "SqliteUsageStore",
+    ),
+    "toolsearch.storage.usage": (
+        "StoredWeight",
+        "UsageCell",
+        "UsageStore",
+    ),
     "toolsearch.telemetry": ("Telemetry",),
     "toolsearch.tokens": (
         "CountedDefinition",
@@ -404,10 +509,17 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "default_counter",
         "definition_tokens",
     ),
-    "toolsearch.tools.augmentation": ("AugmentedArguments", "AugmentedToolProvider", "augmented"),
-    "toolsearch.tools.calls": ("ToolCall", "ToolResult"),
-    "toolsearch.tools.decorator": ("tool", "tool_from_function"),
+    "toolsearch.tools.augmentation": (
+        "AugmentedArguments",
+        "AugmentedToolProvider",
+        "augmented",
+    ),
+    "toolsearch.tools.calls": (
+        "ToolCall",
+        "ToolResult",
+    ),
     "toolsearch.tools.definition": (
+        "Refusal",
         "Tool",
         "ToolCallback",
         "ToolContext",
@@ -417,17 +529,34 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "ToolReference",
         "ToolSearchResponse",
     ),
-    "toolsearch.tools.function_tool": ("FunctionToolCallback",),
-    "toolsearch.tools.json_types": ("Json", "JsonObject"),
-    "toolsearch.tools.output": ("ToolOutput",),
-    "toolsearch.tools.params": ("ToolParam",),
-    "toolsearch.tools.providers": ("ToolCallbacks", "ToolProvider", "as_tools"),
-    "toolsearch.tools.refusal": ("Refusal",),
-    "toolsearch.tools.results": ("ToolCallResultConverter",),
-    "toolsearch.tools.schema_generator": ("json_schema_of",),
+    "toolsearch.tools.docstrings": ("json_schema_of",),
+    "toolsearch.tools.function_tools": (
+        "FunctionToolCallback",
+        "tool",
+        "tool_from_function",
+    ),
+    "toolsearch.tools.json_schema": ("ToolParam",),
+    "toolsearch.tools.json_types": (
+        "Json",
+        "JsonObject",
+    ),
+    "toolsearch.tools.providers": (
+        "ToolCallbacks",
+        "ToolProvider",
+        "as_tools",
+    ),
+    "toolsearch.tools.results": (
+        "ToolCallResultConverter",
+        "ToolOutput",
+    ),
     "toolsearch.tools.strict": ("strict_schema",),
-    "toolsearch.wire.aggregate": ("aggregate",),
-    "toolsearch.wire.answers": ("ChatChunk", "ChatResponse", "ToolCallDelta", "Usage"),
+    "toolsearch.wire.answers": (
+        "ChatChunk",
+        "ChatResponse",
+        "ToolCallDelta",
+        "Usage",
+        "aggregate",
+    ),
     "toolsearch.wire.capabilities": (
         "Capabilities",
         "Cloud",
@@ -438,7 +567,12 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "RevealSetting",
         "capabilities_of",
     ),
-    "toolsearch.wire.formats": ("WireFormat", "render_results", "render_tools"),
+    "toolsearch.wire.formats": (
+        "WireFormat",
+        "render_results",
+        "render_tools",
+        "sendable_messages",
+    ),
     "toolsearch.wire.messages": (
         "AssistantMessage",
         "Message",
@@ -449,22 +583,46 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "UserMessage",
     ),
     "toolsearch.wire.native_search": ("NativeSearch",),
-    "toolsearch.wire.prompts": ("sendable_messages",),
     "toolsearch.wire.replies": ("parse_tool_calls",),
-    "toolsearch.wiring": ("build_client", "build_engine"),
-    "toolsearch_indexes.documents": ("Hit", "ToolDocument"),
-    "toolsearch_indexes.encoders.hashing": ("HashingEncoder",),
-    "toolsearch_indexes.encoders.onnx": ("OnnxEncoder",),
+    "toolsearch.wiring": (
+        "build_client",
+        "build_engine",
+    ),
+    "toolsearch_indexes.documents": (
+        "Hit",
+        "ToolDocument",
+    ),
+    "toolsearch_indexes.encoders.onnx": (
+        "OnnxEncoder",
+        "OnnxReader",
+    ),
     "toolsearch_indexes.encoders.opening": ("open_encoder",),
-    "toolsearch_indexes.encoders.protocol": ("Encoder", "KnowsWords"),
+    "toolsearch_indexes.encoders.protocol": (
+        "Encoder",
+        "KnowsWords",
+    ),
     "toolsearch_indexes.encoders.sentence_transformer": ("SentenceTransformerEncoder",),
-    "toolsearch_indexes.encoders.static": ("StaticEncoder",),
-    "toolsearch_indexes.explanation": ("Explanation", "WordMatch"),
-    "toolsearch_indexes.onnx_reader": ("OnnxReader",),
-    "toolsearch_indexes.reader": ("Reader", "open_reader"),
-    "toolsearch_indexes.selection": ("Selection",),
-    "toolsearch_indexes.strategies": ("Ranking", "Strategy"),
-    "toolsearch_indexes.tool_index": ("ExplainsSearches", "ToolIndex"),
+    "toolsearch_indexes.encoders.static": (
+        "HashingEncoder",
+        "StaticEncoder",
+    ),
+    "toolsearch_indexes.explanation": (
+        "Explanation",
+        "WordMatch",
+    ),
+    "toolsearch_indexes.queries": (
+        "Ranking",
+        "Selection",
+        "Strategy",
+    ),
+    "toolsearch_indexes.reader": (
+        "Reader",
+        "open_reader",
+    ),
+    "toolsearch_indexes.tool_index": (
+        "ExplainsSearches",
+        "ToolIndex",
+    ),
     "toolsearch_indexes.vector_cache": ("VectorCache",),
     "toolsearch_indexes.vector_store": ("VectorStore",),
 }

@@ -16,9 +16,9 @@ from toolsearch.access.principals import LOCAL, Principal, require_principal
 from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.taking import ToolLike
+from toolsearch.catalog.source import ToolLike
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.search_arguments import DEFAULT_LIMIT
+from toolsearch.discovery.search_tool import DEFAULT_LIMIT
 from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.discovery.view import View, ViewCache
 from toolsearch.errors import BadSettingError, EncoderError
@@ -29,9 +29,9 @@ from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.state import SessionState, read_exposure
 from toolsearch.sessions.store import SessionStore
 from toolsearch.sessions.unit_of_work import UnitOfWork
-from toolsearch.sessions.usage.log import UsageLog
-from toolsearch.sessions.usage.vocabulary import vocabulary_of
-from toolsearch.setting_values import read_strategy
+from toolsearch.sessions.usage import UsageLog
+from toolsearch.sessions.usage_evidence import vocabulary_of
+from toolsearch.setting_types import read_strategy
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.tools.definition import ToolReference, ToolSearchResponse
@@ -39,11 +39,10 @@ from toolsearch.tools.summaries import reference_to
 from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import RevealSetting
 from toolsearch.wire.formats import RenderedTools
-from toolsearch_indexes.query_forms import require_limit, require_text
-from toolsearch_indexes.strategies import RANKINGS, Ranking, Strategy
+from toolsearch_indexes.queries import RANKINGS, Ranking, Strategy, require_limit, require_text
 
 if TYPE_CHECKING:  # an engine loads what indexes, and numpy with it, as it is made: many an import makes none
-    from toolsearch.catalog.index_keeper import IndexKeeper
+    from toolsearch.catalog.index_opening import IndexKeeper
     from toolsearch_indexes.encoders.protocol import Encoder
     from toolsearch_indexes.explanation import Explanation
     from toolsearch_indexes.reader import Reader
@@ -123,11 +122,10 @@ class ToolSearch:
         requests_files: Iterable[str | Path] = (),
         _keeper: IndexKeeper | None = None,  # for the service, which keeps indexes beside its store
     ) -> None:
-        from toolsearch.catalog.generation import Generation
+        from toolsearch.catalog.index_directory import Generation, IndexDirectory
         from toolsearch.catalog.index_opening import IndexOpener, own_cache
         from toolsearch.catalog.indexing import CatalogIndex
-        from toolsearch.catalog.request_sources import request_source
-        from toolsearch.catalog.warm_start import IndexDirectory
+        from toolsearch.catalog.requests_file import request_source
 
         strategy = read_strategy(strategy)
         if strategy in ("hybrid", "semantic") and encoder is None:
@@ -169,7 +167,7 @@ class ToolSearch:
         *options* are those of the constructor. If no encoder is given, the one that the index was made with is used;
         so it is with *requests* and *requests_files*. Raises IndexStoreError if there is no usable index.
         """
-        from toolsearch.catalog.warm_start import IndexDirectory
+        from toolsearch.catalog.index_directory import IndexDirectory
 
         stored = IndexDirectory(Path(index_dir)).read()
         if options.get("encoder") is None:

@@ -8,30 +8,28 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Protocol, TypedDict, cast, overload
 
 from toolsearch.access.principals import LOCAL, Principal
-from toolsearch.calling.inner_call import inner_call
 from toolsearch.calling.limits import TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.discovery.call_tools import inner_call
 from toolsearch.sessions.conversation import Conversation, settle_for
 from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.port import ToolScope
 from toolsearch.sessions.savings import Savings
-from toolsearch.sessions.scope import ConversationScope
 from toolsearch.sessions.state import SessionState
-from toolsearch.sessions.unit_of_work import UnitOfWork
-from toolsearch.sync import run_sync
+from toolsearch.sessions.unit_of_work import ConversationScope, UnitOfWork
+from toolsearch.threads import run_sync
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.results import ToolOutput
 from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
 from toolsearch.wire.formats import RenderedTools, WireFormat, render_change, render_results, render_tool_list
 from toolsearch.wire.native_search import NativeSearch, found_names
-from toolsearch.wire.replies import parse_tool_calls
+from toolsearch.wire.replies import input_tokens, parse_tool_calls
 from toolsearch.wire.sendable_tools import sendable_definition
-from toolsearch.wire.usage import input_tokens
-from toolsearch_indexes.strategies import Strategy
+from toolsearch_indexes.queries import Strategy
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolsearch.errors import shown_name
-from toolsearch.instruments import Instruments
-from toolsearch.spans import Attributes, ChatSpan, RequestSpan, SearchSpan, ToolCallSpan, as_text
+from toolsearch.spans import Attributes, ChatSpan, Instruments, RequestSpan, SearchSpan, ToolCallSpan, as_text
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

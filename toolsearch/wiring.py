@@ -8,20 +8,18 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor
-from toolsearch.calling.hooks import AfterCall, BeforeCall
+from toolsearch.calling.hooks import AfterCall, BeforeCall, DefaultToolExecutionErrorProcessor
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import ToolCallbackResolver
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.index_keeper import IndexKeeper
-from toolsearch.catalog.taking import ToolLike
+from toolsearch.catalog.index_opening import IndexKeeper
+from toolsearch.catalog.source import ToolLike
 from toolsearch.chat.advisor import Advisor
 from toolsearch.chat.client import ChatClient
 from toolsearch.chat.model import ChatModel
 from toolsearch.chat.telemetry_model import TelemetryModel
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
-from toolsearch.chat.tool_search import ToolSearchAdvisor
-from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
+from toolsearch.chat.tool_search import DEFAULT_SYSTEM_SUFFIX, ToolSearchAdvisor
 from toolsearch.engine import EngineOptions, ToolSearch
 from toolsearch.sessions.eviction import (
     CompositeEvictionStrategy,
@@ -31,7 +29,7 @@ from toolsearch.sessions.eviction import (
 )
 from toolsearch.sessions.options import SearchOptions, SessionOptions
 from toolsearch.sessions.store import SessionStore
-from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.sessions.usage import UsageLog
 from toolsearch.settings import IndexSettings, Settings
 from toolsearch.storage.sessions import SessionPersistence
 from toolsearch.telemetry import Telemetry

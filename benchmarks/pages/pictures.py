@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from toolsearch.bench.reports.plots import COLOURS, HEIGHT, SERIES, WIDTH, Curve, Plot, as_svg
+from toolsearch.bench.report_page import COLOURS, HEIGHT, SERIES, WIDTH, Curve, Plot, as_svg
 
 FOLDER: Final = "docs/images/figures"
 

@@ -12,10 +12,9 @@ from benchmarks.datasets import SETS
 from benchmarks.labelled import LabelledQuery, LabelledSet, read_set
 from benchmarks.published.side_by_side import SEED, ByWay, Line, Workload, costs_of, paragraphs, played_in, searching
 from toolsearch import ToolDefinition
-from toolsearch.bench.costs import Caching
-from toolsearch.bench.playing import Played
+from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.costs import Caching, Played
 from toolsearch.bench.ways import EVERY, FOUND_BEFORE, WayName
-from toolsearch.bench.workload import Conversation, Step, Turn, Use
 from toolsearch.catalog.indexing import document_of
 from toolsearch.errors import SourceError
 from toolsearch.tools.naming import is_legal_name

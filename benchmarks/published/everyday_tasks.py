@@ -22,14 +22,13 @@ from benchmarks.published.side_by_side import (
     tokens_of,
 )
 from toolsearch import ToolDefinition
-from toolsearch.bench.presets import Preset
+from toolsearch.bench.conversations import Conversation, Preset, Step
 from toolsearch.bench.ways import EVERY, FOUND_BEFORE
-from toolsearch.bench.workload import Conversation, Step
 from toolsearch.catalog.indexing import document_of
 from toolsearch.wire.capabilities import Endpoint
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.strategies import Ranking
+from toolsearch_indexes.queries import Ranking
 
 TOOLS, TASKS = 4_027, 25
 _FIRST = 5  # hits: as many as Anthropic's searches give by default

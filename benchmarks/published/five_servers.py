@@ -19,9 +19,8 @@ from benchmarks.published.side_by_side import (
     tokens_of,
 )
 from toolsearch import ToolDefinition
-from toolsearch.bench.arguments import sample_arguments
+from toolsearch.bench.conversations import Conversation, Step, Turn, Use, sample_arguments
 from toolsearch.bench.ways import EVERY
-from toolsearch.bench.workload import Conversation, Step, Turn, Use
 from toolsearch.wire.capabilities import Endpoint
 
 SERVERS = {  # tools, and the tokens of their definitions

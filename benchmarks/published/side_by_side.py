@@ -7,14 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolsearch import Tool, ToolDefinition, ToolSearch
-from toolsearch.bench.canned import Clock, callable_tools, engine_options
-from toolsearch.bench.costs import Caching, Costs, costs_by_turn, total
-from toolsearch.bench.playing import Played, Player
+from toolsearch.bench.conversations import Conversation
+from toolsearch.bench.costs import Caching, Costs, Played, Player, costs_by_turn, total
 from toolsearch.bench.prices import prices_of
 from toolsearch.bench.prompts import PartCounter
 from toolsearch.bench.study import CACHINGS
-from toolsearch.bench.ways import EVERY, FOUND_BEFORE, WayName, way_of, ways_of
-from toolsearch.bench.workload import Conversation
+from toolsearch.bench.ways import EVERY, FOUND_BEFORE, Clock, WayName, callable_tools, engine_options, way_of, ways_of
 from toolsearch.tokens import count_json, default_counter
 from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.formats import WireFormat, render_definition

@@ -17,8 +17,8 @@ from benchmarks.published.side_by_side import (
     tokens_of,
 )
 from toolsearch import ToolDefinition
+from toolsearch.bench.conversations import Conversation, Step, Turn, Use
 from toolsearch.bench.ways import EVERY
-from toolsearch.bench.workload import Conversation, Step, Turn, Use
 from toolsearch.wire.capabilities import Endpoint
 
 _PUBLISHED = {  # tokens with search (Lucene) and without, requests with and without

@@ -21,9 +21,9 @@ from toolsearch.catalog.source import LoadReport, Source
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.trust.scan import Scanner
+from toolsearch.gateway.trust.verdicts import tool_entry
 from toolsearch.tokens import default_counter, definition_tokens
 from toolsearch.tools.definition import Tool, legal_name
-from toolsearch.upstreams.pinned import tool_entry
 from toolsearch.wire.formats import WireFormat, render_definition
 from toolsearch.wire.mcp import INPUT_SCHEMA
 

@@ -18,24 +18,127 @@ from typing import Protocol, cast
 
 import Stemmer  # type: ignore[import-not-found]
 
-from toolsearch_indexes.spelling import american
+# What stands before -ise in words that have no z anywhere.
+_NEVER_IZE = (
+    "adv advert appr chast chem circumc compr comprom conc dem desp dev enterpr exc exerc expert franch improv inc "
+    "merchand moonr mort parad pract prec prem prom repr rev sunr superv surm surpr telev treat upr w"
+)
+
+
+_ISE = re.compile(
+    "(?<=[a-z][a-z][b-df-hj-np-tv-z])"  # no *rise* or *noise*
+    + "".join(f"(?<!{root})" for root in _NEVER_IZE.split())
+    + "is(?=(?:e[drs]?|ers|ing(?:s|ly)?|ab(?:le|ly)|ations?|ational(?:ly)?)$)"
+)
+
+
+_RE = "calib|cent|fib|lit|lust|manoeuv|meag|met|sab|scept|sepulch|somb|spect|theat"
+
+
+# Letters without which a rule need not be looked at, which is faster; what it replaces; and by what.
+_RULES = (
+    ("is", _ISE, "iz"),
+    ("lys", re.compile("(?<=[a-z][aeo])lys(?=(?:e[drs]?|ers|ing)$)"), "lyz"),
+    (
+        "our",
+        re.compile(
+            "(arb|ard|arm|behavi|cand|clam|col|demean|endeav|enam|fav|ferv|flav|glam|harb|hon|hum|lab|neighb|od|parl"
+            "|ranc|rig|rum|savi?|splend|succ|tum|val|vap|vig)our"
+        ),
+        r"\1or",
+    ),
+    ("re", re.compile(f"({_RE})r(?:e(?=s?$)|(?=ed$))"), r"\1er"),
+    ("ring", re.compile(f"({_RE})r(?=ing$)"), r"\1er"),
+    ("logu", re.compile("(ana|cata|dia|homo|mono)(?:logue(?=s?$)|logu(?=(?:ed|ers?|ing)$))"), r"\1log"),
+    ("enc", re.compile("(def|lic|off|pret)enc(?=(?:e[ds]?|ing)$)"), r"\1ens"),
+    # Of words as *travelled* the stemmer takes an l away, but not of these.
+    ("ll", re.compile("^(counse|dia|due|fue|grue|initia|tria|via|woo)ll(?=(?:ed|ens?|ing|ors?)$)"), r"\1l"),
+    ("programme", re.compile("programme(?=s?$)"), "program"),
+)
+
+
+_BEGINNINGS = {
+    "acknowledgement": "acknowledgment",
+    "aeroplane": "airplane",
+    "anaesth": "anesth",
+    "artefact": "artifact",
+    "cypher": "cipher",
+    "diarrhoea": "diarrhea",
+    "enquir": "inquir",
+    "focuss": "focus",
+    "foetus": "fetus",
+    "gynaec": "gynec",
+    "haema": "hema",
+    "haemo": "hemo",
+    "jewellery": "jewelry",
+    "judgement": "judgment",
+    "moustache": "mustache",
+    "oesoph": "esoph",
+    "oestr": "estr",
+    "plough": "plow",
+    "practis": "practic",
+    "pyjama": "pajama",
+    "sceptic": "skeptic",
+    "yoghurt": "yogurt",
+}
+
+
+_BEGINNING = re.compile(f"^(?:{'|'.join(_BEGINNINGS)})")
+
+
+_PARTS = {"aemia": "emia", "aluminium": "aluminum", "grey": "gray", "manoeuv": "maneuv", "paed": "ped", "sulph": "sulf"}
+
+
+_PART = re.compile("|".join(_PARTS))
+
+
+def american(word: str) -> str:
+    """*word* is one of small ASCII letters, inflected or not; most come back as they are."""
+    for letters, british, replacement in _RULES:
+        if letters in word:
+            word = british.sub(replacement, word)
+    if _PART.search(word):
+        word = _PART.sub(lambda found: _PARTS[found.group()], word)
+    found = _BEGINNING.match(word)
+    return _BEGINNINGS[found.group()] + word[found.end() :] if found else word
+
 
 # Scripts whose vowel signs and tone marks are no word characters to Python: Hebrew, Arabic, Indic to Lao, Tibetan to
 # Myanmar, Khmer. And Latin's combining accents, which are folded away later.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0eff\u0f00-\u109f\u1780-\u17ff"
+
+
 _PIECE = rf"[^\W_]|[{_MARKS}]"
+
+
 _WORD = re.compile(rf"(?:{_PIECE})+(?:[_.\-']+(?:{_PIECE})+)*")
+
+
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+(?:[_.\-']+[A-Za-z0-9]+)*")
+
+
 _GAPS = bytes(ord(" ") if re.match(r"[^A-Za-z0-9_.\-']", chr(byte)) else byte for byte in range(256))  # between pieces
+
+
 _JOINERS = re.compile(r"[_.\-']+")
+
+
 _ACCENTS = re.compile("[\u0300-\u036f]")
+
+
 _CJK = re.compile(  # Hangul, kana and Han
     "[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
+
+
 _CASE_OR_DIGIT = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
+
 _LONGEST_WORD = 200  # characters; longer ones are data, not words
+
+
 _CACHED_QUERY_WORDS = 10_000
+
 
 # Words that shape a sentence but tell no tool from another. Verbs that say what a tool does (get, find, use) stay.
 STOP_WORDS = frozenset(
@@ -102,7 +205,8 @@ def _split_scripts(piece: str) -> list[str]:
 
 def _ascii_parts(word: str) -> list[str]:
     """The parts of *word*, in small letters; what stands between its pieces is in none of them."""
-    return " ".join(_CASE_OR_DIGIT.findall(word)).lower().split()
+    parts: list[str] = _CASE_OR_DIGIT.findall(word)
+    return " ".join(parts).lower().split()
 
 
 def _pairs(run: str) -> list[str]:
@@ -138,6 +242,8 @@ class _Stemmer(Protocol):
 
 
 _stemmer = cast("_Stemmer", Stemmer.Stemmer("english", 0))  # pyright: ignore[reportUnknownMemberType]
+
+
 _stemmer_lock = threading.Lock()  # a Stemmer keeps a buffer, so that two threads would read each other's stems
 
 

@@ -1,9 +1,11 @@
-"""What an index knows of a tool: its words, by field. And what a search gives back."""
+"""What an index knows of a tool: its words by field, with those of its input schema; and what a search gives back."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, TypeGuard
+from urllib.parse import unquote
 
 Confidence: TypeAlias = Literal["high", "low"]
 
@@ -49,3 +51,131 @@ class Hit:
     name: str
     score: float
     confidence: Confidence = "low"
+
+
+_MAX_DEPTH = 16
+
+
+_MAX_NODES = 2_000
+
+
+_MAX_CHARACTERS = 40_000
+
+
+_LONGEST_NAME = 200
+
+
+_ONE_SCHEMA = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames")
+
+
+_MANY_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
+
+
+_INNER = frozenset((*_ONE_SCHEMA, *_MANY_SCHEMAS, "properties", "patternProperties", "$ref"))
+
+
+def document_from_schema(
+    *,
+    name: str,
+    description: str = "",
+    input_schema: Mapping[str, Any] | None = None,
+    title: str = "",
+    server: str = "",
+    tags: tuple[str, ...] = (),
+    local_name: str = "",
+    requests: tuple[str, ...] = (),
+) -> ToolDocument:
+    """Return the document of a tool whose arguments *input_schema* describes; parts of it that are no schema are passed
+    over, never raised.
+    """
+    walk = _Walk(input_schema or {})
+    walk.visit(walk.root, depth=0)
+    return ToolDocument(
+        name=name,
+        description=description,
+        title=title,
+        parameter_names=tuple(walk.names),
+        parameter_text="\n".join(walk.texts),
+        server=server,
+        tags=tags,
+        local_name=local_name,
+        requests=requests,
+    )
+
+
+@dataclass(slots=True)
+class _Walk:
+    root: Any
+    names: list[str] = field(default_factory=list[str])
+    texts: list[str] = field(default_factory=list[str])
+    followed: set[str] = field(default_factory=set[str])
+    nodes_left: int = _MAX_NODES
+    characters_left: int = _MAX_CHARACTERS
+
+    def visit(self, node: Any, depth: int) -> None:
+        self.nodes_left -= 1
+        if not _is_object(node) or depth > _MAX_DEPTH or self.nodes_left < 0 or self.characters_left <= 0:
+            return
+        if depth:  # the root's title and description repeat the tool's own
+            self._take(node.get("title"))
+            self._take(node.get("description"))
+        if "enum" in node or "const" in node:
+            for value in _strings(node.get("enum"), node.get("const")):
+                self._take(value)
+        if _INNER.isdisjoint(node):  # which holds for most
+            return
+        properties = node.get("properties")
+        if _is_object(properties):
+            for name, schema in properties.items():
+                if self.nodes_left <= 0:
+                    return
+                self.names.append(str(name)[:_LONGEST_NAME])
+                self.visit(schema, depth + 1)
+        for schema in _subschemas(node):
+            self.visit(schema, depth + 1)
+        self._follow(node.get("$ref"), depth)
+
+    def _take(self, text: Any) -> None:
+        if isinstance(text, str) and text and self.characters_left > 0:
+            self.texts.append(text[: self.characters_left])
+            self.characters_left -= len(text)
+
+    def _follow(self, reference: Any, depth: int) -> None:
+        """Visit what a local *reference* points at, unless that was done before."""
+        if not isinstance(reference, str) or not reference.startswith("#/") or reference in self.followed:
+            return
+        self.followed.add(reference)
+        node = self.root
+        for step in reference[2:].split("/"):
+            key = unquote(step).replace("~1", "/").replace("~0", "~")
+            if not _is_object(node) or key not in node:
+                return
+            node = node[key]
+        self.visit(node, depth + 1)
+
+
+def _strings(*values: Any) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif _is_list(value):
+            yield from (item for item in value if isinstance(item, str))
+
+
+def _subschemas(node: Mapping[str, Any]) -> Iterator[Any]:
+    yield from (node[key] for key in _ONE_SCHEMA if key in node)
+    for key in _MANY_SCHEMAS:
+        schemas = node.get(key)
+        if _is_list(schemas):
+            yield from schemas
+    patterns = node.get("patternProperties")
+    if _is_object(patterns):
+        yield from patterns.values()
+
+
+def _is_object(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    return type(value) is dict or isinstance(value, Mapping)  # the first is quicker by far
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)

@@ -7,12 +7,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from toolsearch_indexes.calibration import FOLLOWING, LEAST
 from toolsearch_indexes.keyword import FIELDS, WordReading
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.request import Request
-from toolsearch_indexes.space import SearchSpace
+from toolsearch_indexes.scores import FOLLOWING, LEAST
 from toolsearch_indexes.vectors import IntArray
+from toolsearch_indexes.views import SearchSpace
 
 Outcome: TypeAlias = Literal[
     "found",

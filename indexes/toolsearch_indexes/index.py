@@ -5,27 +5,35 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from toolsearch_indexes.arrays import mapping_of
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import BadQueryError
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.keyword import KeywordParameters
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.query_forms import read_form, require_limit, require_text
+from toolsearch_indexes.queries import (
+    RANKINGS,
+    STRATEGIES,
+    Ranking,
+    Selection,
+    Strategy,
+    read_form,
+    require_limit,
+    require_text,
+)
 from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.search import Search
-from toolsearch_indexes.segments import build_segment, tidy
-from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.segments import IndexState, Segment, build_segment, tidy
 from toolsearch_indexes.semantic import SemanticArm, SemanticStatistics
-from toolsearch_indexes.space import SearchSpace
-from toolsearch_indexes.state import IndexState
-from toolsearch_indexes.strategies import RANKINGS, STRATEGIES, Ranking, Strategy
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray
-from toolsearch_indexes.views import View, ViewCache
+from toolsearch_indexes.views import SearchSpace, View, ViewCache
 
 
 class ToolSearchIndex:
@@ -197,3 +205,40 @@ class ToolSearchIndex:
         """*is_kept*: the selection may come again, so that it is worth remembering what is seen through it."""
         view = self.views.get(state, selection) if is_kept else View.of(state, selection)
         return SearchSpace.seen(state, view, self.lexicon, self.parameters, self.views if is_kept else None)
+
+
+_WORD = 450  # of a word in a lexicon: its text, its number, and its places in four tables
+
+
+_POSTING = 4  # what is remembered of a posting's weight once a search has needed it
+
+
+def index_bytes(index: ToolSearchIndex) -> int:
+    """An estimate of what the process holds for itself.
+
+    What is mapped from the files of a stored index does not count: it is in memory as long as there is room for it.
+    """
+    state, lexicon = index.state, index.lexicon
+    words = sum(_WORD // 2 * each.added + each.nbytes for each in (lexicon.terms, lexicon.surfaces))
+    statistics = _held({"df": state.keyword.df, "surface_df": state.keyword.surface_df})
+    return words + statistics + sum(map(_segment_bytes, state.segments))
+
+
+def _segment_bytes(segment: Segment) -> int:
+    texts = _held(segment.regex.arrays())
+    requests = _held(segment.requests.arrays())
+    vectors = _held(segment.vectors.arrays()) if segment.vectors else 0
+    keyword = segment.keyword
+    weights = 0 if keyword.has_stored_impacts else _POSTING * len(keyword.rows)
+    names = _held(segment.names.arrays())
+    of_codes = segment.vectors.code_bytes if segment.vectors else 0
+    # Texts are held again for patterns.
+    return 2 * texts + requests + vectors + of_codes + _held(keyword.arrays()) + weights + names
+
+
+def _held(arrays: Mapping[str, NDArray[Any]]) -> int:
+    return _bytes(array for array in arrays.values() if mapping_of(array) is None)
+
+
+def _bytes(arrays: Iterable[NDArray[Any]]) -> int:
+    return sum(array.nbytes for array in arrays)

@@ -21,10 +21,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.distinct import distinct
+from toolsearch_indexes.arrays import distinct, mapping_of
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.mapped import mapping_of
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int32]

@@ -14,14 +14,13 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.calibration import SURE_SCORE, Scale
-from toolsearch_indexes.directions import Direction, direction
-from toolsearch_indexes.distinct import distinct
+from toolsearch_indexes.arrays import distinct
 from toolsearch_indexes.documents import Confidence, Hit
 from toolsearch_indexes.keyword import BoolArray, FloatArray
 from toolsearch_indexes.regex import CompiledPattern
-from toolsearch_indexes.request import Bounds, Nearness, Request
-from toolsearch_indexes.space import SearchSpace
+from toolsearch_indexes.request import Bounds, Direction, Nearness, Request, direction
+from toolsearch_indexes.scores import SURE_SCORE, Scale
+from toolsearch_indexes.views import SearchSpace
 
 RowArray = NDArray[np.int64]
 Sureness: TypeAlias = Literal["by its words", "by a part"]
@@ -165,7 +164,8 @@ def _possibly_best(
     """The rows of each segment that may be among the best *count* that may stand in an answer."""
     weight = np.float32(request.weight)
     words = [scores[of.rows] for scores, of in zip(word_scores, bounds, strict=True)]
-    least = np.concatenate([_NO_SCORES, *(near + weight * of.least for near, of in zip(words, bounds, strict=True))])
+    known = [near + weight * of.least for near, of in zip(words, bounds, strict=True)]
+    least: FloatArray = np.concatenate([_NO_SCORES, *known], dtype=np.float32)
     enough = request.scale.least_following
     if len(least) >= count:
         enough = max(enough, float(_least_of_best(least, count)))

@@ -58,6 +58,6 @@ def _installed() -> Reader:
 
 
 def _from_folder(folder: Path) -> Reader:
-    from toolsearch_indexes.onnx_reader import OnnxReader
+    from toolsearch_indexes.encoders.onnx import OnnxReader
 
     return OnnxReader(folder)

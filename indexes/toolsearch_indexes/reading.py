@@ -6,17 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from toolsearch_indexes.analysis import name_words
-from toolsearch_indexes.calibration import (
-    READ_FOLLOWING,
-    READ_LEAST,
-    SURE,
-    SURE_SCORE,
-    log_odds_of,
-    read_log_odds,
-    score_of,
-)
 from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.reader import Reader
+from toolsearch_indexes.scores import READ_FOLLOWING, READ_LEAST, SURE, SURE_SCORE, log_odds_of, read_log_odds, score_of
 from toolsearch_indexes.semantic import first_sentence, spaced
 
 READ = 10  # tools of an answer, the first ones

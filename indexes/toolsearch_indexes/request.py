@@ -2,26 +2,110 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from toolsearch_indexes.calibration import Scale, hybrid_scale, keyword_scale, semantic_scale
-from toolsearch_indexes.directions import may_tell_direction
-from toolsearch_indexes.distinct import distinct
-from toolsearch_indexes.fusion import Unrelated, semantic_weight
+from toolsearch_indexes.analysis import STOP_WORDS, name_words, stem, words
+from toolsearch_indexes.arrays import distinct
 from toolsearch_indexes.keyword import BoolArray, FloatArray, KeywordParameters
 from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores, read_query
 from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.scores import Scale, Unrelated, hybrid_scale, keyword_scale, semantic_scale, semantic_weight
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.semantic import Meaning, SemanticArm, SemanticStatistics
-from toolsearch_indexes.sole_holders import SoleHolder, sole_holders
-from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.vectors import IntArray, Near, VectorPart
+from toolsearch_indexes.views import SearchSpace
+
+_LEAST_SHARE = 0.5
+
+
+class SoleHolder(NamedTuple):
+    """A row that alone holds a word of a request, and what that is worth, in deviations of a cosine."""
+
+    segment: Segment
+    row: int
+    worth: float
+
+
+def sole_holders(query: KeywordQuery, space: SearchSpace, parameters: KeywordParameters) -> tuple[SoleHolder, ...]:
+    """The tools for which a word of *query* speaks; guessed readings of a word count for nothing."""
+    said = [reading.alternatives[0] for reading in query.readings if reading.word not in query.unknown]
+    total = query.ideal / (parameters.k1 + 1)  # the idf of all words together
+    places = dict.fromkeys(place for term, _ in said if space.terms.holders(term) == 1 for place in _rows(term, space))
+    chance = math.sqrt(2 * math.log(max(1, space.terms.documents)))
+    found: list[SoleHolder] = []
+    for number, row in places:
+        part = space.segments[number].keyword
+        share = sum(idf for term, idf in said if part.posting(term, row) is not None) / total
+        if share > _LEAST_SHARE:
+            worth = chance * (min(1.0, share) - _LEAST_SHARE) / (1 - _LEAST_SHARE)
+            found.append(SoleHolder(space.segments[number], row, worth))
+    return tuple(found)
+
+
+def _rows(term: int, space: SearchSpace) -> Iterator[tuple[int, int]]:
+    """The rows that hold *term* and may be found: the number of the segment, and the row."""
+    for number, (segment, allowed) in enumerate(zip(space.segments, space.allowed, strict=True)):
+        where = segment.keyword.postings(term)
+        if where is not None:
+            rows = segment.keyword.rows[where].tolist()
+            yield from ((number, row) for row in rows if allowed is None or allowed[row])
+
+
+_TO = frozenset({"to", "into", "2"})
+
+
+_FROM = "from"
+
+
+_LONGEST = 80  # characters; in a longer request "to" mostly begins what is to be done
+
+
+class Direction(NamedTuple):
+    """The terms of what is converted, and of what it becomes; other words of the text may be among them."""
+
+    source: frozenset[str]
+    target: frozenset[str]
+
+    def agreement(self, other: Direction) -> int:
+        """1 if *other* goes the same way, -1 if it goes the other way, 0 if that cannot be said."""
+        is_same = bool(self.source & other.source and self.target & other.target)
+        is_reverse = bool(self.source & other.target and self.target & other.source)
+        return is_same - is_reverse
+
+
+def may_tell_direction(request: str) -> bool:
+    """Whether it is worth to ask for the `direction` of a request: quick, as each search asks it."""
+    return (" to " in request or " into " in request or " from " in request) and len(request) <= _LONGEST
+
+
+def direction(text: str) -> Direction | None:
+    """The direction that a name or a request tells, if it does."""
+    lower = text.lower()
+    if "to" not in lower and "from" not in lower and "2" not in lower:
+        return None
+    said = [part for word in words(text) for part in name_words(word).split()]
+    source: set[str] = set()
+    target: set[str] = set()
+    side = before = set[str]()  # what stands before the first "to" or "from" is the other side of that
+    for place, part in enumerate(said):
+        if part in _TO and place:
+            side = target
+        elif part == _FROM:
+            side = source
+        elif part not in STOP_WORDS:
+            side.add(stem(part))
+    (source if target else target).update(before)
+    return Direction(frozenset(source), frozenset(target)) if source and target else None
+
 
 _NO_ROWS: IntArray = np.empty(0, np.int64)
+
+
 _NO_SCORES: FloatArray = np.empty(0, np.float32)
 
 

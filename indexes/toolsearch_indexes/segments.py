@@ -1,23 +1,135 @@
-"""Segments: the immutable pieces an index is made of.
-
-A segment holds every arm's share of some documents, numbered by row. Adding makes a new small segment, removing marks
-rows dead, and small neighbours are merged, so that a change costs what it touches and a reader never sees half of one.
-"""
+"""Segments: the immutable pieces an index is made of; a moment of an index is its segments and their sums."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+from weakref import ref
+from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
+from toolsearch_indexes.analysis import terms
+from toolsearch_indexes.arrays import PackedTexts
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.keyword import BoolArray, KeywordPart
+from toolsearch_indexes.keyword import FIELDS, BoolArray, KeywordPart, KeywordStatistics, LongArray
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.lines import Lines
-from toolsearch_indexes.names import Names
-from toolsearch_indexes.regex import RegexPart
+from toolsearch_indexes.queries import name_key
+from toolsearch_indexes.reading import as_read
+from toolsearch_indexes.regex import Lines, RegexPart
+from toolsearch_indexes.semantic import DoubleArray, SemanticStatistics
 from toolsearch_indexes.vectors import FloatArray, VectorPart
+
+RowMask = NDArray[np.bool_]
+
+
+HashArray = NDArray[np.uint32]
+
+
+RowArray = NDArray[np.int32]
+
+
+class Names:
+    """Shared by all states of the segment.
+
+    names, own_names    by row: the full name, and the one without the server's prefix
+    key_hashes          of the `name_key` of each full name, and of each own name that has another; ascending
+    key_rows            the row of each, ascending among equal hashes
+    """
+
+    __slots__ = ("__weakref__", "_hashes", "_rows", "key_hashes", "key_rows", "names", "own_names")
+
+    def __init__(self, names: PackedTexts, own_names: PackedTexts, key_hashes: HashArray, key_rows: RowArray) -> None:
+        self.names, self.own_names = names, own_names
+        self.key_hashes, self.key_rows = key_hashes, key_rows
+        self._hashes, self._rows = key_hashes.data, key_rows.data  # to read one place, quicker
+
+    @classmethod
+    def of(cls, names: Sequence[str], own_names: Sequence[str]) -> Names:
+        hashes: list[int] = []
+        rows: list[int] = []
+        for row, (name, own_name) in enumerate(zip(names, own_names, strict=True)):
+            found = {_key_hash(name), _key_hash(own_name)} if own_name != name else {_key_hash(name)}
+            hashes += found
+            rows += [row] * len(found)
+        return cls(PackedTexts.of(names), PackedTexts.of(own_names), *_by_hash(np.array(hashes, np.uint32), rows))
+
+    @classmethod
+    def merge(cls, parts: Sequence[Names], keep: Sequence[RowMask]) -> Names:
+        """The rows that *keep* (one mask per part) has, in order, as if built of them."""
+        hashes: list[HashArray] = []
+        rows: list[RowArray] = []
+        first = 0
+        for part, mask in zip(parts, keep, strict=True):
+            new_row = np.cumsum(mask) - 1 + first
+            kept = mask[part.key_rows]
+            hashes.append(part.key_hashes[kept])
+            rows.append(new_row[part.key_rows[kept]].astype(np.int32))
+            first += int(np.count_nonzero(mask))
+        return cls(
+            PackedTexts.merge([part.names for part in parts], keep),
+            PackedTexts.merge([part.own_names for part in parts], keep),
+            *_by_hash(np.concatenate(hashes), np.concatenate(rows)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def row_of(self, name: str) -> int | None:
+        """The row whose full name is *name*."""
+        return next((row for row in self._rows_like(name) if self.names[row] == name), None)
+
+    def rows_named(self, name: str) -> tuple[list[int], list[int]]:
+        """The rows whose name, full or local, is *name* up to case, and those where it is up to separators, too.
+
+        *name* is case-folded.
+        """
+        rows = self._rows_like(name)
+        if not rows:
+            return [], []
+        literal: list[int] = []
+        similar: list[int] = []
+        for row in rows:
+            full, own = self.names[row], self.own_names[row]
+            if name in (full.casefold(), own.casefold()):
+                literal.append(row)
+            elif name_key(name) in (name_key(full), name_key(own)):
+                similar.append(row)
+        return literal, similar
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what `from_arrays` takes; the names are a storage format."""
+        texts = {"full": self.names, "own": self.own_names}
+        packed = {f"{kind}.{part}": getattr(text, part) for kind, text in texts.items() for part in ("blob", "ends")}
+        return packed | {"key_hashes": self.key_hashes, "key_rows": self.key_rows}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Names:
+        """Raises KeyError where one is missing."""
+        full, own = (PackedTexts(arrays[f"{kind}.blob"], arrays[f"{kind}.ends"]) for kind in ("full", "own"))
+        return cls(full, own, arrays["key_hashes"], arrays["key_rows"])
+
+    def _rows_like(self, name: str) -> Sequence[int]:
+        """The rows that have a name with the key of *name*, ascending; rarely also another row."""
+        hashes, wanted = self._hashes, _key_hash(name)
+        first = last = bisect_left(hashes, wanted)
+        while last < len(hashes) and hashes[last] == wanted:
+            last += 1
+        return self._rows[first:last].tolist() if first < last else ()
+
+
+def _key_hash(name: str) -> int:
+    return crc32(name_key(name).encode(errors="surrogatepass"))
+
+
+def _by_hash(hashes: HashArray, rows: Sequence[int] | RowArray) -> tuple[HashArray, RowArray]:
+    order = np.argsort(hashes, kind="stable")
+    return hashes[order], np.asarray(rows, np.int32)[order]
+
 
 _GROWTH = 4  # a segment is merged into the one before it until that one is this many times as large
 
@@ -87,3 +199,110 @@ def tidy(segments: Sequence[Segment]) -> tuple[Segment, ...]:
     if len(kept) > 1 and sum(s.size for s in kept[1:]) * _GROWTH >= kept[0].size:
         kept = [merge_segments(kept)]
     return tuple(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """One moment of an index; replaced as a whole, so that a search sees all of a change or nothing."""
+
+    segments: tuple[Segment, ...] = ()
+    keyword: KeywordStatistics = field(default_factory=KeywordStatistics)
+    semantic: SemanticStatistics | None = None
+    moment: int = field(init=False, default_factory=count().__next__)  # its own, also if made out of another
+
+    def place_of(self, name: str) -> tuple[int, int] | None:
+        """Return (segment, row) of a living document."""
+        for number, segment in enumerate(self.segments):
+            row = segment.names.row_of(name)
+            if row is not None and (segment.alive is None or segment.alive[row]):
+                return number, row
+        return None
+
+    def shown(self, name: str, request: str) -> str:
+        """Return a living document as a reader is shown it beside *request*: with its own name, title and description,
+        and those of its requests that share most words with *request*. Raises KeyError if there is no such document.
+        """
+        place = self.place_of(name)
+        if place is None:
+            raise KeyError(name)
+        segment, row = self.segments[place[0]], place[1]
+        asked = set(terms(request))
+        nearest = sorted(segment.requests.of_row(row), key=lambda one: -len(asked.intersection(terms(one))))
+        return as_read(segment.names.own_names[row], segment.regex.description(row), nearest)
+
+
+_BLOCK = 1024  # rows whose vectors are added up in float32, before the sums are in float64
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Holds nothing of the segment itself, so that one that was merged away is not kept in memory.
+
+    names      whose segment this is of
+    mask       the rows that the selection allows, dead or alive; *alive* as of the segment
+    allowed    those of *mask* that are alive
+    lengths, filled  by field, as of KeywordStatistics
+    total      the sum of their vectors (d,); of none where there are no vectors
+    """
+
+    names: ref[Names]
+    mask: BoolArray
+    alive: BoolArray | None
+    allowed: BoolArray
+    documents: int
+    lengths: LongArray
+    filled: LongArray
+    total: DoubleArray
+
+    @classmethod
+    def of(cls, segment: Segment, mask: BoolArray) -> Share:
+        dimensions = segment.vectors.dimensions if segment.vectors else 0
+        nothing = cls(
+            ref(segment.names),
+            mask,
+            None,
+            np.zeros(segment.size, np.bool_),
+            0,
+            np.zeros(len(FIELDS), np.int64),
+            np.zeros(len(FIELDS), np.int64),
+            np.zeros(dimensions),
+        )
+        return nothing._with(segment, mask if segment.alive is None else mask & segment.alive)
+
+    def at(self, segment: Segment) -> Share:
+        """The share of another state of the same segment."""
+        if segment.alive is self.alive:
+            return self
+        return self._with(segment, self.mask if segment.alive is None else self.mask & segment.alive)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = {id(array): array for array in (self.mask, self.alive, self.allowed) if array is not None}
+        return sum(array.nbytes for array in arrays.values())
+
+    def _with(self, segment: Segment, allowed: BoolArray) -> Share:
+        """Count in and out the rows in which *allowed* differs."""
+        rows = np.flatnonzero(allowed != self.allowed)
+        signs: NDArray[np.int64] = np.where(allowed[rows], 1, -1)
+        lengths = segment.keyword.lengths[rows]
+        return Share(
+            self.names,
+            self.mask,
+            segment.alive,
+            allowed,
+            self.documents + int(signs.sum()),
+            self.lengths + signs @ lengths,
+            self.filled + signs @ (lengths > 0),
+            self.total + _sum_of_vectors(segment, rows, signs),
+        )
+
+
+def _sum_of_vectors(segment: Segment, rows: LongArray, signs: LongArray) -> DoubleArray:
+    if segment.vectors is None:
+        return np.zeros(0)
+    matrix = segment.vectors.matrix
+    total = np.zeros(segment.vectors.dimensions)
+    for first in range(0, len(rows), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        total += signs[block].astype(np.float32) @ matrix[rows[block]]
+    return total

@@ -22,12 +22,9 @@ from toolsearch_indexes.errors import IndexStoreError
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters, KeywordPart, KeywordStatistics
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.lines import Lines
-from toolsearch_indexes.names import Names
-from toolsearch_indexes.regex import RegexPart
-from toolsearch_indexes.segments import Segment, merge_segments
+from toolsearch_indexes.regex import Lines, RegexPart
+from toolsearch_indexes.segments import IndexState, Names, Segment, merge_segments
 from toolsearch_indexes.semantic import SemanticStatistics
-from toolsearch_indexes.state import IndexState
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
 

@@ -7,8 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.explanation import Explanation
-from toolsearch_indexes.selection import Selection
-from toolsearch_indexes.strategies import Ranking, Strategy
+from toolsearch_indexes.queries import Ranking, Selection, Strategy
 
 
 class ToolIndex(Protocol):

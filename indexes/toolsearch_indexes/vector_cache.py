@@ -9,11 +9,9 @@ from typing import Self
 
 import numpy as np
 
-from toolsearch_indexes.encoders.progress import progress_bar
-from toolsearch_indexes.encoders.protocol import Encoder, FloatArray
+from toolsearch_indexes.encoders.protocol import Encoder, FloatArray, progress_bar
 from toolsearch_indexes.errors import EncoderError
-from toolsearch_indexes.vector_file import VectorFile
-from toolsearch_indexes.vector_store import MemoryVectorStore, VectorStore
+from toolsearch_indexes.vector_store import MemoryVectorStore, VectorFile, VectorStore
 from toolsearch_indexes.vectors import check_unit_rows
 
 __all__ = ["VectorCache"]

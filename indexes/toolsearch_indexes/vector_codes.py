@@ -11,26 +11,60 @@ cannot matter, and rank what was fetched by the vectors.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch_indexes.errors import IndexStoreError
-from toolsearch_indexes.faiss_threads import one_thread
+
+
+@contextmanager
+def one_thread() -> Generator[None]:
+    """What faiss does within starts no thread, and wakes none.
+
+    OpenMP keeps the number of threads for each thread of a program by itself. So other threads notice nothing of this,
+    and the caller's own number is put back: an application's indexes and PyTorch keep theirs.
+    """
+    import faiss  # here, since it is large: whoever searches by it has loaded it
+
+    before = faiss.omp_get_max_threads()
+    if before == 1:
+        yield
+        return
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
+
 
 FloatArray = NDArray[np.float32]
+
+
 IntArray = NDArray[np.int64]
+
+
 ByteArray = NDArray[np.uint8]
 
+
 _BITS = {4: 2, 16: 4}  # of a dimension, by the number of levels
+
+
 _NORMAL_LEVELS = {  # the best for a normal distribution, on either side of 0; Source: Max, IRE Trans. 1960
     2: (0.4528, 1.51),
     4: (0.1284, 0.3881, 0.6568, 0.9424, 1.256, 1.618, 2.069, 2.733),
 }
+
+
 _ROUNDS = {2: 8, 4: 4}  # of fitting the levels to the vectors; more change the errors by less than 1 %
+
+
 _FITTED_TO = {2: 8_192, 4: 1_024}  # rows, evenly spread
+
+
 _BLOCK = 16_384  # rows that are encoded at a time
 
 

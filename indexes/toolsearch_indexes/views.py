@@ -1,11 +1,4 @@
-"""A view: what a search within a reach goes by, as if the tools in reach were all there are.
-
-Which tools are found, in which order and how surely, hangs on what is true of all tools together: how many there are,
-how long they are, how many hold a word, what they mean on average. Taken of the whole catalog, this would tell of tools
-that the caller may not see, and answer worse. So a view has figures of its own. Those that need every tool are added up
-once, and then changed by what a change of the index touches. What concerns a single term is found out when a query asks
-for it, and remembered.
-"""
+"""What a search within a reach sees of an index, as if the tools in reach were all there are."""
 
 from __future__ import annotations
 
@@ -14,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,6 +18,8 @@ from toolsearch_indexes.keyword import (
     IntArray,
     KeywordParameters,
     KeywordPart,
+    KeywordStatistics,
+    TermCounts,
     Weighted,
     WeightsOf,
     WordReading,
@@ -32,15 +27,19 @@ from toolsearch_indexes.keyword import (
     share_with_requests,
 )
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.segments import Segment
-from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.queries import Selection
+from toolsearch_indexes.segments import IndexState, Segment, Share
 from toolsearch_indexes.semantic import SemanticStatistics
-from toolsearch_indexes.shares import Share
-from toolsearch_indexes.state import IndexState
 
 _MAX_BYTES = 56 << 20  # of all views of an index together
+
+
 _KEPT_SHARE = 0.75  # of that, once it is exceeded
+
+
 _ENTRY_BYTES = 400  # what remembering a term takes beside its arrays, at most
+
+
 _FEW_ROWS = 64  # whose surfaces are looked through at once
 
 
@@ -267,3 +266,67 @@ class TermsInView:
 def _mask(selection: Selection, segment: Segment) -> BoolArray:
     """The allowed rows of *segment*, dead or alive, (n,) bool. Asks for each of them."""
     return np.fromiter(map(selection.allows, segment.names.names), np.bool_, segment.size)
+
+
+class Terms(TermCounts, Protocol):
+    """The words of what may be found."""
+
+    @property
+    def requested(self) -> float:
+        """The share of these tools that have requests, in [0, 1]."""
+        ...
+
+    def weights(self, number: int) -> WeightsOf:
+        """The rows of segment *number* that hold a term, and what it weighs in each; other rows may be among them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSpace:
+    """Segments, with the rows of each that may be found (None means all of them), and their statistics."""
+
+    segments: tuple[Segment, ...]
+    allowed: tuple[BoolArray | None, ...]
+    terms: Terms
+    semantic: SemanticStatistics | None
+
+    @classmethod
+    def whole(cls, state: IndexState, parameters: KeywordParameters) -> SearchSpace:
+        terms = AllTerms(state.keyword, tuple([segment.keyword for segment in state.segments]), parameters)
+        return cls(state.segments, tuple([segment.alive for segment in state.segments]), terms, state.semantic)
+
+    @classmethod
+    def seen(
+        cls, state: IndexState, view: View, lexicon: Lexicon, parameters: KeywordParameters, cache: ViewCache | None
+    ) -> SearchSpace:
+        """*view* is of *state*, and in *cache* unless that is None."""
+        allowed = tuple(share.allowed for share in view.shares)
+        terms = TermsInView(state.segments, view, lexicon, parameters, cache)
+        return cls(state.segments, allowed, terms, view.semantic)
+
+
+@dataclass(frozen=True, slots=True)
+class AllTerms:
+    """The words of all tools of an index."""
+
+    keyword: KeywordStatistics
+    parts: tuple[KeywordPart, ...]
+    parameters: KeywordParameters
+    readings: dict[str, WordReading] = field(init=False, default_factory=dict[str, WordReading])
+
+    @property
+    def documents(self) -> int:
+        return self.keyword.documents
+
+    @property
+    def requested(self) -> float:
+        return self.keyword.requested
+
+    def holders(self, term: int) -> int:
+        return self.keyword.holders(term)
+
+    def has_surface(self, surface: int) -> bool:
+        return self.keyword.has_surface(surface)
+
+    def weights(self, number: int) -> WeightsOf:
+        return self.parts[number].weights(self.keyword.means, self.parameters)

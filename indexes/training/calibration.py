@@ -28,10 +28,10 @@ from benchmarks.enrichment import Asked, asked_by_agents
 from benchmarks.figure_tables import print_table
 from benchmarks.labelled import read_labelled, read_set
 from benchmarks.recall import documents_of, encoder_without
-from toolsearch_indexes.calibration import LEAST, SURE
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.strategies import Ranking
+from toolsearch_indexes.queries import Ranking
+from toolsearch_indexes.scores import LEAST, SURE
 from training.calibration_requests import Pair, pairs, request_terms
 from training.calibration_samples import ALL_TOOLS, FEW_TOOLS, NOTHING, STRATEGIES, Sample, cases, samples
 from training.calibration_scales import FEATURES, scale_terms, thresholds

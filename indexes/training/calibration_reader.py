@@ -25,12 +25,12 @@ from benchmarks.abstention import read_unanswerable
 from benchmarks.datasets import TRAIN, UNANSWERABLE_DEV, add_sets_option
 from benchmarks.labelled import read_labelled, read_set
 from benchmarks.recall import documents_of
-from toolsearch_indexes.calibration import SURE, log_odds_of
 from toolsearch_indexes.encoders.opening import AUTO, BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.reader import Reader, open_reader
 from toolsearch_indexes.reading import READ
+from toolsearch_indexes.scores import SURE, log_odds_of
 from training.calibration import QUERIES, RECORD, SEED
 from training.calibration_samples import ALL_TOOLS, NOTHING, REMOVED
 from training.logistic import DoubleArray, fit_logistic

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.enrichment import Asked
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.strategies import Ranking
+from toolsearch_indexes.queries import Ranking
 from training.calibration_samples import STRATEGIES, Sample, cases, samples, without_requests
 from training.logistic import DoubleArray
 

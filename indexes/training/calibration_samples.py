@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from benchmarks.enrichment import Asked
-from toolsearch_indexes.calibration import Scale, hybrid_scale, keyword_scale, semantic_scale
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword_query import read_query
+from toolsearch_indexes.queries import Ranking, Selection
 from toolsearch_indexes.ranking import rank
 from toolsearch_indexes.request import Nearness, familiarity_of, read_request, sense_of
-from toolsearch_indexes.selection import Selection
-from toolsearch_indexes.space import SearchSpace
-from toolsearch_indexes.strategies import Ranking
-from toolsearch_indexes.views import View
+from toolsearch_indexes.scores import Scale, hybrid_scale, keyword_scale, semantic_scale
+from toolsearch_indexes.views import SearchSpace, View
 
 STRATEGIES: Final[tuple[Ranking, ...]] = ("keyword", "semantic", "hybrid")
 ALL_TOOLS, FEW_TOOLS, REMOVED, NOTHING = "all tools", "few tools", "right tools removed", "nothing serves"
@@ -39,7 +37,7 @@ class Sample:
 
     raw        of the best hit, by strategy; 0 where there is none
     tools, ideal, familiarity, sense, requested
-               as `toolsearch_indexes.calibration` takes them
+               as `toolsearch_indexes.scores` takes them
     """
 
     catalog: str

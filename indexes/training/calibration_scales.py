@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from toolsearch_indexes.calibration import shrunk, size_of
-from toolsearch_indexes.strategies import Ranking
+from toolsearch_indexes.queries import Ranking
+from toolsearch_indexes.scores import shrunk, size_of
 from training.calibration_samples import FEW_TOOLS, Sample
 from training.logistic import DoubleArray, fit_logistic
 

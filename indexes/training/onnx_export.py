@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from toolsearch_indexes.encoders.extras import require
+from toolsearch_indexes.encoders.protocol import require
 from training.pair_model import PairModel, log_odds
 from training.sentence_model import SentenceModel, unit_vectors
 

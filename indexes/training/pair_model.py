@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch_indexes.encoders.extras import require
+from toolsearch_indexes.encoders.protocol import require
 from training.sentence_model import SentenceModel
 
 _WHAT, _EXTRA = "training a reader", "semantic"

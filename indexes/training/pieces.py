@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from toolsearch_indexes.encoders.wordpiece import WordPieces, folded, parts
+from toolsearch_indexes.encoders.static import WordPieces, folded, parts
 
 UNKNOWN = "[UNK]"
 _ENGLISH = re.compile(r"(?:##)?[a-z0-9]+")

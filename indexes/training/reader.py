@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from toolsearch_indexes.encoders.extras import require
+from toolsearch_indexes.encoders.protocol import require
 from training.corpora import written_tools
 from training.onnx_export import FLOAT_WEIGHTS, export_reader
 from training.pair_model import PairModel

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from toolsearch_indexes.encoders.extras import require
+from toolsearch_indexes.encoders.protocol import require
 from training.lessons import IntArray
 from training.pair_model import PairModel, log_odds
 from training.reader_lessons import ReadingCourse, Shelf

@@ -28,9 +28,8 @@ from benchmarks.wild.installing import PLACE
 from benchmarks.wild.lists import listed
 from benchmarks.wild.measuring import open_wild
 from toolsearch.scanning import steering
-from toolsearch.scanning.steering import WHAT, Classifier, Linear
+from toolsearch.scanning.steering import BITS, WHAT, Classifier, Linear, features, once, plain
 from toolsearch.scanning.texts import sentences_of, texts_of
-from toolsearch.scanning.wording import BITS, features, once, plain
 
 TEXTS: Final = Path(__file__).parent / "data" / "scan_texts"
 OUT: Final = Path(steering.__file__).parent

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolsearch_indexes.encoders.extras import require
+from toolsearch_indexes.encoders.protocol import require
 from toolsearch_indexes.errors import EncoderError
 
 _WHAT, _EXTRA = "training a transformer", "semantic"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from toolsearch_indexes.encoders.extras import require
+from toolsearch_indexes.encoders.protocol import require
 from toolsearch_indexes.encoders.static import BUILT_IN_FOLDER, StaticEncoder
 from training.corpora import (
     TrainingTool,

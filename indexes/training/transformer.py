@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from toolsearch_indexes.encoders.extras import require
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
+from toolsearch_indexes.encoders.protocol import require
 from training.corpora import written_tools
 from training.onnx_export import FLOAT_WEIGHTS, export
 from training.recipe_options import recipe_parser

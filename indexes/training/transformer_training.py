@@ -18,7 +18,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.encoders.extras import require
+from toolsearch_indexes.encoders.protocol import require
 from training.lessons import IntArray
 from training.sentence_model import SentenceModel, unit_vectors
 from training.transformer_lessons import Course

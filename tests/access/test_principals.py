@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from toolsearch.access.directory import Directory, make_directory
-from toolsearch.access.jwt import JwtVerifier
-from toolsearch.access.keys import IssuerKeys
+from toolsearch.access.jwt import IssuerKeys, JwtVerifier
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.access.settings import JwtSettings

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch.access.globs import GlobSet
-from toolsearch.access.reach import Reach, Rule, RuleKind
+from toolsearch.access.reach import GlobSet, Reach, Rule, RuleKind
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.definition import ToolDefinition
 

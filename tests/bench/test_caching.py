@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from toolsearch.bench.caching import CacheUse, cache_uses
 from toolsearch.bench.prices import CacheRules
-from toolsearch.bench.prompts import Part, Prompt
+from toolsearch.bench.prompts import CacheUse, Part, Prompt, cache_uses
 
 BY_ITSELF = CacheRules(least_tokens=0, step_tokens=1, lifetime_s=300)
 BY_MARKS = CacheRules(automatic=False, least_tokens=0, step_tokens=1, lifetime_s=300, look_back=19)

@@ -2,11 +2,10 @@
 
 import pytest
 
-from toolsearch.bench.costs import Costs, cheaper_from, costs_by_turn, share_where_equal
-from toolsearch.bench.playing import Played
+from toolsearch.bench.conversations import Use
+from toolsearch.bench.costs import Costs, Played, cheaper_from, costs_by_turn, share_where_equal
 from toolsearch.bench.prices import CacheRules, Prices
 from toolsearch.bench.prompts import Part, Prompt
-from toolsearch.bench.workload import Use
 
 PRICES = Prices(input=1, output=10, cache_read=0.1, cache_write=2, cache=CacheRules(least_tokens=0, step_tokens=1))
 

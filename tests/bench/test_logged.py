@@ -3,8 +3,8 @@
 import pytest
 
 from toolsearch import ToolDefinition
-from toolsearch.bench.logged import logged
-from toolsearch.bench.workload import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.logs import logged
 
 FORECAST = ToolDefinition("weather__get_forecast", "Predict rain and temperature", {"type": "object"}, server="weather")
 

@@ -5,16 +5,15 @@ from dataclasses import replace
 import pytest
 
 from toolsearch import Catalog, Tool, ToolDefinition, ToolSearch
-from toolsearch.bench.canned import Clock, engine_options
-from toolsearch.bench.playing import Played, Player
+from toolsearch.bench.conversations import Conversation, Pace, Step, Turn, Use
+from toolsearch.bench.costs import Played, Player
 from toolsearch.bench.prompts import PartCounter
-from toolsearch.bench.ways import EVERY, FOUND_BEFORE, WayName, way_of, ways_of
-from toolsearch.bench.workload import Conversation, Pace, Step, Turn, Use
+from toolsearch.bench.ways import EVERY, FOUND_BEFORE, Clock, WayName, engine_options, way_of, ways_of
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions import tool_lists
 from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.wire.capabilities import Endpoint, capabilities_of
-from toolsearch.wire.prompts import prompt_module
+from toolsearch.wire.formats import prompt_module
 
 CHAT = Endpoint("openai", "gpt-5.1")
 CLAUDE = Endpoint("anthropic", "claude-haiku-4-5")

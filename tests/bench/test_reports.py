@@ -10,12 +10,8 @@ import pytest
 
 from toolsearch.bench.costs import Costs
 from toolsearch.bench.prices import Prices
-from toolsearch.bench.reports.as_html import as_html
-from toolsearch.bench.reports.as_json import as_json
-from toolsearch.bench.reports.content import report_of
-from toolsearch.bench.reports.curves import plots_of
-from toolsearch.bench.reports.markdown import as_markdown
-from toolsearch.bench.reports.plots import Curve, Plot, as_svg
+from toolsearch.bench.report_page import Curve, Plot, as_html, as_svg, plots_of
+from toolsearch.bench.reports import as_json, as_markdown, report_of
 from toolsearch.bench.study import Row, Size, Study
 from toolsearch.bench.ways import WayName
 from toolsearch.wire.capabilities import Endpoint

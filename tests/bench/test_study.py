@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from toolsearch import Tool, ToolDefinition, ToolSearch
+from toolsearch.bench.conversations import PRESETS, Preset, made_conversations
 from toolsearch.bench.costs import Caching, Costs
-from toolsearch.bench.presets import PRESETS, Preset, made_conversations
 from toolsearch.bench.prices import prices_of
-from toolsearch.bench.study import Progress, Row, Size, Study, StudyOptions, study
-from toolsearch.bench.verdict import break_even, searching_rows, verdict
+from toolsearch.bench.study import Progress, Row, Size, Study, StudyOptions, break_even, searching_rows, study, verdict
 from toolsearch.bench.ways import EVERY, FOUND_BEFORE
 from toolsearch.errors import BadSettingError
 from toolsearch.tokens import HeuristicTokenCounter

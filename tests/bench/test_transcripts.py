@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from toolsearch.bench.transcripts import Skipped, Transcript, read_transcript
-from toolsearch.bench.workload import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.logs import Skipped, Transcript, read_transcript
 
 ASKED = "Is it warmer in Oslo or in Rome?"
 OSLO = Use("weather", {"city": "Oslo"}, "4 degrees")

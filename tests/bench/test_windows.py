@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from toolsearch.bench.prices import PRICES
-from toolsearch.bench.windows import WINDOWS, window_of
+from toolsearch.bench.prompts import WINDOWS, window_of
 
 
 @pytest.mark.parametrize(

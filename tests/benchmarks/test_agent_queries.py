@@ -11,7 +11,7 @@ from benchmarks.agent_queries import CATALOGUES, STYLES, AgentQuery, AgentSet, m
 from benchmarks.catalogues import real_catalogue
 from toolsearch.errors import SourceError
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 
 FILES = Path(agent_queries.__file__).parent / "agent_queries"
 

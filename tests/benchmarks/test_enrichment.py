@@ -12,7 +12,7 @@ from benchmarks.enrichment import Asked, Condition, conditions, main, measure, p
 from benchmarks.results import read_figures
 from toolsearch.catalog.request_packs import cleaned_requests
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 
 ASKED = Asked(
     "two",

@@ -2,7 +2,7 @@
 
 from benchmarks.agent_queries import AgentQuery
 from benchmarks.labelled_work import labelled_conversations, needed_tools, queries_for
-from toolsearch.bench.presets import Preset
+from toolsearch.bench.conversations import Preset
 from toolsearch.catalog.indexing import document_of
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch_indexes.index import ToolSearchIndex

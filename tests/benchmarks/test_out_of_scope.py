@@ -24,7 +24,7 @@ from benchmarks.out_of_scope import (
 from benchmarks.results import read_figures
 from toolsearch.errors import SourceError
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.reader import Reader
 
 ASKED = Asked(

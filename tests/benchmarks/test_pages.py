@@ -14,7 +14,7 @@ from benchmarks.pages.renewing import PAGES, renewed_files
 from benchmarks.pages.sentences import Sentence, SentenceError, renewed
 from benchmarks.pages.tables import OF_FILE, tables
 from benchmarks.results import FIGURES, ROOT, read_figures
-from toolsearch.bench.reports.plots import Curve, Plot
+from toolsearch.bench.report_page import Curve, Plot
 
 QUOTED = Sentence(
     "page.md", "speed", "A search takes {10, keyword/ms * 1000:,.0f} µs, and finds {*/recall:.1%} of them."

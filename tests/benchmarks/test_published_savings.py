@@ -12,7 +12,7 @@ from benchmarks.published.five_servers import SERVERS, sized
 from benchmarks.published.side_by_side import Workload, cut, text_of
 from benchmarks.published.three_servers import prompts, three_server_tools
 from benchmarks.published.weather import weather, weather_conversation, weather_tools
-from toolsearch.bench.playing import Played
+from toolsearch.bench.costs import Played
 from toolsearch.bench.prompts import Prompt
 from toolsearch.errors import SourceError
 from toolsearch.tokens import default_counter

@@ -9,7 +9,7 @@ from benchmarks.agent_queries import AgentQuery, AgentSet
 from benchmarks.reading import ALL, main, measure, page_tables
 from benchmarks.results import read_figures
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.errors import EncoderError
 from toolsearch_indexes.reader import Reader
 

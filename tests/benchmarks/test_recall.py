@@ -9,7 +9,7 @@ from benchmarks import recall
 from benchmarks.baselines import RankBm25, plain_words, prepared_words, with_parameters
 from benchmarks.labelled import read_set
 from benchmarks.recall import chosen_systems, reader_to_measure, systems_to_measure
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.errors import EncoderError
 from toolsearch_indexes.reader import Reader
 

@@ -5,15 +5,14 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from toolsearch.calling.absent import without_absent
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.hooks import Edit
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.validation import checked_arguments
+from toolsearch.calling.resolvers import AttachedTools
+from toolsearch.calling.validation import checked_arguments, without_absent
 from toolsearch.errors import BadArgumentsError
 from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.tools.strict import strict_schema
 
 

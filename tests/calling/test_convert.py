@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, RootModel, model_serializer
 
-from toolsearch.calling.convert import capped, convert
+from toolsearch.calling.delivery import capped, convert
 from toolsearch.calling.plain_json import is_small, json_text, to_json
 from toolsearch.errors import ToolExecutionError
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.results import ToolOutput
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
 
@@ -330,7 +330,7 @@ def test_the_text_of_a_resource_is_cut_in_its_place():
 
 
 def test_images_do_not_count_as_text_but_are_bounded_themselves(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolsearch.calling.convert._MAX_BINARY_CHARACTERS", 10)
+    monkeypatch.setattr("toolsearch.calling.delivery._MAX_BINARY_CHARACTERS", 10)
     small = {"type": "image", "data": "A" * 8, "mimeType": "image/png"}
 
     first, second = capped(ToolOutput((small, small)), 1).content

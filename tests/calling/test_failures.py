@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from toolsearch.calling.attached import AttachedTools
-from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, partial_results
+from toolsearch.calling.hooks import DefaultToolExecutionErrorProcessor, partial_results
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import AttachedTools
 from toolsearch.errors import CallLimitError, ServerUnavailableError, ToolExecutionError, ToolTimeoutError
+from toolsearch.tools.callbacks import contained
 from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.containment import contained
-from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
+from toolsearch.tools.function_tools import tool_from_function
 
 CALL = ToolCall("c1", "save")
 SAVE = Tool(ToolDefinition("save"))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.hooks import Allow, Decision, Deny, Edit
 from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import AttachedTools
 from toolsearch.errors import CallDeniedError
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata

@@ -6,10 +6,10 @@ import pytest
 
 from tests.kit.telemetry_recorder import Recorder
 from toolsearch import Catalog, ToolSearch
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.discovery.search_arguments import SearchArguments
+from toolsearch.calling.resolvers import AttachedTools
+from toolsearch.discovery.search_tool import SearchArguments
 from toolsearch.errors import BadQueryError, UnknownToolError, shown_name
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool, ToolDefinition

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor
+from toolsearch.calling.hooks import DefaultToolExecutionErrorProcessor
 from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.errors import (
@@ -20,7 +20,7 @@ from toolsearch.errors import (
 from toolsearch.tools.calls import ToolCall, returns_directly
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.results import ToolOutput
 
 Run = Callable[[JsonObject, ToolContext], Awaitable[object]]
 

@@ -11,8 +11,8 @@ import pytest
 import toolsearch.errors
 from toolsearch import Catalog, FunctionToolCallback, PassThrough, SessionOptions, ToolSearch
 from toolsearch.errors import EncoderError, ToolSearchError, text_for_model
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import HashingEncoder
 
 FOR_DEVELOPERS = "run: pip install 'toolsearch[x]', set TOOLSEARCH_X, pass ChatOptions, look at /srv/app"
 

@@ -7,15 +7,15 @@ from types import ModuleType
 import pytest
 
 from toolsearch.calling import resolvers
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.resolvers import (
+    AttachedTools,
     DelegatingToolCallbackResolver,
     ImportPathResolver,
     StaticToolCallbackResolver,
 )
 from toolsearch.errors import BadToolError, DuplicateToolError, UnknownToolError
-from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.function_tools import tool, tool_from_function
 
 ADD = Tool(ToolDefinition("add"), source="calc.json")
 SUBTRACT = Tool(ToolDefinition("subtract"), source="calc.json")

@@ -7,10 +7,10 @@ import pytest
 from opentelemetry.trace import StatusCode
 
 from tests.kit.telemetry_recorder import Recorder
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.hooks import Decision, Deny, Edit
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import AttachedTools
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
 from toolsearch.tools.json_types import JsonObject

@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 
 from toolsearch import threads
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import AttachedTools
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.engine import ToolSearch
 from toolsearch.threads import ThreadCache, in_thread
 from toolsearch.tools.callbacks import run_function
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.function_tools import tool_from_function
+from toolsearch.tools.results import ToolOutput
 
 PATIENCE_S = 30  # how long a thread waits for what never comes if a test fails
 

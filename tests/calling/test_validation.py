@@ -6,7 +6,7 @@ import pytest
 
 from toolsearch.calling.validation import checked_arguments
 from toolsearch.errors import BadArgumentsError, BadToolError
-from toolsearch.tools.arguments import parse_arguments
+from toolsearch.tools.calls import parse_arguments
 from toolsearch.tools.definition import ToolDefinition
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

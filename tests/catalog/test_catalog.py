@@ -18,9 +18,8 @@ from toolsearch.catalog.loading import open_source
 from toolsearch.catalog.source import LoadReport
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import BadToolError, DuplicateToolError, SourceError, UnknownToolError
-from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
+from toolsearch.tools.definition import Refusal, Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import all_namespaced, namespaced, near_names
-from toolsearch.tools.refusal import Refusal
 
 
 def made(name: str, description: str = "", source: str = "here") -> Tool:

@@ -9,12 +9,12 @@ from toolsearch.catalog.sources.json_listing import JsonListingSource
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import given_name, namespaced, own_name, title_with_name
-from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.interface import read_listing
 from toolsearch.wire.formats import render_definition
 from toolsearch.wire.mcp.definitions import fields_for_calling, renamed_entry
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.strategies import Ranking
+from toolsearch_indexes.queries import Ranking
 
 _DESCRIPTIONS = {
     "天气预报": "查询某个城市未来几天的情况",

@@ -6,8 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from toolsearch.catalog.sources.openapi_request import HttpRequest
-from toolsearch.catalog.sources.openapi_sending import Credentials, SentRequest, encoded, sent_request
+from toolsearch.catalog.sources.openapi_requests import Credentials, HttpRequest, SentRequest, encoded, sent_request
 from toolsearch.errors import ToolExecutionError
 from toolsearch.tools.json_types import Json
 

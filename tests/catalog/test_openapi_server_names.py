@@ -8,8 +8,8 @@ import pytest
 from toolsearch import Catalog
 from toolsearch.catalog.loading import open_source
 from toolsearch.catalog.request_packs import shipped_requests
-from toolsearch.catalog.sources.openapi_server_name import server_name
-from toolsearch.documents.files import read_document
+from toolsearch.catalog.sources.openapi_document import server_name
+from toolsearch.documents.reading import read_document
 
 ORDERS = Path(__file__).parents[2] / "examples" / "orders.yaml"
 LONG = "actions/set-github-actions-default-workflow-permissions-repository"

@@ -10,8 +10,8 @@ import pytest
 from tests.kit.index_directories import answers, tools
 from tests.test_own_index import SubstringIndex
 from toolsearch import Catalog, PassThrough, Reach, SessionOptions, ToolDefinition, ToolSearch
-from toolsearch.catalog.index_cache import IndexCache
-from toolsearch.catalog.index_keeper import IndexKeeper
+from toolsearch.catalog.index_directory import IndexDirectory
+from toolsearch.catalog.index_opening import IndexCache, IndexKeeper
 from toolsearch.catalog.indexing import document_of
 from toolsearch.catalog.request_packs import (
     NO_REQUESTS,
@@ -26,9 +26,8 @@ from toolsearch.catalog.request_packs import (
     sketch_of,
 )
 from toolsearch.catalog.requests_file import packed_tool
+from toolsearch.catalog.sources.functions import ModuleSource
 from toolsearch.catalog.sources.json_listing import JsonListingSource
-from toolsearch.catalog.sources.modules import ModuleSource
-from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.tools.naming import namespaced
 from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.index import ToolSearchIndex

@@ -1,21 +1,17 @@
 """A file of users' requests: what is read of it, what is refused, and where its requests count."""
 
 import json
-import sqlite3
 import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kit.index_directories import generation
 from tests.test_own_index import SubstringIndex
 from toolsearch import Catalog, ToolDefinition, ToolSearch, tool
+from toolsearch.catalog.index_directory import IndexDirectory
 from toolsearch.catalog.indexing import document_of
-from toolsearch.catalog.request_sources import request_source
-from toolsearch.catalog.requests_file import packed_tool, packs_in, read_requests, write_requests
-from toolsearch.catalog.stored import CATALOG_FILE, StoredTools
-from toolsearch.catalog.warm_start import IndexDirectory
+from toolsearch.catalog.requests_file import packed_tool, packs_in, read_requests, request_source, write_requests
 from toolsearch.errors import BadSettingError, RequestsFileError
 
 LOG = ToolDefinition("git__git_log", "Shows the commit logs of a repository, newest first", server="git")
@@ -187,18 +183,6 @@ def test_an_index_directory_notices_a_changed_file_and_opens_again_with_the_file
     assert IndexDirectory(folder).read().requests_id != before.requests_id
     assert found(requests_files=[]) == []
     assert IndexDirectory(folder).read().requests_id == ""
-
-
-def test_a_catalog_that_an_earlier_version_stored_is_read_without_requests(tmp_path: Path) -> None:
-    with ToolSearch([LOG], encoder=None, index_dir=tmp_path):
-        database = sqlite3.connect(generation(tmp_path) / CATALOG_FILE)
-        (text,) = database.execute("select definition from tools").fetchone()
-        with database:
-            database.execute("update tools set definition = ?", [json.dumps(json.loads(text)[:-1])])
-        database.close()
-    tools = StoredTools(generation(tmp_path))
-    assert tools[LOG.name].definition == LOG
-    assert tools[LOG.name].definition.requests == ()
 
 
 def test_a_changed_example_is_a_changed_tool_for_a_stored_index(tmp_path: Path) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.loading import open_source
+from toolsearch.catalog.loading import PrefixedSource, open_source
 from toolsearch.catalog.sources.json_listing import JsonListingSource
-from toolsearch.catalog.sources.prefixed import PrefixedSource
-from toolsearch.documents.files import read_document
+from toolsearch.documents.reading import read_document
 from toolsearch.errors import SourceError
 from toolsearch.tools.naming import given_name, own_name
 

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.sources.openapi_request import HttpRequest
+from toolsearch.catalog.sources.openapi_requests import HttpRequest
 from toolsearch.errors import BadArgumentsError, SourceError
 from toolsearch.tools.definition import ToolContext
 

@@ -11,8 +11,8 @@ import pytest
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.loading import open_source
 from toolsearch.errors import SourceError
-from toolsearch.tools.decorator import tool
 from toolsearch.tools.definition import ToolContext
+from toolsearch.tools.function_tools import tool
 
 
 async def test_the_public_functions_of_a_module_become_tools_that_run() -> None:

@@ -16,16 +16,15 @@ import pytest
 from toolsearch.catalog import catalog as catalog_module
 from toolsearch.catalog import changes, indexing
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.following import ReportFollower
+from toolsearch.catalog.changes import ReportFollower
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.source import LoadReport
 from toolsearch.engine import ToolSearch
-from toolsearch.tools.definition import Tool, ToolDefinition
-from toolsearch.tools.refusal import Refusal
+from toolsearch.tools.definition import Refusal, Tool, ToolDefinition
 from toolsearch_indexes import index as index_module
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 
 _AT_MOST_S = 10.0  # before a test that hangs fails; none waits for it otherwise

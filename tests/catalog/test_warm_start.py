@@ -12,14 +12,14 @@ import pytest
 
 from tests.kit.index_directories import answers, definition, flip, generation, tools
 from toolsearch import Catalog, SessionOptions, Tool, ToolDefinition, ToolSearch, UsageLog
-from toolsearch.catalog import generation as generation_module
+from toolsearch.catalog import index_directory as generation_module
+from toolsearch.catalog.index_directory import IndexDirectory
 from toolsearch.catalog.request_packs import NO_REQUESTS
 from toolsearch.catalog.stored import StoredTools
-from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.engine import EngineOptions
 from toolsearch.errors import EncoderError, IndexStoreError
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.vector_cache import VectorCache
 
 
@@ -239,7 +239,7 @@ def test_an_index_of_another_version_is_told_as_one_and_built_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("toolsearch.catalog.generation._FORMAT", 0)
+        patch.setattr("toolsearch.catalog.index_directory._FORMAT", 0)
         ToolSearch(tools(), index_dir=tmp_path).close()
 
     with pytest.raises(IndexStoreError, match="has format 0, this version reads 1"):
@@ -297,7 +297,7 @@ def test_an_index_in_a_relative_folder_is_kept(tmp_path: Path, monkeypatch: pyte
 _WRITE_AND_WAIT = """
 import sys
 from toolsearch import Catalog, ToolSearch
-from toolsearch.catalog import generation
+from toolsearch.catalog import generation as generation
 
 def save_and_wait(index, folder):
     save_index(index, folder)

@@ -6,8 +6,7 @@ import pytest
 
 from toolsearch.chat.advisor import ChatRequest, chain_of
 from toolsearch.chat.model import ChatModel
-from toolsearch.wire.aggregate import aggregate
-from toolsearch.wire.answers import ChatResponse
+from toolsearch.wire.answers import ChatResponse, aggregate
 
 
 @pytest.fixture(params=["call", "stream"])

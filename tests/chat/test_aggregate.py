@@ -5,8 +5,7 @@ import pytest
 from tests.kit.scripted_model import calls, pieces, says
 from toolsearch.errors import ChatModelError
 from toolsearch.tools.calls import ToolCall
-from toolsearch.wire.aggregate import aggregate
-from toolsearch.wire.answers import ChatChunk, ToolCallDelta, Usage
+from toolsearch.wire.answers import ChatChunk, ToolCallDelta, Usage, aggregate
 from toolsearch.wire.messages import AssistantMessage
 
 END = ChatChunk(finish_reason="stop")

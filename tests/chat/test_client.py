@@ -9,21 +9,18 @@ import pytest
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from toolsearch import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
 from toolsearch import ScriptedModel as OwnScriptedModel
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.resolvers import StaticToolCallbackResolver
+from toolsearch.calling.resolvers import AttachedTools, StaticToolCallbackResolver
 from toolsearch.chat.advisor import ChatRequest
-from toolsearch.chat.agent_tool import chat_tool
-from toolsearch.chat.client import ChatClient, PromptSpec
+from toolsearch.chat.client import ChatClient, PromptSpec, chat_tool
 from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.telemetry_model import TelemetryModel
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, BadToolError, ChatModelError, DuplicateToolError, UnknownToolError
 from toolsearch.telemetry import Telemetry
-from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool, ToolContext
-from toolsearch.wire.aggregate import aggregate
-from toolsearch.wire.answers import ChatResponse, Usage
+from toolsearch.tools.function_tools import tool, tool_from_function
+from toolsearch.wire.answers import ChatResponse, Usage, aggregate
 from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 
 ADDS = calls(("add", '{"a": 2, "b": 3}'))

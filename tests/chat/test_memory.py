@@ -12,19 +12,16 @@ import pytest
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from toolsearch.chat.advisor import TOOL_LOOP_ORDER
 from toolsearch.chat.client import ChatClient, PromptSpec
-from toolsearch.chat.memory import MessageWindowMemory, paired, window
-from toolsearch.chat.memory_advisor import MemoryAdvisor
-from toolsearch.chat.memory_sqlite import SqliteMessageStore
+from toolsearch.chat.memory import MemoryAdvisor, MessageWindowMemory, SqliteMessageStore, paired, window
 from toolsearch.chat.model import Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, ChatModelError, MessageStoreError
 from toolsearch.storage.memory import InMemoryMessageStore
-from toolsearch.storage.messages import MessageStore
+from toolsearch.storage.sessions import MessageStore
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.tools.decorator import tool
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch.wire.aggregate import aggregate
-from toolsearch.wire.answers import ChatResponse
+from toolsearch.tools.function_tools import tool
+from toolsearch.wire.answers import ChatResponse, aggregate
 from toolsearch.wire.messages import (
     AssistantMessage,
     Message,

@@ -13,16 +13,13 @@ from typing_extensions import TypedDict
 
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from toolsearch.chat.client import ChatClient
-from toolsearch.chat.memory import MessageWindowMemory
-from toolsearch.chat.memory_advisor import MemoryAdvisor
-from toolsearch.chat.model import ChatModel, ChatOptions
-from toolsearch.chat.response_format import ResponseFormat
+from toolsearch.chat.memory import MemoryAdvisor, MessageWindowMemory
+from toolsearch.chat.model import ChatModel, ChatOptions, ResponseFormat
 from toolsearch.chat.telemetry_model import TelemetryModel
 from toolsearch.errors import BadAnswerError, BadSettingError, BadToolError, ChatModelError
 from toolsearch.telemetry import Telemetry
-from toolsearch.tools.params import ToolParam
-from toolsearch.wire.aggregate import aggregate
-from toolsearch.wire.answers import ChatResponse, FinishReason, Usage
+from toolsearch.tools.json_schema import ToolParam
+from toolsearch.wire.answers import ChatResponse, FinishReason, Usage, aggregate
 from toolsearch.wire.messages import AssistantMessage, SystemMessage, UserMessage
 
 

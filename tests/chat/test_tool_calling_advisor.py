@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.kit.scripted_model import ScriptedModel, calls, says
-from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, partial_results
+from toolsearch.calling.hooks import DefaultToolExecutionErrorProcessor, partial_results
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import StaticToolCallbackResolver
@@ -18,8 +18,8 @@ from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, ChatModelError
 from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import ToolContext
+from toolsearch.tools.function_tools import tool, tool_from_function
 from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta, Usage
 from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 

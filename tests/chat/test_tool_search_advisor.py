@@ -32,10 +32,9 @@ from toolsearch import (
 )
 from toolsearch.chat.client import ChatClient
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
-from toolsearch.chat.tool_search import ToolSearchAdvisor
-from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
+from toolsearch.chat.tool_search import DEFAULT_SYSTEM_SUFFIX, ToolSearchAdvisor
 from toolsearch.errors import BadSettingError, BadToolError, DuplicateToolError, UnknownToolError
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.wire.formats import render_definition
 from toolsearch.wire.messages import SystemMessage
 

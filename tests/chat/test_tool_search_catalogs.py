@@ -29,10 +29,10 @@ from toolsearch import (
 )
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.errors import BadSettingError
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.function_tools import tool_from_function
 from toolsearch_indexes.documents import Hit, ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.opening import AUTO
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.semantic import FIELDS
 
 

@@ -11,8 +11,7 @@ from tests.kit.loopback import Call, LoopbackApi, Reply, available_tools
 from tests.kit.tool_search import OPTIONS, TOOLS
 from toolsearch import Catalog, ChatOptions, ToolDefinition, ToolSearch
 from toolsearch.chat.client import ChatClient
-from toolsearch.chat.memory import MessageWindowMemory
-from toolsearch.chat.memory_advisor import MemoryAdvisor
+from toolsearch.chat.memory import MemoryAdvisor, MessageWindowMemory
 from toolsearch.chat.model import ChatModel
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel

@@ -14,17 +14,15 @@ from tests.kit.loopback import Call, LoopbackApi, Reply
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from toolsearch import Catalog, PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch, tool
 from toolsearch.chat.advisor import ChatRequest, chain_of
-from toolsearch.chat.memory import MessageWindowMemory
-from toolsearch.chat.memory_advisor import MemoryAdvisor
+from toolsearch.chat.memory import MemoryAdvisor, MessageWindowMemory
 from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.chat.tool_search import ToolSearchAdvisor
-from toolsearch.chat.tool_search_session import TurnSession
-from toolsearch.chat.tool_search_turn import SearchTurn
+from toolsearch.chat.tool_search_turn import SearchTurn, TurnSession
 from toolsearch.errors import BadSettingError
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import Message, UserMessage

@@ -12,8 +12,7 @@ from tests.kit.scripted_model import ScriptedModel, calls, says
 from tests.kit.tool_search import ALWAYS_SEARCH
 from toolsearch import Catalog, SessionOptions, ToolDefinition, ToolSearch
 from toolsearch.chat.client import ChatClient
-from toolsearch.chat.memory import MessageWindowMemory
-from toolsearch.chat.memory_advisor import MemoryAdvisor
+from toolsearch.chat.memory import MemoryAdvisor, MessageWindowMemory
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel

@@ -37,7 +37,7 @@ from toolsearch.chat.model import Prompt
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.discovery.discovered import DiscoveredTools
 from toolsearch.errors import BadSettingError
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.messages import SystemMessage, ToolMessage, UserMessage
 

@@ -10,13 +10,11 @@ from openai import AsyncOpenAI
 
 from tests.kit.loopback import Call, LoopbackApi, Raw, Reply
 from toolsearch import ToolSearch
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import AttachedTools
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.chat.client import ChatClient, PromptSpec
-from toolsearch.chat.memory import MessageWindowMemory
-from toolsearch.chat.memory_advisor import MemoryAdvisor
-from toolsearch.chat.message_json import message_from_text, message_to_text
+from toolsearch.chat.memory import MemoryAdvisor, MessageWindowMemory, message_from_text, message_to_text
 from toolsearch.chat.model import ChatModel
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
@@ -25,10 +23,9 @@ from toolsearch.chat.models.scripted import ScriptedModel
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.errors import ChatModelError
 from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.decorator import tool, tool_from_function
+from toolsearch.tools.function_tools import tool, tool_from_function
 from toolsearch.tools.providers import as_tools
-from toolsearch.wire.aggregate import aggregate
-from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.answers import ChatChunk, ChatResponse, aggregate
 from toolsearch.wire.messages import AssistantMessage, ToolMessage
 from toolsearch.wire.replies import parse_tool_calls
 

@@ -9,8 +9,7 @@ import pytest
 from tests.kit.clock import Clock
 from tests.kit.commands import Ran
 from toolsearch.bench.prices import prices_of
-from toolsearch.cli.bench_endpoint import endpoint_of, prices_for
-from toolsearch.cli.bench_options import progress_on_stderr
+from toolsearch.cli.options import endpoint_of, prices_for, progress_on_stderr
 from toolsearch.cli.output import be_quiet
 from toolsearch.errors import BadSettingError
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from toolsearch.cli.call_arguments import read_arguments
+from toolsearch.cli.call import read_arguments
 from toolsearch.errors import BadArgumentsError
 from toolsearch.tools.definition import ToolDefinition
 

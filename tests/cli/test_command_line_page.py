@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from toolsearch.cli.app import command_line
-from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.command_line import ExitCode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 OF_ALL = {"--quiet", "-q", "--verbose", "-v"}

@@ -1,6 +1,6 @@
 """Which tools of an answer the command line lists."""
 
-from toolsearch.cli.cut_off import near_the_best
+from toolsearch.cli.search import near_the_best
 from toolsearch.tools.definition import ToolReference
 
 

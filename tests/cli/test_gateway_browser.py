@@ -4,7 +4,7 @@ import webbrowser
 
 import pytest
 
-from toolsearch.cli.gateway_browser import has_screen, open_page
+from toolsearch.cli.gateway import has_screen, open_page
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from toolsearch.access.reach import Reach
 from toolsearch.cli import main
 from toolsearch.cli.gateway_adoption import redacted
+from toolsearch.cli.gateway_client_files import JsonText, TomlText
 from toolsearch.cli.gateway_clients import known_clients
-from toolsearch.cli.gateway_config_text import JsonText, TomlText
 from toolsearch.errors import SourceError
 from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
 from toolsearch.tools.definition import ToolDefinition

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.catalog.warm_start import IndexDirectory
+from toolsearch.catalog.index_directory import IndexDirectory
 from toolsearch.cli import main
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 
 FILE = """
 [toolsearch.index]

@@ -6,7 +6,7 @@ from typing import Any
 
 from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, FoundTool, SearchAnswer, left_note
 from toolsearch.discovery.exposure import APPEND, DEFERRED, FIXED, WHOLE, Exposure
-from toolsearch.discovery.loading import Fit
+from toolsearch.discovery.shown import Fit
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolsearch.discovery.loading import Fit, fits_of, is_weak, loaded
+from toolsearch.discovery.shown import Fit, fits_of, is_weak, loaded
 from toolsearch.tools.definition import ToolReference
 
 

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from toolsearch.discovery.search_arguments import AskedSearch, SearchArguments
-from toolsearch.discovery.search_tool import search_tool_definition
+from toolsearch.discovery.search_tool import AskedSearch, SearchArguments, search_tool_definition
 from toolsearch.errors import BadQueryError, BadSettingError
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.tokens import count_json, default_counter

@@ -32,7 +32,7 @@ from toolsearch.discovery.shown import ShownDefinitions, shortened
 from toolsearch.discovery.view import ViewCache
 from toolsearch.errors import BadSettingError
 from toolsearch.tokens import O200kTokenCounter, count_json, definition_tokens
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.formats import TOOL_FORMATS, render_definition
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolsearch.discovery.signatures import signature_of
+from toolsearch.discovery.answers import signature_of
 from toolsearch.tools.definition import ToolDefinition
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolsearch.discovery.weak_searches import WeakSearches
+from toolsearch.discovery.discovered import WeakSearches
 
 
 @pytest.mark.parametrize(

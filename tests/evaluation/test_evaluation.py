@@ -6,7 +6,7 @@ from toolsearch import Catalog, Evaluation, LabelledQuery, Reach, ToolSearch, ev
 from toolsearch.errors import BadQueryError
 from toolsearch.evaluation.report import as_json
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 
 TOOLS = [
     ToolDefinition("fetch_weather", "Sun, rain and wind of a city"),

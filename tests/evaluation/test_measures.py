@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch.evaluation.measures import interval_95, ndcg, quality, recall, reciprocal_rank
+from toolsearch.evaluation.evaluation import interval_95, ndcg, quality, recall, reciprocal_rank
 
 RANKING = ["a", "b", "c", "d"]
 

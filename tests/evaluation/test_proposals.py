@@ -3,7 +3,7 @@
 import pytest
 
 from toolsearch.errors import BadSettingError
-from toolsearch.evaluation.proposals import propose_queries
+from toolsearch.evaluation.queries import propose_queries
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import namespaced
 

@@ -11,8 +11,8 @@ from tests.kit.trust import OTHER, PLAIN
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import GatewayConfig, GatewaySettings, read_gateway_config
-from toolsearch.storage.sqlite.pins import SqlitePins
-from toolsearch.upstreams.identity import server_identity
+from toolsearch.storage.sqlite.stores import SqlitePins
+from toolsearch.upstreams.config import server_identity
 from toolsearch.upstreams.settings import UpstreamSettings
 
 

@@ -11,17 +11,14 @@ from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.proxy.addresses import Address
-from toolsearch.gateway.proxy.content import ContentProxy
-from toolsearch.gateway.proxy.links import SeenLinks
-from toolsearch.gateway.proxy.relay import Relay
-from toolsearch.gateway.proxy.sealed_state import StateSeal
+from toolsearch.gateway.proxy.content import Address, ContentProxy
+from toolsearch.gateway.proxy.relay import Relay, SeenLinks
+from toolsearch.gateway.proxy.suspended_calls import StateSeal
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.trust.verdicts import OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
+from toolsearch.gateway.trust.verdicts import Entry, OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.interface import Listing
-from toolsearch.upstreams.pinned import Entry
 from toolsearch.wire.mcp.eras import Era
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from tests.kit.fake_servers import OWN
-from toolsearch.gateway.exposure.own_tools import OwnTools, said_of
-from toolsearch.gateway.exposure.topics import topics_of
-from toolsearch.gateway.greeting import Greeting, GreetingFile
-from toolsearch.storage.sqlite.pins import SqlitePins
+from toolsearch.gateway.door import Greeting, GreetingFile
+from toolsearch.gateway.exposure.own_tools import OwnTools, said_of, topics_of
+from toolsearch.storage.sqlite.stores import SqlitePins
 from toolsearch.tools.definition import ToolDefinition
 
 SERVERS = {"git": {"command": "git"}, "time": {"command": "time"}, "old": {"command": "old", "disabled": True}}

@@ -17,15 +17,14 @@ from starlette.routing import Route
 
 from tests.kit.gateway import raw_server, served
 from toolsearch.access.directory import Directory, make_directory
-from toolsearch.access.jwt import JwtVerifier
-from toolsearch.access.keys import IssuerKeys
+from toolsearch.access.jwt import IssuerKeys, JwtVerifier
 from toolsearch.access.settings import JwtSettings
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway import http as gateway_http
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
 from toolsearch.gateway.http_guard import HostPort
-from toolsearch.gateway.log_guard import LogGuard
+from toolsearch.gateway.servers import LogGuard
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.upstreams.interface import Listing, UpstreamSinks, UpstreamState, UpstreamStatus

@@ -10,7 +10,7 @@ from tests.kit.fake_servers import EXPANDING, call, entry, gateway_of, search
 from tests.kit.strict.one_tool import problems_of_tool
 from toolsearch.access.principals import LOCAL
 from toolsearch.tools.definition import Tool
-from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.interface import read_listing
 from toolsearch.wire.mcp.eras import Era, entry_for
 
 FAULTY = {

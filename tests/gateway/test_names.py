@@ -12,12 +12,10 @@ from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.verdicts import OpenGate, ReviewItem, ReviewReason, Verdict
+from toolsearch.gateway.trust.verdicts import Entry, OpenGate, ReviewItem, ReviewReason, Verdict
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import is_legal_name
-from toolsearch.upstreams.entries import read_listing
-from toolsearch.upstreams.interface import Listing
-from toolsearch.upstreams.pinned import Entry
+from toolsearch.upstreams.interface import Listing, read_listing
 
 # Few characters, so that names often differ only in what cannot be kept of them, or in their ends.
 server_names = st.text("ab_- .é", min_size=1, max_size=40).filter(str.strip)

@@ -14,8 +14,8 @@ from toolsearch.calling.hooks import Deny
 from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.errors import NotCallableHereError
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.status.observing import CallEnd
-from toolsearch.tools.decorator import tool
+from toolsearch.gateway.status import CallEnd
+from toolsearch.tools.function_tools import tool
 
 
 @dataclass

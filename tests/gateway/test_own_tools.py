@@ -17,8 +17,8 @@ from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import GatewayConfig, GatewaySettings, read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
-from toolsearch.tools.decorator import tool
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
+from toolsearch.tools.function_tools import tool
 from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.eras import Era
 

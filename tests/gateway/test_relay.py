@@ -8,9 +8,8 @@ from mcp import MCPError
 
 from toolsearch.access.principals import LOCAL
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.proxy.links import SeenLinks
-from toolsearch.gateway.proxy.relay import MOST_ROUNDS, Relay
-from toolsearch.gateway.proxy.sealed_state import StateSeal
+from toolsearch.gateway.proxy.relay import MOST_ROUNDS, Relay, SeenLinks
+from toolsearch.gateway.proxy.suspended_calls import StateSeal
 from toolsearch.upstreams.interface import UpstreamRequest
 from toolsearch.wire.mcp.eras import Era, result_for
 

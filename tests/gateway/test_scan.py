@@ -6,9 +6,9 @@ from tests.kit import foreign_tools
 from tests.kit.poisoned_tools import HARMLESS, NEIGHBOURS, POISONED, UNSEEN, UNSEEN_TOO, tool
 from toolsearch.discovery.call_tools import call_tool_entries
 from toolsearch.gateway.trust.scan import Scanner
-from toolsearch.scanning.findings import Finding
+from toolsearch.gateway.trust.verdicts import Entry, Kind
+from toolsearch.scanning.texts import Finding
 from toolsearch.tools.naming import namespaced
-from toolsearch.upstreams.pinned import Entry, Kind
 
 
 def listed(server, entry):

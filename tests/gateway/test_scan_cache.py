@@ -7,10 +7,10 @@ import pytest
 
 from tests.kit.poisoned_tools import tool
 from tests.kit.trust import OTHER, PLAIN, POISON, config, judge, listed, why
-from toolsearch.gateway.trust import scan, scan_cache
+from toolsearch.gateway.trust import scan
+from toolsearch.gateway.trust import scan as scan_cache
 from toolsearch.gateway.trust.gate import make_gate
-from toolsearch.gateway.trust.verdicts import ReviewReason
-from toolsearch.upstreams.pinned import tool_entry
+from toolsearch.gateway.trust.verdicts import ReviewReason, tool_entry
 
 
 def test_a_start_scans_only_what_is_new_and_all_of_it_once_the_rules_are_others(tmp_path, monkeypatch):

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
-from toolsearch.gateway.proxy.suspended_calls import Pending, SuspendedCalls
+from toolsearch.gateway.proxy.suspended_calls import Binding, Pending, StateSeal, SuspendedCalls
 
 ANNS = Binding("ann", "files", "tools/call", "delete")
 FORM = {"mode": "form", "message": "Really?", "requestedSchema": {"type": "object"}}

@@ -15,14 +15,12 @@ from tests.kit.clock import Clock
 from tests.kit.fake_servers import EXPANDING, gateway_of, search
 from tests.kit.gateway import raw_server, served
 from toolsearch.access.principals import LOCAL, Principal
-from toolsearch.cli.gateway_status import costs_in_words
+from toolsearch.cli.gateway import costs_in_words
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.status.costs import WireCosts
-from toolsearch.gateway.status.ledger import Ledger
-from toolsearch.gateway.status.snapshot import status_json
-from toolsearch.gateway.trust.pins import PinStore
+from toolsearch.gateway.status import Ledger, WireCosts, status_json
+from toolsearch.gateway.trust.gate import PinStore
 from toolsearch.gateway.trust.verdicts import ReviewReason
 from toolsearch.tokens import HeuristicTokenCounter, definition_tokens
 from toolsearch.wire.mcp.eras import Era

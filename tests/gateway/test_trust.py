@@ -17,16 +17,13 @@ from toolsearch.catalog.requests_file import packed_tool, packs_in, write_reques
 from toolsearch.errors import BadSettingError, BadToolError, PinStoreError
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.differences import changed_places
-from toolsearch.gateway.trust.gate import make_gate
-from toolsearch.gateway.trust.pins import PinStore
-from toolsearch.gateway.trust.verdicts import OpenGate, ReviewReason
+from toolsearch.gateway.trust.gate import PinStore, changed_places, make_gate
+from toolsearch.gateway.trust.verdicts import Kind, OpenGate, ReviewReason, content_entry, tool_entry
 from toolsearch.storage.pins import FIRST_SIGHT
 from toolsearch.storage.sqlite.stores import SqliteAuditLog
 from toolsearch.tools.definition import Tool, ToolDefinition
-from toolsearch.upstreams.identity import server_identity
+from toolsearch.upstreams.config import server_identity
 from toolsearch.upstreams.interface import Listing
-from toolsearch.upstreams.pinned import Kind, content_entry, tool_entry
 
 
 def test_what_is_seen_first_is_admitted_and_pinned(tmp_path):

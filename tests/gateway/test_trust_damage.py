@@ -14,10 +14,9 @@ from tests.kit.trust import OTHER, PLAIN, config, judge, listed, why
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import PinStoreError
+from toolsearch.gateway.approvals import gate_that_only_looks
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.reports.approvals import gate_that_only_looks
-from toolsearch.gateway.trust.gate import make_gate
-from toolsearch.gateway.trust.pins import PinStore
+from toolsearch.gateway.trust.gate import PinStore, make_gate
 from toolsearch.gateway.trust.verdicts import ReviewReason
 from toolsearch.storage.sqlite.schema import _TABLES
 from toolsearch.upstreams.interface import Listing

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch_indexes.analysis import fold, name_words, pieces, stem, surfaces, terms, words
-from toolsearch_indexes.spelling import american
+from toolsearch_indexes.analysis import american, fold, name_words, pieces, stem, surfaces, terms, words
 
 
 @pytest.mark.parametrize("name", ["sendEmail", "send_email", "send-email", "SendEmail", "send.email", "SEND_EMAIL"])

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch_indexes.calibration import (
+from toolsearch_indexes.documents import Hit, ToolDocument
+from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
+from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.scores import (
     FOLLOWING,
     LEAST,
     SURE,
@@ -18,9 +21,6 @@ from toolsearch_indexes.calibration import (
     keyword_scale,
     semantic_scale,
 )
-from toolsearch_indexes.documents import Hit, ToolDocument
-from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
-from toolsearch_indexes.index import ToolSearchIndex
 
 TOOLS = {
     "send_email": "Send an email message to one or more recipients.",

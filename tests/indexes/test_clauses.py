@@ -2,10 +2,10 @@
 
 import pytest
 
-from toolsearch_indexes.clauses import clauses, sentences
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.queries import clauses, sentences
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from toolsearch_indexes.directions import direction
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.strategies import Strategy
+from toolsearch_indexes.queries import Strategy
+from toolsearch_indexes.request import direction
 
 _CONVERSIONS = ("hsv_to_rgb", "rgb_to_hsv", "yaml2json", "json2yaml", "celsiusToFahrenheit", "fahrenheitToCelsius")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from toolsearch_indexes.distinct import distinct
+from toolsearch_indexes.arrays import distinct
 
 
 def test_each_value_comes_once_in_ascending_order() -> None:

@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 
-from toolsearch_indexes.encoders import progress
-from toolsearch_indexes.encoders.batches import encode_in_batches
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders import protocol as progress
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
+from toolsearch_indexes.encoders.protocol import encode_in_batches
 from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.errors import EncoderError, MissingExtraError
 
 WORDS = {"[PAD]": 0, "[UNK]": 1, "list": 2, "files": 3, "mail": 4}

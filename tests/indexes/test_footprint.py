@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from toolsearch_indexes import vectors
+from toolsearch_indexes.arrays import mapping_of, start_in
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
-from toolsearch_indexes.footprint import index_bytes
-from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.mapped import mapping_of, start_in
+from toolsearch_indexes.encoders.static import HashingEncoder
+from toolsearch_indexes.index import ToolSearchIndex, index_bytes
 from toolsearch_indexes.store import load_index, save_index
 
 ENCODER = HashingEncoder(64)

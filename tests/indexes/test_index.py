@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from toolsearch_indexes.documents import Hit, ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.errors import BadPatternError, BadQueryError, EncoderError
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.queries import Selection
 from toolsearch_indexes.vectors import VectorPart
 
 TOOLS = [

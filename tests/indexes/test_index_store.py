@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.errors import IndexStoreError
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.store import FORMAT, MANIFEST, load_index, save_index

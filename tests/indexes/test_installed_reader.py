@@ -9,7 +9,7 @@ import pytest
 
 from toolsearch import Catalog, ToolSearch
 from toolsearch_indexes import reader as opening
-from toolsearch_indexes.onnx_reader import OnnxReader
+from toolsearch_indexes.encoders.onnx import OnnxReader
 from toolsearch_indexes.reader import Reader, open_reader
 
 DISTRIBUTION = Path(__file__).parents[2] / "indexes" / "reader"

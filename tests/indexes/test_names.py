@@ -7,9 +7,9 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from toolsearch_indexes import packed_texts
-from toolsearch_indexes.names import Names
-from toolsearch_indexes.packed_texts import PackedTexts
+from toolsearch_indexes import arrays
+from toolsearch_indexes.arrays import PackedTexts
+from toolsearch_indexes.segments import Names
 
 FULL = ["git__create_issue", "hub__createIssue", "日程", "", "half\ud800", "two\nlines"]
 OWN = ["create_issue", "createIssue", "日程", "", "half\ud800", "two\nlines"]
@@ -75,7 +75,7 @@ def test_a_place_that_is_not_there_is_an_error() -> None:
 
 
 def test_texts_at_places_are_the_same_when_they_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed_texts, "_MOST_KEPT", 2)
+    monkeypatch.setattr(arrays, "_MOST_KEPT", 2)
     texts = PackedTexts.of(["日程", "", "a", "é"])
     assert [texts.at([3, 0, 0]), texts.at([1, 2, 3]), texts.at([0])] == [
         ["é", "日程", "日程"],

@@ -5,7 +5,7 @@ import pytest
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.errors import BadQueryError
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.query_forms import Pattern, Select, Words, name_candidates, name_key, read_form, select_missing
+from toolsearch_indexes.queries import Pattern, Select, Words, name_candidates, name_key, read_form, select_missing
 
 
 @pytest.mark.parametrize(

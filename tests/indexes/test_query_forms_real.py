@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from toolsearch_indexes.documents import Hit, ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 
 

@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch_indexes.documents import Hit, ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
-from toolsearch_indexes.encoders.static import StaticEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder, StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.queries import Strategy
 from toolsearch_indexes.ranking import Sure, Sureness, rank, with_places_for
 from toolsearch_indexes.request import Request, read_request
-from toolsearch_indexes.space import SearchSpace
-from toolsearch_indexes.strategies import Strategy
+from toolsearch_indexes.views import SearchSpace
 
 RANKED = [Hit(name, score, "low") for name, score in zip("abcdefg", (0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2), strict=True)]
 

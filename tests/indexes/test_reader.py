@@ -14,22 +14,14 @@ import pytest
 from tests.kit.readers import NO, YES, FakeReader
 from toolsearch.errors import EncoderError
 from toolsearch_indexes import reader as reader_module
-from toolsearch_indexes.calibration import (
-    READ_FOLLOWING,
-    READ_LEAST,
-    SURE,
-    SURE_SCORE,
-    log_odds_of,
-    read_log_odds,
-    score_of,
-)
 from toolsearch_indexes.documents import Hit, ToolDocument
+from toolsearch_indexes.encoders.onnx import OnnxReader
 from toolsearch_indexes.encoders.opening import open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder, FloatArray
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.onnx_reader import OnnxReader
 from toolsearch_indexes.reader import Reader, open_reader
 from toolsearch_indexes.reading import READ, read_again
+from toolsearch_indexes.scores import READ_FOLLOWING, READ_LEAST, SURE, SURE_SCORE, log_odds_of, read_log_odds, score_of
 from toolsearch_indexes.store import load_index, save_index
 
 PEOPLE = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hal", "ida", "jon", "kim", "lea", "max", "nan")

@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolsearch_indexes import semantic
-from toolsearch_indexes.documents import Hit, ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.documents import Hit, ToolDocument, document_from_schema
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters
-from toolsearch_indexes.schema_text import document_from_schema
+from toolsearch_indexes.queries import Strategy
 from toolsearch_indexes.semantic import REQUESTS_WEIGHT, SemanticArm, semantic_fields
-from toolsearch_indexes.strategies import Strategy
 
 ENCODER = HashingEncoder(64)
 REVERT = ToolDocument("git_revert", "Apply the inverse of a change", requests=("undo my commit", "take back a push"))

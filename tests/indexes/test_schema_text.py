@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolsearch_indexes.schema_text import document_from_schema
+from toolsearch_indexes.documents import document_from_schema
 
 
 def test_names_descriptions_titles_and_enums_are_taken_at_every_depth() -> None:

@@ -9,11 +9,9 @@ import pytest
 
 from toolsearch_indexes import semantic
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
-from toolsearch_indexes.encoders.static import StaticEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder, StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.semantic import SemanticArm, semantic_fields
-from toolsearch_indexes.server_words import telling_words, told_of
+from toolsearch_indexes.semantic import SemanticArm, semantic_fields, telling_words, told_of
 
 ENCODER = HashingEncoder(64)
 BUILT_IN = StaticEncoder()

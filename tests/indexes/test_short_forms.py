@@ -2,7 +2,7 @@
 
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.short_forms import OtherForm, other_forms
+from toolsearch_indexes.keyword_query import OtherForm, other_forms
 
 
 def found(tools: list[ToolDocument], query: str) -> list[str]:

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 import pytest
 
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import KeywordParameters, lucene_idf
-from toolsearch_indexes.request import read_request
-from toolsearch_indexes.selection import Selection
-from toolsearch_indexes.sole_holders import SoleHolder, sole_holders
-from toolsearch_indexes.space import SearchSpace
-from toolsearch_indexes.views import View
+from toolsearch_indexes.queries import Selection
+from toolsearch_indexes.request import SoleHolder, read_request, sole_holders
+from toolsearch_indexes.views import SearchSpace, View
 
 EVENT = ToolDocument(
     "calendar_add_event",

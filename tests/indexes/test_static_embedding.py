@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from toolsearch_indexes.encoders.sentence_transformer import tokenizer_of, write_static_embedding
 from toolsearch_indexes.encoders.static import StaticEncoder
-from toolsearch_indexes.encoders.static_embedding import tokenizer_of, write_static_embedding
 
 TEXTS = [
     "",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from toolsearch_indexes import vector_cache
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.errors import EncoderError, IndexStoreError
 from toolsearch_indexes.vector_cache import VectorCache
 
@@ -205,7 +205,7 @@ def test_processes_share_a_file(path, start_python) -> None:
     """Four start at once on a file that is not there yet; afterwards everything is known."""
     program = (
         "import sys, pathlib; from toolsearch_indexes.vector_cache import VectorCache;"
-        "from toolsearch_indexes.encoders.hashing import HashingEncoder;"
+        "from toolsearch_indexes.encoders.static import HashingEncoder;"
         "cache = VectorCache(pathlib.Path(sys.argv[1]));"
         "cache.embed(HashingEncoder(), [f'{sys.argv[2]} {n}' for n in range(600)]); cache.close()"
     )

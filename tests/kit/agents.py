@@ -11,7 +11,7 @@ import httpx2
 
 from tests.kit.service import ServiceKit, serving
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.function_tools import tool_from_function
 
 ALWAYS_SEARCH: dict[str, Any] = {"pass_through": {"max_tools": 0}}
 CATALOG = CorpusRef("default", "catalog", "default")

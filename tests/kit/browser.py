@@ -25,7 +25,7 @@ from tests.kit.published_servers import NODE
 from toolsearch.service.app import make_app
 from toolsearch.service.service import Service
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 
 # Left out: what would switch off what the tests look for, and a single process does not survive its first context.
 _UNWANTED = ("--disable-web-security", "--allow-running-insecure-content", "--single-process")

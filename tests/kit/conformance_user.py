@@ -20,7 +20,7 @@ from tests.kit.gateway import served
 from toolsearch.errors import LoginRequiredError
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.tools.naming import SEPARATOR
-from toolsearch.upstreams.login import login
+from toolsearch.upstreams.oauth import login
 
 EXAMPLES = {"number": 2, "integer": 2, "boolean": True, "array": [], "object": {}}
 AT_ONCE = 4  # scenarios, of the dozens that the suite starts at the same time

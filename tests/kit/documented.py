@@ -19,7 +19,7 @@ async def require_documented(answer: httpx2.Response) -> None:
         if template.fullmatch(path):
             assert str(answer.status_code) in statuses, (
                 f"docs/openapi.json does not say that {answer.request.method} {path} may be answered with "
-                f"{answer.status_code}; see toolsearch/service/openapi.py"
+                f"{answer.status_code}; see toolsearch/service/web/openapi.py"
             )
             return
 

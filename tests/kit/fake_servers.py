@@ -12,13 +12,13 @@ from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate, ToolGate
-from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.interface import (
     Listing,
     UpstreamRequest,
     UpstreamSinks,
     UpstreamState,
     UpstreamStatus,
+    read_listing,
 )
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era

@@ -14,16 +14,15 @@ from tests.kit.page_data import HOUR_S, NOW_S
 from tests.mcp_servers.rich_http import over_http
 from toolsearch.access.scopes import SCOPES
 from toolsearch.api.imports import NewListingSource, NewMcpSource
-from toolsearch.service.callers import ServiceCaller
+from toolsearch.service.catalogs.imports.routes import new_source
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.imports.new_sources import new_source
+from toolsearch.service.corpora.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
 from toolsearch.service.service import Service
-from toolsearch.service.sessions import SessionPlan
-from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
+from toolsearch.service.sessions.sessions import SessionPlan
+from toolsearch.service.web.callers import ServiceCaller
 from toolsearch.sessions.answering import answered_in
+from toolsearch.storage.activity import FigureCell, Receipt
 from toolsearch.storage.audit import AuditRecord
-from toolsearch.storage.figures import FigureCell
-from toolsearch.storage.receipts import Receipt
 
 TENANT = "t" * 63
 HIDING = "\u202e\u2066\u200b\u00ad\ufeff"  # turns what follows, isolates, and is not drawn

@@ -11,8 +11,8 @@ from contextlib import closing
 import httpx2
 
 from tests.kit.imports import NOW_S, TENANT, importing_into, petstore
-from toolsearch.service.imports.sources import CatalogSource, SourceSecrets
-from toolsearch.storage.postgres.storage import PostgresStorage
+from toolsearch.service.catalogs.imports.sources import CatalogSource, SourceSecrets
+from toolsearch.storage.postgres.place import PostgresStorage
 
 DOCUMENT = "https://docs.example/openapi.json"
 

@@ -13,22 +13,19 @@ import httpx2
 
 from tests.kit.clock import Clock
 from toolsearch.errors import TooManyError
-from toolsearch.service.catalogs import Catalogs
+from toolsearch.service.catalogs.catalogs import Catalogs
+from toolsearch.service.catalogs.imports.importing import Fetcher, Importing
+from toolsearch.service.catalogs.imports.imports import Imports
+from toolsearch.service.catalogs.imports.servers import Connecting, Noting, ServerDirectory
+from toolsearch.service.catalogs.imports.sources import CatalogSource, Exchanger, Sources, SourceSecrets
+from toolsearch.service.catalogs.writing import RefusedTools
 from toolsearch.service.corpora.corpora import Corpora
-from toolsearch.service.imports.exchange import Exchanger
-from toolsearch.service.imports.fetching import Fetcher
-from toolsearch.service.imports.importing import Importing
-from toolsearch.service.imports.imports import Imports
-from toolsearch.service.imports.noting import Noting
-from toolsearch.service.imports.servers import Connecting, ServerDirectory
-from toolsearch.service.imports.sources import CatalogSource, Sources, SourceSecrets
 from toolsearch.service.job_records import Job, JobRecords
 from toolsearch.service.jobs import Jobs
-from toolsearch.service.refused_tools import RefusedTools
-from toolsearch.service.replica_lease import LASTS_S, ReplicaLease
+from toolsearch.service.replicas import LASTS_S, ReplicaLease
 from toolsearch.service.seal import Seal
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.tools.json_types import Json

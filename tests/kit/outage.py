@@ -5,8 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from toolsearch.errors import StorageError
-from toolsearch.storage.sql.storage import SqlStorage
-from toolsearch.storage.storage import Storage
+from toolsearch.storage.storage import SqlStorage, Storage
 
 
 @contextmanager

@@ -13,17 +13,16 @@ from mcp.server.lowlevel import Server
 from tests.mcp_servers.rich_http import over_http
 from toolsearch.access.scopes import AGENT_SCOPES
 from toolsearch.api.imports import NewListingSource, NewMcpSource
-from toolsearch.service.callers import ServiceCaller
+from toolsearch.service.catalogs.imports.routes import new_source
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.imports.new_sources import new_source
+from toolsearch.service.corpora.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
 from toolsearch.service.service import Service
-from toolsearch.service.sessions import SessionPlan
-from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
+from toolsearch.service.sessions.sessions import SessionPlan
+from toolsearch.service.web.callers import ServiceCaller
 from toolsearch.sessions.answering import answered_in
+from toolsearch.storage.activity import FigureCell, Receipt
 from toolsearch.storage.audit import AuditRecord
-from toolsearch.storage.figures import FigureCell
 from toolsearch.storage.keys import StoredKey
-from toolsearch.storage.receipts import Receipt
 
 NOW_S = 1_790_000_000.0  # 2026-09-21 14:13 UTC
 HOUR_S = 3_600.0

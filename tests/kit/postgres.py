@@ -26,7 +26,7 @@ import psutil
 import psycopg
 import pytest
 
-from toolsearch.storage.postgres.storage import PostgresStorage
+from toolsearch.storage.postgres.place import PostgresStorage
 
 _HOST: Final = "127.0.0.1"
 _READY_S: Final = 60.0  # a server that was crashed may have much to recover

@@ -16,7 +16,7 @@ from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.seal import Seal
 from toolsearch.service.service import Service
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.storage.postgres.storage import PostgresStorage
+from toolsearch.storage.postgres.place import PostgresStorage
 
 DEFAULT: Final = CorpusRef("default", "catalog", "default")
 NEVER: Final = {"poll_s": 100_000.0}  # so that only notifications tell

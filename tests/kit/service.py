@@ -15,14 +15,14 @@ from tests.kit.clock import Clock
 from tests.kit.documented import require_documented
 from toolsearch.access.scopes import SCOPES, Scope
 from toolsearch.service.app import make_app
-from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.seal import Seal
 from toolsearch.service.service import Service
-from toolsearch.service.sessions import SessionPlan
+from toolsearch.service.sessions.sessions import SessionPlan
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.storage.postgres.storage import PostgresStorage
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.service.web.callers import ServiceCaller
+from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 
 HOST = "127.0.0.1"

@@ -11,8 +11,8 @@ import httpx2
 from fastapi import FastAPI
 from starlette.routing import Route
 
+from toolsearch.service.app import ROUTERS
 from toolsearch.service.pages.frame import ROOT
-from toolsearch.service.pages.router import ROUTERS
 
 _METHODS = ("get", "put", "post", "patch", "delete")
 

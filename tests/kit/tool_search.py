@@ -12,7 +12,7 @@ from toolsearch import (
 from toolsearch.chat.advisor import ChatRequest, chain_of
 from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_search import ToolSearchAdvisor
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.messages import ToolMessage, UserMessage
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from toolsearch.catalog.source import LoadReport
 from toolsearch.tools.definition import Tool, ToolContext
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.results import ToolOutput
 
 ADA = ToolContext(user="ada")
 

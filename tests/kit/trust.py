@@ -5,10 +5,9 @@ from typing import Any
 
 from tests.kit.poisoned_tools import tool
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.verdicts import ReviewReason
+from toolsearch.gateway.trust.verdicts import ReviewReason, tool_entry
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
-from toolsearch.upstreams.pinned import tool_entry
 
 PLAIN = tool("Adds two numbers.")
 OTHER = tool("Adds two numbers, and rounds.")

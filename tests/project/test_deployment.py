@@ -22,8 +22,8 @@ import yaml
 from tests.kit.commands import start_python
 from tests.kit.postgres import PostgresServer
 from toolsearch.environment import NO_SETTINGS, SECRET_KEY, STORE
-from toolsearch.service.paths import OPEN
 from toolsearch.service.settings import ServiceSettings
+from toolsearch.service.web.paths import OPEN
 
 ROOT = Path(__file__).parents[2]
 DEPLOYMENT = ROOT / "examples" / "deployment"

@@ -29,10 +29,10 @@ from toolsearch.catalog.catalog import StoredCatalog
 from toolsearch.chat.models.sdk import Clients
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.pins import PinStore
+from toolsearch.gateway.trust.gate import PinStore
 from toolsearch.gateway.trust.verdicts import OpenGate
-from toolsearch.storage.sqlite.pins import SqlitePins
-from toolsearch_indexes.vector_file import VectorFile
+from toolsearch.storage.sqlite.stores import SqlitePins
+from toolsearch_indexes.vector_store import VectorFile
 
 
 def closings(patch: pytest.MonkeyPatch, *kinds: type) -> list[object]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.durations import parse_duration_s
+from toolsearch.setting_types import parse_duration_s
 from toolsearch.wire.capabilities import Endpoint, capabilities_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "prompt-cache.md").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from toolsearch_indexes.calibration import LEAST, SURE_SCORE, Scale
+from toolsearch_indexes.scores import LEAST, SURE_SCORE, Scale
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scores.md").read_text(encoding="utf-8")
 

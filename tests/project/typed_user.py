@@ -71,7 +71,7 @@ from toolsearch import (
     scripted_calls,
     tool,
 )
-from toolsearch.api.search import SearchAnswer
+from toolsearch.api.sessions import SearchAnswer
 from toolsearch.client import AsyncToolSearchClient, ToolSearchClient
 
 # What a user implements

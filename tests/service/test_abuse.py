@@ -12,7 +12,7 @@ import pytest
 from tests.kit.service import ServiceKit, serving
 from toolsearch.access.url_guard import UrlGuard
 from toolsearch.errors import UnsafeUrlError
-from toolsearch.service.outbound import Outbound
+from toolsearch.service.service import Outbound
 
 # 20 attempts by URL. Names of hosts that the test's own name server knows; all others do not exist.
 

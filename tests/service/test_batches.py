@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from toolsearch.errors import ReceiptStoreError
-from toolsearch.service.activity.batches import Batches
+from toolsearch.service.activity.figures import Batches
 
 
 class Store:

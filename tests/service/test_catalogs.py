@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from tests.kit.service import ServiceKit, codes, serving
-from toolsearch.service.imports.sources import CatalogSource
-from toolsearch.service.stored_tools import to_row
+from toolsearch.service.catalogs.imports.sources import CatalogSource
+from toolsearch.service.corpora.stored_tools import to_row
 from toolsearch.tools.definition import Tool, ToolDefinition
 
 MAIL: dict[str, Any] = {"name": "send_mail", "description": "Send a letter to somebody."}

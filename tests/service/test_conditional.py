@@ -6,9 +6,8 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from toolsearch.service.conditional import Conditions
-from toolsearch.service.cursors import Paging, make_cursor, read_cursor
-from toolsearch.service.refusals import HttpRefusal
+from toolsearch.service.web.answers import Conditions, Paging, make_cursor, read_cursor
+from toolsearch.service.web.problems import HttpRefusal
 
 
 def refused(call: Callable[[], object]) -> tuple[int, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kit.service import serving
 from toolsearch.errors import StorageError
-from toolsearch.storage.sql.records import SqlRecordStore
+from toolsearch.storage.records import SqlRecordStore
 
 TOOLS = ["read_log", "send_mail"]
 

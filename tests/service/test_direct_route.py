@@ -10,10 +10,10 @@ import pytest
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 
-from toolsearch.api.search import SearchRequest
+from toolsearch.api.sessions import SearchRequest
 from toolsearch.errors import NotAuthenticatedError
-from toolsearch.service.direct_route import DirectRoute
-from toolsearch.service.problems import add_problem_handlers
+from toolsearch.service.web.bodies import DirectRoute
+from toolsearch.service.web.problems import add_problem_handlers
 
 JSON = "application/json"
 TAKEN = (

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from toolsearch.errors import SealError, StorageError
-from toolsearch.service.keys import TENANT
-from toolsearch.service.secret_keys import KEY_FILE, open_seal
+from toolsearch.service.keys.keys import TENANT
+from toolsearch.service.seal import KEY_FILE, open_seal
 from toolsearch.service.service import Service
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.records import THE_SERVICE, Record, RecordStore
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.tools.json_types import JsonObject
 
 GIVEN = {"TOOLSEARCH_SECRET_KEY": base64.b64encode(b"g" * 32).decode()}

@@ -11,11 +11,11 @@ import pytest
 
 from tests.kit.imports import TENANT, ImportsKit, importing, petstore
 from toolsearch.errors import BadArgumentsError, ToolExecutionError
-from toolsearch.service.http_tools import HttpTools
+from toolsearch.service.calls.executions import HttpTools
 from toolsearch.service.settings import HttpToolSettings
 from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.json_types import Json
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.results import ToolOutput
 
 KEY = "s3cret+key/1"
 

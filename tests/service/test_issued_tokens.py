@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.kit.service import ServiceKit, serving
-from toolsearch.access import keys as issuer_keys
+from toolsearch.access import jwt as issuer_keys
 from toolsearch.errors import BadSettingError
 
 ISSUER = "https://idp.example"

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from toolsearch.service.latest_only import LatestOnly
+from toolsearch.service.replica_changes import LatestOnly
 
 
 class Slow:

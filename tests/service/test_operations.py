@@ -9,7 +9,7 @@ from opentelemetry.trace import SpanKind
 
 from tests.kit.service import serving
 from tests.kit.telemetry_recorder import Recorder
-from toolsearch.cli.logs import log_from, logs_on_stderr
+from toolsearch.cli.output import log_from, logs_on_stderr
 from toolsearch.errors import RecordStoreError
 from toolsearch.service import app as app_module
 

@@ -14,9 +14,9 @@ import pytest
 from tests.kit.fake_servers import MODERN, call
 from tests.kit.service import ServiceKit, serving
 from toolsearch.errors import BadSettingError, SourceError
+from toolsearch.service.catalogs.python_tools import Registration, read_registration
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.registration import Registration, read_registration
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 
 SUMS = "module:sums_of_operator"
 DEFAULT = CorpusRef("default", "catalog", "default")

@@ -12,9 +12,9 @@ from tests.kit.storage_contracts.figures import DAY_S, cell
 from tests.kit.storage_contracts.misses import miss
 from tests.kit.storage_contracts.receipts import receipt
 from toolsearch.errors import StorageError
-from toolsearch.service.retention import UPKEEP, Pruned, keep_pruning, prune, prune_alone
+from toolsearch.service.service import UPKEEP, Pruned, keep_pruning, prune, prune_alone
 from toolsearch.service.settings import RetentionSettings
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 
 SETTINGS = RetentionSettings(receipts_s=10.0, figures_s=7_200.0, misses_s=30.0, audit_s=40.0)
 

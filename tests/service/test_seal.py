@@ -10,11 +10,9 @@ import pytest
 from cryptography.fernet import Fernet
 
 from toolsearch.errors import BadSettingError, SealError
-from toolsearch.service.resealing import Resealed, forget_lost_key, reseal_all
-from toolsearch.service.seal import Seal, is_sealed
-from toolsearch.service.secret_keys import KEY_FILE, open_seal
+from toolsearch.service.seal import KEY_FILE, Resealed, Seal, forget_lost_key, is_sealed, open_seal, reseal_all
 from toolsearch.storage.records import THE_SERVICE, Record
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 
 OLD, NEW = b"o" * 32, b"n" * 32
 OLD_TEXT, NEW_TEXT = (base64.b64encode(key).decode() for key in (OLD, NEW))

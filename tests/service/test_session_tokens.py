@@ -14,8 +14,8 @@ from tests.kit.clock import Clock
 from tests.kit.service import NOW_S, ServiceKit, codes, serving
 from toolsearch.access.scopes import Scope
 from toolsearch.errors import BadSettingError
+from toolsearch.service.keys.keys import SessionTokens
 from toolsearch.service.seal import Seal, new_key
-from toolsearch.service.session_tokens import SessionTokens
 
 SESSION = "ses_1"
 EXPIRES_S = NOW_S + 60

@@ -9,10 +9,10 @@ import pytest
 from tests.kit.service import NOW_S, ServiceKit, codes, serving
 from toolsearch.api.sessions import Exposure
 from toolsearch.errors import RecordStoreError, SessionStoreError
-from toolsearch.service import sessions as sessions_module
+from toolsearch.service.sessions import sessions as sessions_module
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.storage.sql.records import SqlRecordStore
-from toolsearch.storage.sql.sessions import SqlSessionPersistence
+from toolsearch.storage.records import SqlRecordStore
+from toolsearch.storage.sessions import SqlSessionPersistence
 from toolsearch.wire.capabilities import RevealSetting
 
 SEARCH = "toolSearchTool"

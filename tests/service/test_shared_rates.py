@@ -8,9 +8,9 @@ import pytest
 from tests.kit.clock import Clock
 from tests.kit.service import NOW_S
 from toolsearch.errors import RecordStoreError
-from toolsearch.service.shared_rates import Bucket, SharedRates
-from toolsearch.storage.sql.records import SqlRecordStore
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.service.web.limits import Bucket, SharedRates
+from toolsearch.storage.records import SqlRecordStore
+from toolsearch.storage.sqlite.place import SqliteStorage
 
 REQUESTS: Bucket = ("acme\nkey_1", "requests")
 Made = Callable[[str], tuple[SharedRates, list[tuple[Bucket, int]]]]

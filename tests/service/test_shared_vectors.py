@@ -7,8 +7,8 @@ import pytest
 
 from toolsearch.service.corpora.opening import _vector_cache
 from toolsearch.service.settings import ServiceSettings
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.vector_store import MemoryVectorStore, VectorStore
 
 

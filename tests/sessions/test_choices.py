@@ -2,7 +2,7 @@
 
 from tests.kit.session_tools import SEARCH, engine_of, names_in
 from toolsearch import Budget, Principal, Reach
-from toolsearch.sessions.choices import Chosen, expand, forget, pin, unpin
+from toolsearch.sessions.unit_of_work import Chosen, expand, forget, pin, unpin
 
 
 def test_tools_that_are_expanded_are_shown_without_a_search_and_unknown_names_are_given_back() -> None:

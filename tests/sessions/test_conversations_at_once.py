@@ -19,7 +19,7 @@ from toolsearch import (
 )
 from toolsearch.chat.models.scripted import scripted_calls
 from toolsearch.sessions.state import SessionState
-from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.sessions.usage import UsageLog
 from toolsearch.storage.memory import InMemorySessionPersistence, InMemoryUsageStore
 from toolsearch.storage.usage import UsageCell, UsageStore
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from toolsearch.sessions.request_history import FOUND_BEFOREHAND, history_tokens, revealed_in
+from toolsearch.sessions.savings import FOUND_BEFOREHAND, history_tokens, revealed_in
 from toolsearch.sessions.sent import SentTools
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition

@@ -7,9 +7,8 @@ import pytest
 
 from tests.kit.clock import Clock
 from toolsearch import Budget, Session, SessionStore, ToolDefinition, ToolSearch
-from toolsearch.sessions.merging import merge
 from toolsearch.sessions.sent import Sent, SentTools
-from toolsearch.sessions.state import SessionState
+from toolsearch.sessions.state import SessionState, merge
 from toolsearch.storage.memory import InMemorySessionPersistence
 from toolsearch.wire.capabilities import Endpoint, RevealMode
 

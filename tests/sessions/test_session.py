@@ -268,7 +268,8 @@ def test_a_session_without_requests_has_saved_nothing() -> None:
 def test_a_session_takes_less_than_10_kb() -> None:
     definitions = [ToolDefinition(f"tool_{i:03}", f"Do thing {i % 15} for mail") for i in range(300)]
     engine = engine_of(catalog=Catalog(definitions), budget=Budget(max_tools=None, max_tokens=None))
-    engine.session("first").search("mail", limit=20)
+    for number in range(15):  # so that the engine keeps at hand what these searches ask for
+        engine.session("first").search(f"mail thing {number}", limit=20)
 
     tracemalloc.start()
     try:

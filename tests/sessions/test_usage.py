@@ -7,10 +7,8 @@ import pytest
 
 from tests.kit.clock import Clock
 from toolsearch.errors import BadSettingError, UsageStoreError
-from toolsearch.sessions.usage.contribution import Credit, SessionContribution
-from toolsearch.sessions.usage.evidence import LearntUse
-from toolsearch.sessions.usage.log import DAY_S, UsageLog
-from toolsearch.sessions.usage.vocabulary import IndexVocabulary
+from toolsearch.sessions.usage import DAY_S, Credit, SessionContribution, UsageLog
+from toolsearch.sessions.usage_evidence import IndexVocabulary, LearntUse
 from toolsearch.storage.sqlite.stores import SqliteUsageStore
 from toolsearch.storage.usage import UsageCell
 from toolsearch_indexes.documents import ToolDocument

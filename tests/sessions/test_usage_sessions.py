@@ -9,7 +9,7 @@ from toolsearch import Catalog, PassThrough, SessionOptions, SessionStore, Sqlit
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.errors import UnknownSessionError
-from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.sessions.usage import UsageLog
 from toolsearch.storage.sqlite.stores import SqliteUsageStore
 
 SEARCH = "toolSearchTool"

@@ -16,10 +16,10 @@ from tests.kit.storage_contracts.keys import key
 from tests.kit.storage_contracts.pins import seen
 from tests.kit.storage_contracts.receipts import receipt
 from tests.kit.waiting import until
-from toolsearch.storage.changes import CONTENTS, DROPPED, KEY, PINS, RECORD_KINDS, Change
 from toolsearch.storage.postgres import listening
-from toolsearch.storage.postgres.storage import PostgresStorage
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.replicas import CONTENTS, DROPPED, KEY, PINS, RECORD_KINDS, Change
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 
 _END = Change("the end", "trial")

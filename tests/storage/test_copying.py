@@ -18,14 +18,12 @@ from tests.kit.storage_contracts.contents import tool
 from tests.kit.storage_contracts.storage import contents, fill
 from toolsearch.errors import StorageError
 from toolsearch.storage.audit import AuditRecord
-from toolsearch.storage.copying import BATCH, NOT_COPIED, Progress, silent
-from toolsearch.storage.postgres import copies
-from toolsearch.storage.postgres.copies import PostgresTables
-from toolsearch.storage.postgres.place import PostgresPlace
+from toolsearch.storage.place import BATCH, NOT_COPIED, Progress, silent
+from toolsearch.storage.postgres import place as copies
+from toolsearch.storage.postgres.place import PostgresPlace, PostgresTables
 from toolsearch.storage.sqlite import schema
-from toolsearch.storage.sqlite.copies import SqliteTables, reading_file, writing_new_file
+from toolsearch.storage.sqlite.place import SqliteStorage, SqliteTables, reading_file, writing_new_file
 from toolsearch.storage.sqlite.schema import migrate
-from toolsearch.storage.sqlite.storage import SqliteStorage
 from toolsearch.storage.sqlite.stores import SqliteSessionPersistence
 
 Rows: TypeAlias = dict[str, list[tuple[Any, ...]]]

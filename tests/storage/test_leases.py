@@ -8,8 +8,8 @@ import pytest
 
 from tests.kit import storage_contracts as contracts
 from tests.kit.postgres import PostgresServer
-from toolsearch.storage.leases import Leases, ProcessLeases
-from toolsearch.storage.postgres.storage import PostgresStorage
+from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.replicas import Leases, ProcessLeases
 
 
 class TestLeasesOfOneProcess(contracts.LeasesContract):

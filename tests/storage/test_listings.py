@@ -6,9 +6,9 @@ import pytest
 
 from tests.kit import storage_contracts as contracts
 from tests.kit.clock import Clock
-from toolsearch.service.kept_listings import LISTING, KeptListings
-from toolsearch.storage.listings import ListingFiles
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.service.catalogs.imports.servers import LISTING, KeptListings
+from toolsearch.storage.files import ListingFiles
+from toolsearch.storage.sqlite.place import SqliteStorage
 
 
 class TestFiles(contracts.ListingPersistenceContract):

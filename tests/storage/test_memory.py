@@ -11,9 +11,8 @@ from toolsearch.storage.memory import (
     InMemorySessionPersistence,
     InMemoryUsageStore,
 )
-from toolsearch.storage.messages import MessageStore
 from toolsearch.storage.pins import PinPersistence
-from toolsearch.storage.sessions import SessionPersistence
+from toolsearch.storage.sessions import MessageStore, SessionPersistence
 from toolsearch.storage.usage import UsageStore
 from toolsearch_indexes.vector_store import MemoryVectorStore, VectorStore
 

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from tests.kit.postgres import PostgresServer
-from toolsearch.storage.postgres.migration import UnusableTablesError, is_current, migrate
+from toolsearch.storage.postgres.schema import UnusableTablesError, is_current, migrate
 
 
 def test_no_tables_are_made_where_they_would_not_be_found(postgres: PostgresServer) -> None:

@@ -8,20 +8,16 @@ import pytest
 from tests.kit import storage_contracts as contracts
 from tests.kit.clock import Clock
 from tests.kit.postgres import PostgresServer
-from toolsearch.service.kept_listings import KeptListings
+from toolsearch.service.catalogs.imports.servers import KeptListings
+from toolsearch.storage.activity import FigureLog, MissLog, ReceiptLog
 from toolsearch.storage.audit import AuditLog
 from toolsearch.storage.contents import CatalogContents
-from toolsearch.storage.figures import FigureLog
 from toolsearch.storage.keys import KeyStore
-from toolsearch.storage.messages import MessageStore
-from toolsearch.storage.misses import MissLog
 from toolsearch.storage.pins import PinPersistence
-from toolsearch.storage.postgres.storage import PostgresStorage
-from toolsearch.storage.receipts import ReceiptLog
+from toolsearch.storage.postgres.place import PostgresStorage
 from toolsearch.storage.records import RecordStore
-from toolsearch.storage.sessions import SessionPersistence
-from toolsearch.storage.sql.messages import SqlMessages
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sessions import MessageStore, SessionPersistence, SqlMessages
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 from toolsearch.storage.usage import UsageStore
 from toolsearch_indexes.vector_store import VectorStore

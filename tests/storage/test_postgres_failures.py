@@ -12,14 +12,13 @@ from tests.kit.clock import Clock
 from tests.kit.postgres import PostgresServer
 from tests.kit.storage_contracts.receipts import receipt
 from tests.kit.tcp_proxy import TcpProxy, proxied
-from toolsearch.cli.logs import logs_on_stderr
+from toolsearch.cli.output import logs_on_stderr
 from toolsearch.errors import BadSettingError, KeyStoreError, RecordStoreError, StorageError
-from toolsearch.storage.postgres import availability, watched_connection
-from toolsearch.storage.postgres.availability import Availability, AwayError
-from toolsearch.storage.postgres.database import PostgresDatabase
-from toolsearch.storage.postgres.failures import translated
-from toolsearch.storage.postgres.storage import PostgresStorage
-from toolsearch.storage.postgres.watched_connection import connection_parameters
+from toolsearch.storage.postgres import connecting as availability
+from toolsearch.storage.postgres import connecting as watched_connection
+from toolsearch.storage.postgres.connecting import Availability, AwayError, connection_parameters
+from toolsearch.storage.postgres.database import PostgresDatabase, translated
+from toolsearch.storage.postgres.place import PostgresStorage
 from toolsearch.storage.sessions import StoredSession
 
 

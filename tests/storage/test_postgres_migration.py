@@ -12,12 +12,11 @@ import pytest
 from tests.kit.postgres import PostgresServer
 from tests.kit.storage_contracts.storage import contents, fill
 from toolsearch.errors import StorageError
-from toolsearch.storage.copying import NOT_COPIED
-from toolsearch.storage.postgres import migration
-from toolsearch.storage.postgres.migration import State, migrate, state_of
-from toolsearch.storage.postgres.schema import SCHEMA, STEPS, VERSION, Step
-from toolsearch.storage.postgres.storage import PostgresStorage
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.place import NOT_COPIED
+from toolsearch.storage.postgres import schema as migration
+from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.postgres.schema import SCHEMA, STEPS, VERSION, State, Step, migrate, state_of
+from toolsearch.storage.sqlite.place import SqliteStorage
 
 COLUMNS_IN_SQLITE = """
 SELECT tables.name, columns.name FROM sqlite_master AS tables JOIN pragma_table_info(tables.name) AS columns
@@ -50,7 +49,7 @@ def url(any_postgres: PostgresServer) -> str:
 START = """
 import sys
 from contextlib import closing
-from toolsearch.storage.postgres.storage import PostgresStorage
+from toolsearch.storage.postgres.place import PostgresStorage
 print("ready", flush=True)
 sys.stdin.readline()
 with closing(PostgresStorage(sys.argv[1])) as storage:

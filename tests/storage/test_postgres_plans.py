@@ -13,8 +13,8 @@ from tests.kit.storage_contracts.misses import miss
 from tests.kit.storage_contracts.pins import seen
 from tests.kit.storage_contracts.receipts import receipt
 from toolsearch.storage.audit import AuditRecord
-from toolsearch.storage.postgres.storage import PostgresStorage
-from toolsearch.storage.sql.messages import SqlMessages
+from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.sessions import SqlMessages
 from toolsearch.storage.usage import UsageCell
 
 ROWS = 50_000  # of each table; 50 of each tenant

@@ -19,8 +19,8 @@ from tests.kit.storage_contracts.pins import seen
 from tests.kit.storage_contracts.storage import contents, fill
 from toolsearch.errors import ContentsConflictError, RecordConflictError, SessionConflictError, StorageError
 from toolsearch.storage.opening import open_storage
-from toolsearch.storage.postgres.storage import PostgresStorage
-from toolsearch.storage.sql.messages import SqlMessages
+from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.sessions import SqlMessages
 from toolsearch.storage.usage import UsageCell
 
 TIMES = 40

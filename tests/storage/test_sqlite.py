@@ -22,26 +22,26 @@ from toolsearch.errors import (
     StorageError,
     UsageStoreError,
 )
+from toolsearch.storage.activity import FigureLog, MissLog, ReceiptLog
 from toolsearch.storage.audit import AuditLog
 from toolsearch.storage.contents import CatalogContents, StoredTool
-from toolsearch.storage.figures import FigureLog
 from toolsearch.storage.keys import KeyStore
-from toolsearch.storage.messages import MessageStore
-from toolsearch.storage.misses import MissLog
 from toolsearch.storage.pins import PinPersistence
-from toolsearch.storage.receipts import ReceiptLog
 from toolsearch.storage.records import RecordStore
-from toolsearch.storage.sessions import SessionPersistence
+from toolsearch.storage.sessions import MessageStore, SessionPersistence
 from toolsearch.storage.sqlite import schema
-from toolsearch.storage.sqlite.file import SqliteFile
-from toolsearch.storage.sqlite.messages import SqliteMessages
-from toolsearch.storage.sqlite.pins import SqlitePins
-from toolsearch.storage.sqlite.storage import SqliteStorage
-from toolsearch.storage.sqlite.stores import SqliteAuditLog, SqliteSessionPersistence, SqliteUsageStore
+from toolsearch.storage.sqlite.database import SqliteFile
+from toolsearch.storage.sqlite.place import SqliteStorage
+from toolsearch.storage.sqlite.stores import (
+    SqliteAuditLog,
+    SqliteMessages,
+    SqlitePins,
+    SqliteSessionPersistence,
+    SqliteUsageStore,
+)
 from toolsearch.storage.storage import Storage
 from toolsearch.storage.usage import UsageCell, UsageStore
-from toolsearch_indexes.vector_file import VectorFile
-from toolsearch_indexes.vector_store import VectorStore
+from toolsearch_indexes.vector_store import VectorFile, VectorStore
 
 
 class TestSessions(contracts.SessionPersistenceContract):
@@ -158,7 +158,7 @@ def test_a_migration_that_is_cut_off_leaves_the_file_as_it_was(tmp_path: Path, m
         kept.save("a", "text", version=0)
     with monkeypatch.context() as patched:
         patched.setattr(schema, "_STEPS", (*schema._STEPS, ("CREATE TABLE later (n)", "no statement")))
-        patched.setattr("toolsearch.storage.sqlite.file.VERSION", schema.VERSION + 1)
+        patched.setattr("toolsearch.storage.sqlite.database.VERSION", schema.VERSION + 1)
         with pytest.raises(SessionStoreError, match="syntax error"):
             SqliteSessionPersistence(path)
     assert rows(path, "PRAGMA user_version") == [(1,)]
@@ -306,7 +306,7 @@ import sys
 from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
 from toolsearch.storage.contents import StoredTool
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 path, process = sys.argv[1:]
 storage = SqliteStorage(Path(path))
 def write(number):

@@ -9,15 +9,15 @@ import pytest
 from pydantic import BaseModel
 
 from tests.kit.tools import run
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import AttachedTools
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.augmentation import AugmentedArguments, AugmentedToolProvider, augmented
 from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.tools.function_tools import tool, tool_from_function
+from toolsearch.tools.json_schema import ToolParam
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.params import ToolParam
 
 
 class Thinking(BaseModel):

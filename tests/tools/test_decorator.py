@@ -11,9 +11,8 @@ import pytest
 
 from tests.kit.tools import run
 from toolsearch.errors import BadArgumentsError, BadToolError
-from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import ToolContext
-from toolsearch.tools.function_tool import FunctionToolCallback
+from toolsearch.tools.function_tools import FunctionToolCallback, tool, tool_from_function
 from toolsearch.tools.json_types import JsonObject
 
 

@@ -12,13 +12,13 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from tests.kit.tools import run
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import AttachedTools
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import ToolContext, ToolMetadata
-from toolsearch.tools.function_tool import FunctionToolCallback
-from toolsearch.tools.params import ToolParam
+from toolsearch.tools.function_tools import FunctionToolCallback
+from toolsearch.tools.json_schema import ToolParam
 
 
 class Unit(Enum):

@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 from tests.kit.tools import run
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import BadToolError, DuplicateToolError
-from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool, ToolContext, ToolMetadata
+from toolsearch.tools.function_tools import tool, tool_from_function
 from toolsearch.tools.providers import ToolCallbacks, as_tools, distinct_tools
 
 

@@ -14,14 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType, TypedDict
 
 from tests.kit.tools import run
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import AttachedTools
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import ToolContext
-from toolsearch.tools.params import ToolParam
-from toolsearch.tools.schema_generator import json_schema_of
+from toolsearch.tools.docstrings import json_schema_of
+from toolsearch.tools.function_tools import tool_from_function
+from toolsearch.tools.json_schema import ToolParam
 from toolsearch.tools.strict import strict_schema
 
 

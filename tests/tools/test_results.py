@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import AttachedTools
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadToolError
 from toolsearch.tools.augmentation import augmented
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
-from toolsearch.tools.function_tool import FunctionToolCallback
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.function_tools import FunctionToolCallback, tool, tool_from_function
+from toolsearch.tools.results import ToolOutput
 
 
 async def result_of(made: Tool) -> ToolResult:

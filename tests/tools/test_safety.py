@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolsearch.tools.safety import SafetyClass, safety_of, worst_safety_of
+from toolsearch.tools.definition import SafetyClass, safety_of, worst_safety_of
 
 READ, WRITE, DESTRUCTIVE = SafetyClass
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from toolsearch.calling.absent import without_absent
+from toolsearch.calling.validation import without_absent
 from toolsearch.errors import BadToolError
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.tools.strict import strict_schema
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.abstention import Unanswerable
 from benchmarks.enrichment import Asked
-from toolsearch_indexes.calibration import HYBRID_REQUESTS, KEYWORD_REQUESTS, SEMANTIC_REQUESTS
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
+from toolsearch_indexes.scores import HYBRID_REQUESTS, KEYWORD_REQUESTS, SEMANTIC_REQUESTS
 from training import calibration
 from training.calibration import RECORD, labelled_samples, main, request_outcomes
 from training.calibration_requests import Pair, pairs, request_terms

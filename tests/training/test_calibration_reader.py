@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.datasets import TEST, TRAIN
-from toolsearch_indexes.calibration import READ_FOLLOWING, READ_LEAST, READ_OFFSET, READ_WEIGHT, SURE
 from toolsearch_indexes.encoders.opening import open_encoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.scores import READ_FOLLOWING, READ_LEAST, READ_OFFSET, READ_WEIGHT, SURE
 from training import calibration_reader
 from training.calibration import RECORD
 from training.calibration_reader import Read, main, reader_terms

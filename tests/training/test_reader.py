@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.training.small_model import one_thread, small_model, torch  # skips without it
-from toolsearch_indexes.onnx_reader import OnnxReader
+from toolsearch_indexes.encoders.onnx import OnnxReader
 from toolsearch_indexes.semantic import spaced
 from training import reader, reader_training
 from training.corpora import TrainingTool, written_tools

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.kit.clock import Clock
-from toolsearch.upstreams.health import TRANSITIONS, Event, Health
+from toolsearch.upstreams.connection import TRANSITIONS, Event, Health
 from toolsearch.upstreams.interface import UpstreamState
 
 WAYS = {  # to each state, from the first

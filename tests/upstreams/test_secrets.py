@@ -7,10 +7,9 @@ import pytest
 
 from tests.kit.upstream_actors import running, settings_of
 from toolsearch.errors import ServerUnavailableError
-from toolsearch.upstreams.config import HttpServer, StdioServer, read_mcp_config
-from toolsearch.upstreams.identity import server_identity
+from toolsearch.upstreams.config import HttpServer, StdioServer, read_mcp_config, server_identity
 from toolsearch.upstreams.secrets import redacted
-from toolsearch.upstreams.stderr import StderrTail
+from toolsearch.upstreams.stdio import StderrTail
 
 
 def server(**entry: object) -> StdioServer | HttpServer:

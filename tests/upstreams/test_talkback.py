@@ -11,8 +11,7 @@ import pytest
 from mcp.client import ClientRequestContext
 
 from toolsearch.upstreams.session import SessionPeer
-from toolsearch.upstreams.talkback import Talkback
-from toolsearch.upstreams.turns import Turns
+from toolsearch.upstreams.talkback import Talkback, Turns
 
 CONTEXT = ClientRequestContext(session=None, request_id=1)  # type: ignore[arg-type]
 FORM = types.ElicitRequestFormParams(message="Who?", requested_schema={"type": "object"})

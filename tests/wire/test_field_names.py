@@ -25,27 +25,27 @@ MODEL_APIS = (
 # Modules that may write any of them. Blocks and hints have MCP's shape for whatever tool it is; names of fields on
 # spans are OpenTelemetry's.
 AT_HOME = {
-    MCP: ("wire/", "tools/blocks.py", "tools/safety.py"),
+    MCP: ("wire/", "tools/results.py", "tools/definition.py"),
     MODEL_APIS: ("wire/", "chat/telemetry_model.py", "spans.py", "telemetry.py"),
 }
 OURS_AS_WELL = {  # what is said to people, who know the field by its name, and what has this name here too
     "__init__.py": {"tool_calls"},  # parse_tool_calls
-    "chat/message_json.py": {"tool_calls"},  # a field of our messages, as they are stored
+    "chat/memory.py": {"tool_calls"},  # a field of our messages, as they are stored
     "chat/models/scripted.py": {"tool_calls"},  # a finish reason
-    "api/approvals.py": {"inputSchema"},  # where in a definition, as people are told it
+    "api/imports.py": {"inputSchema"},  # where in a definition, as people are told it
     "api/catalogs.py": {"readOnlyHint"},  # an example in the description of a field
-    "cli/demo_view.py": {"tool_calls"},
+    "cli/demo_story.py": {"tool_calls"},
     "cli/show.py": {"input_schema", "output_schema"},  # what the command prints of a definition
-    "errors_page.py": {"isError", "_meta", "media_type"},  # where people find an error's code, and one of HTTP's
-    "gateway/proxy/sealed_state.py": {"requestState"},
+    "reference_pages.py": {"isError", "_meta", "media_type"},  # where people find an error's code, and one of HTTP's
+    "gateway/proxy/suspended_calls.py": {"requestState"},
     "gateway/settings.py": {"_meta"},
-    "gateway/status/costs.py": {"input_schema"},  # a definition as its tokens are counted, in no API's format
+    "gateway/status.py": {"input_schema"},  # a definition as its tokens are counted, in no API's format
     "tokens.py": {"input_schema"},  # the same
-    "service/openapi.py": {"media_type"},  # in a code of HTTP
-    "service/refusals.py": {"media_type"},  # in a code of HTTP
-    "service/routes/catalogs.py": {"output_schema"},  # a field of ours, in a message
-    "sessions/sent_json.py": {"input_schema", "output_schema", "prompt_tokens"},  # fields of ours, as they are stored
-    "tools/given_schema.py": {"input_schema"},  # a parameter
+    "service/web/openapi.py": {"media_type"},  # in a code of HTTP
+    "service/web/problems.py": {"media_type"},  # in a code of HTTP
+    "service/catalogs/routes.py": {"output_schema"},  # a field of ours, in a message
+    "sessions/sent.py": {"input_schema", "output_schema", "prompt_tokens"},  # fields of ours, as they are stored
+    "tools/json_schema.py": {"input_schema"},  # a parameter
 }
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolsearch.wire.own_arguments import own_arguments
+from toolsearch.wire.sendable_tools import own_arguments
 
 
 def of(key: str, schema: Any) -> dict[str, Any]:

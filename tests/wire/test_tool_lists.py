@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolsearch.wire.tool_lists import are_deferred, chosen_names, names_in, with_cache_mark
+from toolsearch.wire.formats import are_deferred, chosen_names, names_in, with_cache_mark
 
 A, B = {"name": "a"}, {"type": "function", "function": {"name": "b"}}
 MARK = {"type": "ephemeral"}

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from toolsearch.access.jwt import Claims, JwtVerifier
 from toolsearch.access.principals import LOCAL, Grant, Principal, PrincipalDirectory
 from toolsearch.access.reach import Reach
-from toolsearch.access.settings import EVERYBODY_ELSE, AccessSettings, PrincipalSettings
-from toolsearch.access.token_hashes import token_sha256
+from toolsearch.access.settings import EVERYBODY_ELSE, AccessSettings, PrincipalSettings, token_sha256
 from toolsearch.errors import BadSettingError
 
 logger = logging.getLogger(__name__)

@@ -1,30 +1,42 @@
 """Keeps what strangers name away from our own network: addresses of MCP servers, APIs and documents.
 
-A name is resolved once, and each of its addresses is checked; the connection then goes to an address that was checked
-(`toolsearch.access.guarded_transport`), so that a name server that answers differently the second time gains nothing.
-However a host is spelt, what counts are the addresses that it stands for.
+The guard checks addresses; the HTTP transport checks each connection, and that of each redirect.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 from urllib.parse import urlsplit
+
+import httpcore2
+import httpx2
 
 from toolsearch.errors import BadSettingError, UnsafeUrlError
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]  # the addresses of a host; raises OSError
 
+
 _Address: TypeAlias = IPv4Address | IPv6Address
+
+
 _Network: TypeAlias = IPv4Network | IPv6Network
 
+
 _SCHEMES: Final = {"http": 80, "https": 443}
+
+
 _FIRST_FREE_PORT: Final = 1_024  # below are mail, name and file servers, which a request might be made to talk to
+
+
 _RESOLVE_S: Final = 5.0
+
 
 _OF_NOBODY_ELSE: Final = tuple(  # what Python's is_global takes for the internet, or did in some versions
     map(
@@ -40,7 +52,11 @@ _OF_NOBODY_ELSE: Final = tuple(  # what Python's is_global takes for the interne
         ),
     )
 )
+
+
 _INTERNET_V6: Final = IPv6Network("2000::/3")  # all else is link-local, private, or stands for an IPv4 address
+
+
 _NOT_INTERNET_V6: Final = tuple(
     map(
         IPv6Network,
@@ -52,6 +68,8 @@ _NOT_INTERNET_V6: Final = tuple(
         ),
     )
 )
+
+
 _NAT64: Final = IPv6Network("64:ff9b::/96")  # how networks without IPv4 reach it: the last four bytes are an address
 
 
@@ -154,3 +172,69 @@ def _folded(host: str) -> str:
 async def _resolve(host: str, port: int) -> list[str]:
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class GuardedTransport(httpx2.AsyncHTTPTransport):
+    """A transport of httpx2 that resolves a host, checks its addresses and connects to one of those.
+
+    TLS and the ``Host`` header keep the name. What may not be reached is an httpx2.ConnectError. Give the client
+    ``trust_env=False``, so that no proxy of the environment comes between.
+    """
+
+    def __init__(self, guard: UrlGuard) -> None:
+        super().__init__(verify=_certificates(), trust_env=False)
+        self._guard = guard
+        self._pool = httpcore2.AsyncConnectionPool(ssl_context=_certificates(), network_backend=_CheckedNetwork(guard))
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url
+        try:
+            self._guard.require_form(url.scheme, url.host, url.port, has_credentials=bool(url.userinfo))
+        except UnsafeUrlError as error:
+            raise httpx2.ConnectError(str(error), request=request) from None
+        return await super().handle_async_request(request)
+
+
+class _CheckedNetwork(httpcore2.AsyncNetworkBackend):
+    """Connects to checked addresses alone."""
+
+    def __init__(self, guard: UrlGuard) -> None:
+        self._guard = guard
+        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the name that the pool uses
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        try:
+            addresses = await self._guard.addresses(host, port)
+        except UnsafeUrlError as error:
+            raise httpcore2.ConnectError(str(error)) from None
+        failed: Exception | None = None
+        for address in addresses:
+            try:
+                return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failed = error
+        raise failed or httpcore2.ConnectError("no address")
+
+    async def connect_unix_socket(
+        self,
+        path: str,  # noqa: ARG002
+        timeout: float | None = None,  # noqa: ARG002, ASYNC109
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,  # noqa: ARG002
+    ) -> httpcore2.AsyncNetworkStream:
+        raise httpcore2.ConnectError("sockets of this machine are not for strangers")
+
+    async def sleep(self, seconds: float) -> None:
+        await self._network.sleep(seconds)
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Read once: it takes longer than many requests."""
+    return httpx2.create_ssl_context(trust_env=False)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from toolsearch.session import Session
-from toolsearch.tools.blocks import image_of, in_words
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.results import image_of, in_words
 from toolsearch.wire.capabilities import Endpoint, capabilities_of
 from toolsearch.wire.model_names import ModelName, read_model_name
 from toolsearch.wire.sendable_tools import sendable_definition

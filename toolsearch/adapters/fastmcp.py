@@ -15,7 +15,7 @@ from toolsearch.session import Session
 from toolsearch.tools.definition import Tool, ToolContext
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, all_namespaced
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.results import ToolOutput
 from toolsearch.wire.formats import render_results
 from toolsearch.wire.mcp.definitions import read_tool
 

@@ -10,10 +10,10 @@ from toolsearch.adapters.conversation import listed, next_turn, suit_model
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
-from toolsearch.tools.blocks import in_words
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.results import in_words
 from toolsearch.wire.capabilities import RevealSetting
-from toolsearch.wire.unfinished import NO_REASON, cut_off
+from toolsearch.wire.reply_parts import NO_REASON, cut_off
 
 try:
     from google.adk.agents.readonly_context import ReadonlyContext

@@ -10,7 +10,7 @@ from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, MissingExtraError
 from toolsearch.session import Session
 from toolsearch.tools.calls import ToolResult
-from toolsearch.wire.unfinished import NO_REASON, REFUSAL, cut_off_by
+from toolsearch.wire.reply_parts import NO_REASON, REFUSAL, cut_off_by
 
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest

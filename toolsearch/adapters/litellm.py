@@ -10,15 +10,22 @@ from itertools import chain
 from typing import Any, Unpack, cast
 from urllib.parse import urlsplit
 
-from toolsearch.chat.models.betas import betas_in, with_betas
+from toolsearch.chat.models.sdk import betas_in, with_betas
 from toolsearch.engine import EngineOptions, ToolSearch
 from toolsearch.errors import BadQueryError, BadToolError, MissingExtraError
 from toolsearch.threads import search_threads
 from toolsearch.tools.naming import TOOL_NAME, is_legal_name
 from toolsearch.wire.capabilities import Capabilities, Endpoint, capabilities_of
-from toolsearch.wire.formats import WireFormat, read_tool, render_change
+from toolsearch.wire.formats import (
+    WireFormat,
+    are_deferred,
+    chosen_names,
+    names_in,
+    read_tool,
+    render_change,
+    with_cache_mark,
+)
 from toolsearch.wire.messages import ToolChangeMessage
-from toolsearch.wire.tool_lists import are_deferred, chosen_names, names_in, with_cache_mark
 
 try:
     from litellm import BadRequestError, get_llm_provider

@@ -11,10 +11,10 @@ from weakref import WeakValueDictionary
 from toolsearch.adapters.conversation import listed, next_turn, suit_model
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
-from toolsearch.tools.blocks import image_of, in_words, text_block
+from toolsearch.tools.results import image_of, in_words, text_block
 from toolsearch.wire.mcp.definitions import write_tool
-from toolsearch.wire.mcp.results import write_result
-from toolsearch.wire.unfinished import cut_off
+from toolsearch.wire.mcp.requests import write_result
+from toolsearch.wire.reply_parts import cut_off
 
 try:
     from agents import AgentBase, RunContextWrapper

@@ -15,7 +15,7 @@ from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
 from toolsearch.threads import in_thread
 from toolsearch.tools.definition import ToolDefinition as OurDefinition
-from toolsearch.wire.unfinished import NO_REASON, cut_off, cut_off_by
+from toolsearch.wire.reply_parts import NO_REASON, cut_off, cut_off_by
 
 try:
     from pydantic_ai import BinaryContent, ModelResponse, RunContext, ToolDefinition, ToolFailed

@@ -1,4 +1,4 @@
-"""The bodies about what was done: receipts, usage, savings, misses and feedback."""
+"""The bodies about what was done: receipts, usage, savings, misses, feedback and the audit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from toolsearch.api.base import AnswerBody
-from toolsearch.api.corpora import OverCorpus, ToolName
+from toolsearch.api.base import AnswerBody, OverCorpus, ToolName
 
 
 class ReceiptBody(AnswerBody):
@@ -116,3 +115,13 @@ class MissBody(AnswerBody):
     last_at: datetime
     best: str = Field(description="The tool that came nearest the last time; empty if none did.")
     best_score: float
+
+
+class AuditEntry(AnswerBody):
+    """Who did what to what, and with which outcome."""
+
+    at: datetime
+    key_id: str
+    action: str
+    subject: str
+    outcome: str = Field(description="'done', or why not.")

@@ -1,10 +1,10 @@
-"""The bases of the bodies: a request with an unknown field is refused, an answer may get more fields later."""
+"""What bodies have in common: a request with an unknown field is refused, an answer may get more fields later."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeAlias, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 _Item = TypeVar("_Item")
 
@@ -56,3 +56,35 @@ class Problem(AnswerBody):
     code: str = Field(description="Stable: programs go by it.")
     detail: str = Field(description="What was wrong, and what to do.")
     errors: list[dict[str, str]] = Field(default=[], description="One entry for each field that is wrong.")
+
+
+CorpusName: TypeAlias = Annotated[str, Field(min_length=1, max_length=63)]
+
+
+ToolName: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+ToolFormat: TypeAlias = Literal["openai", "openai-responses", "anthropic", "mcp"]
+
+
+Rules: TypeAlias = Annotated[
+    list[Annotated[str, Field(max_length=200)]],
+    Field(max_length=1_000, description="As 'git__*', 'server:git', 'tag:mail' or 'class:read'."),
+]
+
+
+class OverCorpus(RequestBody):
+    """A request over one catalog or one toolset."""
+
+    catalog: CorpusName | None = Field(default=None, description="'default' unless a toolset is named.")
+    toolset: CorpusName | None = None
+
+    @model_validator(mode="after")
+    def _one_corpus(self) -> Self:
+        if self.catalog is not None and self.toolset is not None:
+            raise ValueError("give a catalog or a toolset, not both")
+        return self
+
+
+class Health(AnswerBody):
+    status: str = Field(description="`ok`, or why no requests can be served.", examples=["ok"])

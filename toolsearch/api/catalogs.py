@@ -1,4 +1,4 @@
-"""The bodies about catalogs and their tools."""
+"""The bodies about catalogs, their tools, and toolsets."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from toolsearch.api.base import AnswerBody, PatchBody, RequestBody, left_out
-from toolsearch.api.corpora import ToolName
+from toolsearch.api.base import AnswerBody, CorpusName, PatchBody, RequestBody, Rules, ToolName, left_out
 from toolsearch.tools.json_types import JsonObject
 
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="a-z, 0-9 and -")]
+
+
 Description: TypeAlias = Annotated[str, Field(max_length=1_000)]
+
+
 Tags: TypeAlias = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=100)]
+
+
 Outcome: TypeAlias = Literal["created", "replaced", "unchanged", "refused", "deleted", "missing"]
 
 
@@ -103,3 +108,67 @@ class RefusedTool(AnswerBody):
     name: str
     source: str = Field(description="Empty for one that was written to the catalog itself.")
     reason: str
+
+
+ToolState: TypeAlias = Literal["shown", "missing", "refused"]
+
+
+class ToolsetMemberBody(RequestBody):
+    """A tool of a catalog. What is null is as it is there."""
+
+    catalog: CorpusName = "default"
+    tool: ToolName
+    name: ToolName | None = Field(default=None, description="What the toolset shows it by.")
+    description: Annotated[str, Field(max_length=100_000)] | None = None
+    title: Annotated[str, Field(max_length=1_000)] | None = None
+    tags: Tags = Field(default=[], description="On top of those that it has in its catalog.")
+
+
+class ToolsetRuleBody(RequestBody):
+    """All tools of a catalog that the rules allow, also those that come later, by their names there."""
+
+    catalog: CorpusName = "default"
+    allow: Rules = Field(default=["*"])
+    deny: Rules = Field(default=[])
+
+
+Members: TypeAlias = Annotated[list[ToolsetMemberBody], Field(max_length=10_000)]
+
+
+RulesOfCatalogs: TypeAlias = Annotated[list[ToolsetRuleBody], Field(max_length=100)]
+
+
+class NewToolset(RequestBody):
+    name: Name
+    description: Description = ""
+    tools: Members = Field(default=[])
+    rules: RulesOfCatalogs = Field(default=[])
+
+
+class ToolsetPatch(PatchBody):
+    """What is left out stays; a list is replaced as a whole."""
+
+    description: Description = left_out()
+    tools: Members = left_out()
+    rules: RulesOfCatalogs = left_out()
+
+
+class ToolsetBody(AnswerBody):
+    name: Name
+    number: int = Field(description="Which version this is, counted from 1. The ETag is another one for each.")
+    description: str
+    tools: list[ToolsetMemberBody]
+    rules: list[ToolsetRuleBody]
+    changed_at: datetime
+
+
+class ToolsetEntry(AnswerBody):
+    """One tool that the toolset asks for."""
+
+    name: str
+    catalog: str
+    tool: str = Field(description="Its name in the catalog.")
+    state: ToolState
+    reason: str = Field(default="", description="Why it is not shown, and what to do.")
+    summary: str = ""
+    is_callable: bool = False

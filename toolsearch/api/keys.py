@@ -1,4 +1,4 @@
-"""The bodies about keys, and about who asks."""
+"""The bodies about keys, tenants, and about who asks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ from pydantic import Field
 
 from toolsearch.access.scopes import AGENT_SCOPES, Scope
 from toolsearch.api.base import AnswerBody, RequestBody
+from toolsearch.api.catalogs import Name
 
 _MAX_S = 10 * 365 * 86_400.0
+
+
 _MAX_OVERLAP_S = 30 * 86_400.0
+
 
 Rules: TypeAlias = Annotated[
     list[Annotated[str, Field(max_length=200)]],
     Field(max_length=1_000, description="As 'git__*', 'server:git', 'tag:mail' or 'class:read'."),
 ]
+
+
 Label: TypeAlias = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
@@ -75,3 +81,15 @@ class Me(AnswerBody):
     allow: list[str]
     deny: list[str]
     operator: bool
+
+
+class NewTenant(RequestBody):
+    """A team or customer, who sees nothing of others."""
+
+    name: Name
+    description: str = Field(default="", max_length=1_000)
+
+
+class TenantBody(AnswerBody):
+    name: str
+    description: str

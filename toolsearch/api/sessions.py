@@ -1,20 +1,112 @@
-"""The bodies about sessions."""
+"""The bodies that agents send: searching, sessions and calls of tools."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from toolsearch.api.base import AnswerBody, RequestBody, SearchLimit
-from toolsearch.api.corpora import OverCorpus, Rules, ToolName
-from toolsearch.api.search import FoundTool
-from toolsearch_indexes.strategies import Ranking
+from toolsearch.api.base import AnswerBody, OverCorpus, RequestBody, Rules, SearchLimit, ToolFormat, ToolName
+from toolsearch_indexes.queries import Ranking
+
+SearchStrategy: TypeAlias = Literal["auto", "hybrid", "keyword", "semantic", "regex"]
+
+
+class SearchRequest(OverCorpus):
+    """Queries to be ranked, names to be looked up, or both."""
+
+    queries: Annotated[list[Annotated[str, Field(min_length=1, max_length=2_000)]], Field(max_length=20)] = Field(
+        default=[], description="A few words each; or select:name1,name2, or /pattern/ for a regular expression."
+    )
+    names: list[ToolName] = Field(default=[], max_length=200, description="Tools to be looked up by exact name.")
+    strategy: SearchStrategy | None = None
+    limit: SearchLimit = Field(default=5, description="Tools for each query.")
+    server: str | None = Field(default=None, max_length=200, description="Only tools of this server.")
+    allow: Rules = Field(
+        default=["*"], description="Narrows what the key allows: a tool has to fit one of these rules."
+    )
+    deny: Rules = Field(default=[], description="And none of these.")
+    definitions: ToolFormat | None = Field(
+        default=None, description="Give the definitions of all tools in the answer, as this API takes them."
+    )
+    explain: bool = Field(default=False, description="Say how the score of each tool came about.")
+    explain_tools: list[ToolName] = Field(
+        default=[], max_length=20, description="Say of these tools at which place they are, or why they are not found."
+    )
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not self.queries and not self.names:
+            raise ValueError("give queries, or names")
+        return self
+
+
+class FoundTool(AnswerBody):
+    """*score* is how likely a tool that matches so well is what was asked for, from 0 to 1."""
+
+    name: str
+    score: float
+    confidence: Literal["high", "low"] = Field(
+        description="low: requests that no tool serves often have an answer of such a score. If the first tool of an "
+        "answer is low, all are: ask again in other words."
+    )
+    summary: str
+    runs_here: bool = Field(description="Whether the service runs it. A call of another is handed back to the caller.")
+
+
+class ExplainedWord(AnswerBody):
+    word: str
+    terms: list[str] = Field(description="What the word was read as.")
+    fields: list[str] = Field(description="Which fields of the tool hold one of them.")
+    score: float
+
+
+class ExplainedTool(AnswerBody):
+    """The parts of a score: *raw* is *word_score* + *weight* * *deviations*, and has to be *least* at least."""
+
+    tool: str
+    strategy: str
+    outcome: str = Field(
+        description="found, by name, by pattern, does not fit, no match, out of reach, no such tool ..."
+    )
+    place: int | None = Field(description="1 is the best; null if it is not found.")
+    score: float
+    words: list[ExplainedWord]
+    missing: list[str]
+    word_score: float
+    cosine: float | None
+    deviations: float
+    weight: float
+    raw: float
+    least: float
+    favoured: float = Field(description="What learning from use adds.")
+    read: float | None = Field(
+        description="The log odds that it serves the request, by the reader; null if it did not read the tool."
+    )
+
+
+class QueryAnswer(AnswerBody):
+    query: str
+    tools: list[FoundTool]
+    explanations: list[ExplainedTool] = Field(default=[])
+    error: str = Field(default="", description="Why this query cannot be searched for, if there are several.")
+
+
+class SearchAnswer(AnswerBody):
+    """An answer for each query, in their order. What is said of names and definitions is said once for all."""
+
+    answers: list[QueryAnswer]
+    not_found: list[str] = Field(default=[], description="Those of *names* that no tool in reach has.")
+    named: list[FoundTool] = Field(default=[], description="The others of *names*.")
+    definitions: dict[str, dict[str, Any]] = Field(default={}, description="By name.")
+
 
 Exposure: TypeAlias = Literal["auto", "messages", "deferred", "fixed", "append"]
 
+
 _MAX_TTL_S = 30 * 86_400.0
+
 
 ToolNames: TypeAlias = Annotated[list[ToolName], Field(min_length=1, max_length=200)]
 
@@ -137,3 +229,67 @@ class DeferredTool(AnswerBody):
     name: str
     summary: str
     server: str
+
+
+class SessionCall(RequestBody):
+    name: ToolName
+    arguments: dict[str, Any] = Field(default={}, description="What the tool's schema asks for.")
+
+
+class NewCall(OverCorpus):
+    """A call of a tool of a catalog, a toolset or a session."""
+
+    session: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    name: ToolName
+    arguments: dict[str, Any] = Field(default={}, description="What the tool's schema asks for.")
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.session is not None and (self.catalog is not None or self.toolset is not None):
+            raise ValueError("a session knows its catalog or toolset; name one of them alone")
+        return self
+
+
+class CallAnswer(AnswerBody):
+    """What became of a call.
+
+    A call that was run has the result as MCP has it. A tool that fails is a result with *is_error*, for the model to
+    read. A call of a tool that lives with the caller is handed back, checked: run it, and report how it ended.
+    """
+
+    id: str | None = Field(default=None, description="Of a call that was handed back: for its report.")
+    status: Literal["done", "handed_back"]
+    content: list[dict[str, Any]] = Field(default=[])
+    structured_content: Any | None = None
+    is_error: bool = False
+    code: str | None = Field(default=None, description="The stable code of the error, if the call failed here.")
+    name: str = Field(description="The tool that was meant.")
+    arguments: dict[str, Any] | None = Field(default=None, description="Of a call that was handed back, checked.")
+    fingerprint: str | None = Field(
+        default=None, description="Of the definition by which the arguments of a handed back call were checked."
+    )
+
+
+class CallReport(RequestBody):
+    """How a call ended that was handed back. What it gave is not asked for."""
+
+    is_error: bool = False
+
+
+class ModelReply(RequestBody):
+    """A whole reply of a model, as the SDK of OpenAI or Anthropic gives it, as JSON; or its tool calls."""
+
+    reply: dict[str, Any] | list[dict[str, Any]]
+
+
+class HandedBackCall(CallAnswer):
+    call_id: str = Field(description="The id that the model has given the call.")
+
+
+class Executed(AnswerBody):
+    """*messages* are to be appended to the conversation, in the format of the reply, and after them the results of what
+    was handed back.
+    """
+
+    messages: list[dict[str, Any]]
+    handed_back: list[HandedBackCall]

@@ -1,16 +1,199 @@
-"""What conversations cost: tokens, money, rounds, and the turns that failed for want of a tool."""
+"""Plays conversations and counts what they cost: tokens, money, rounds, and the turns that failed for want of a tool.
+
+No provider is asked, and no tool runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import json
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from toolsearch.bench.caching import CacheUse, cache_uses
-from toolsearch.bench.playing import Played
+from toolsearch.bench.conversations import Conversation, Pace, Turn, Use
 from toolsearch.bench.prices import Prices, cost_of
+from toolsearch.bench.prompts import CacheUse, Part, PartCounter, Prompt, cache_uses
+from toolsearch.bench.ways import Clock, Way
+from toolsearch.discovery.search_tool import MAX_QUERIES
+from toolsearch.tools.calls import ToolCall
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.capabilities import Endpoint
+from toolsearch.wire.formats import Entries, prompt_module, render_messages
+from toolsearch.wire.messages import AssistantMessage, UserMessage
+
+SYSTEM = "You are a helpful assistant."
+
+
+DONE = "That is done."
+
+
+_NAMES = re.compile("[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A conversation, request by request.
+
+    missed    the uses that the model had no tool for, with the number of their turn
+    replies   the calls in each of the model's replies, a row for each of *prompts*
+    """
+
+    prompts: tuple[Prompt, ...]
+    replies: tuple[tuple[ToolCall, ...], ...] = ()
+    missed: tuple[tuple[int, Use], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model does next: uses of tools, with what it says beside them, or queries. Neither is an answer."""
+
+    uses: Sequence[Use] = ()
+    queries: Sequence[str] = ()
+    text: str = ""
+
+
+class Model:
+    """Follows one turn. What it needs and does not know it searches for, all at once. A tool that an answer only names
+    it asks for by name, and it does without one that it does not find after its last query.
+    """
+
+    def __init__(self, turn: Turn, way: Way) -> None:
+        self.missed: list[Use] = []
+        self._way = way
+        self._steps = deque(turn.steps)
+        self._waiting: list[Use] = []
+        self._text = ""
+        self._tried = Counter[str]()
+        self._named: set[str] = set()
+        self._selected: set[str] = set()
+
+    def read(self, answer: str) -> None:
+        """The answer to a search."""
+        self._named |= set(_NAMES.findall(answer))
+
+    def reply(self) -> Reply:
+        """To a request with the way's list as it is now."""
+        while self._waiting or self._steps:
+            if not self._waiting:
+                step = self._steps.popleft()
+                self._waiting, self._text = list(step.calls), step.text
+            unknown = [use for use in self._waiting if not self._way.can_call(use.name)]
+            queries = self._queries(unknown)
+            if queries:
+                return Reply(queries=queries)
+            uses = [use for use in self._waiting if use not in unknown]
+            self.missed += unknown
+            self._waiting = []
+            if uses:
+                return Reply(uses=uses, text=self._text)
+        return Reply()
+
+    def _queries(self, unknown: Sequence[Use]) -> list[str]:
+        """The next one for each tool that is not known, as far as there is one."""
+        if not self._way.can_search:
+            return []
+        names = list(dict.fromkeys(use.name for use in unknown))
+        by_name = [name for name in names if name in self._named and name not in self._selected][:MAX_QUERIES]
+        if by_name:
+            self._selected |= set(by_name)
+            return [f"select:{','.join(by_name)}"]
+        queries = dict[str, None]()
+        for use in unknown:
+            tried = self._tried[use.name]
+            if tried < len(use.queries) and len(queries) < MAX_QUERIES:
+                self._tried[use.name] += 1
+                queries[use.queries[tried]] = None
+        return list(queries)
+
+
+@dataclass
+class Player:
+    """Plays to *endpoint*; *clock* is that of the engine."""
+
+    endpoint: Endpoint
+    clock: Clock
+    counter: PartCounter
+    pace: Pace = field(default_factory=Pace)
+
+    async def play(self, conversation: Conversation, way: Way) -> Played:
+        """All of *conversation*, from the beginning of the clock."""
+        self.clock.now_s = 0.0
+        recording = _Recording(self, way, conversation.system or SYSTEM)
+        for number, turn in enumerate(conversation.turns):
+            if number:
+                self.clock.now_s += self.pace.turn_s
+            await recording.play(turn)
+        return Played(tuple(recording.prompts), tuple(recording.replies), tuple(recording.missed))
+
+
+class _Recording:
+    def __init__(self, player: Player, way: Way, system: str) -> None:
+        self.prompts: list[Prompt] = []
+        self.replies: list[tuple[ToolCall, ...]] = []
+        self.missed: list[tuple[int, Use]] = []
+        self._player = player
+        self._way = way
+        self._system = system
+        self._wire = prompt_module(player.endpoint.wire_format)
+        self._entries: Entries = []
+        self._front: tuple[Sequence[Mapping[str, object]], list[Part]] | None = None
+        self._turns = 0
+        self._calls = 0
+
+    async def play(self, turn: Turn) -> None:
+        self._entries += self._rendered(UserMessage(turn.user))
+        self._way.hear(turn.user)
+        model = Model(turn, self._way)
+        while await self._request(model, turn):
+            self._player.clock.now_s += self._player.pace.reply_s
+        self.missed += [(self._turns, use) for use in model.missed]
+        self._way.end_turn()
+        self._turns += 1
+
+    async def _request(self, model: Model, turn: Turn) -> bool:
+        """Ask the model once. Return whether it has called anything, so that it has to be asked again."""
+        tools, reply = self._way.tools(), model.reply()
+        calls, answers = self._calls_of(reply)
+        said = self._way.write(calls, reply.text) if calls else self._rendered(AssistantMessage(turn.answer or DONE))
+        self._record(tools, said, queries=len(reply.queries))
+        self.replies.append(tuple(calls))
+        self._entries += said
+        if calls:
+            results = await self._way.execute(said, answers)
+            self._entries += results
+            if reply.queries:
+                model.read(json.dumps(results))
+        return bool(calls)
+
+    def _calls_of(self, reply: Reply) -> tuple[list[ToolCall], Mapping[str, str] | None]:
+        if reply.queries:
+            return [ToolCall(self._new_id(), TOOL_NAME, {"queries": list(reply.queries)})], None
+        calls = [self._way.call(use, self._new_id()) for use in reply.uses]
+        return calls, {call.id: use.result for call, use in zip(calls, reply.uses, strict=True)}
+
+    def _record(self, tools: Sequence[Mapping[str, object]], said: Entries, *, queries: int) -> None:
+        player, counter = self._player, self._player.counter
+        if self._front is None or self._front[0] is not tools:  # thousands of definitions are counted once
+            self._front = tools, counter.parts(self._wire.front_parts(tools, self._system))
+        parts = [*self._front[1], *counter.parts(self._wire.message_parts(self._entries, tools))]
+        written = counter.tokens(said)
+        self.prompts.append(
+            Prompt(tuple(parts), len(self._front[1]), player.clock.now_s, self._turns, written, queries)
+        )
+
+    def _rendered(self, message: UserMessage | AssistantMessage) -> Entries:
+        return render_messages([message], self._player.endpoint.wire_format)
+
+    def _new_id(self) -> str:
+        self._calls += 1
+        return f"call_{self._calls}"
+
 
 Caching: TypeAlias = Literal["none", "cold", "warm"]
+
+
 """What of prompts is cached: nothing; what the conversation itself has sent; also its front, by other conversations."""
 
 

@@ -12,11 +12,10 @@ import numpy as np
 
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError
-from toolsearch.evaluation.proposals import propose_queries
+from toolsearch.evaluation.queries import propose_queries
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch_indexes.footprint import index_bytes
-from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.strategies import Ranking
+from toolsearch_indexes.index import ToolSearchIndex, index_bytes
+from toolsearch_indexes.queries import Ranking
 
 _LIMIT = 5  # tools that are asked for, as by default
 

@@ -1,21 +1,141 @@
-"""Makes the ToolResult of a call out of what its tool returned or raised."""
+"""Makes the ToolResult of a call out of what its tool returned or raised.
+
+What it returned is converted into content blocks for a model, and cut to a maximum length.
+"""
 
 from __future__ import annotations
 
+import base64
+import math
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from toolsearch.calling.admission import Admitted
-from toolsearch.calling.convert import capped, convert
-from toolsearch.calling.plain_json import is_small
+from toolsearch.calling.pipeline import Admitted
+from toolsearch.calling.plain_json import is_small, json_text, to_json
 from toolsearch.errors import ToolExecutionError, ToolSearchError
 from toolsearch.threads import in_thread
-from toolsearch.tools.blocks import text_block
+from toolsearch.tools.callbacks import contained
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.tools.containment import contained
-from toolsearch.tools.output import ToolOutput
-from toolsearch.tools.results import Converter, converted_by
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.results import (
+    Converter,
+    ToolOutput,
+    binary_data,
+    block_text,
+    bytes_block,
+    converted_by,
+    image_block,
+    in_words,
+    text_block,
+    with_text,
+)
+
+_MAX_COUNTED = 200_000  # characters beyond the cut; making more of a result only to count it takes too long
+
+
+_MAX_BINARY_CHARACTERS = 20_000_000  # of base64 in one result; model APIs refuse requests beyond 32 MB
+
+
+_IMAGE_TYPES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+
+
+def convert(value: object, max_characters: float = math.inf) -> ToolOutput:
+    """Return *value* as content blocks.
+
+    None is ``Done``, text stays as it is, images are recognised by their first bytes, other bytes are text if they
+    are UTF-8 and a resource if not, and everything else is compact JSON. A ToolOutput is returned unchanged.
+
+    What lies far behind *max_characters* may be left out, but never what `capped` would keep of it.
+    Raises ToolExecutionError if *value* has no JSON form.
+    """
+    match value:
+        case ToolOutput():
+            return value
+        case None:
+            return _text_output("Done")
+        case bytes() | bytearray() | memoryview():
+            return ToolOutput((_bytes_block(bytes(cast("bytes", value))),))
+        case _:
+            plain: Json = to_json(value, max_characters + _MAX_COUNTED)
+    if isinstance(plain, str):
+        return _text_output(plain)
+    is_compound = plain is not None and not isinstance(plain, bool | int | float)
+    return ToolOutput((text_block(json_text(plain)),), structured=plain if is_compound else None)
+
+
+def capped(output: ToolOutput, max_characters: int) -> ToolOutput:
+    """Return *output* with at most *max_characters* of text over all its blocks, and a note where it was cut.
+
+    Half surrogates, which cannot be sent in a request, become ``?``. The structured form is dropped if a block had to
+    be changed, or if it is itself longer than the limit: else it would bring back what was cut from the text.
+    """
+    kept: list[JsonObject] = []
+    room, binary_room = max_characters, _MAX_BINARY_CHARACTERS
+    for position, block in enumerate(output.content):
+        if room <= 0:
+            kept.append(text_block(f"[{len(output.content) - position} more blocks left out: the result is too long]"))
+            break
+        data = binary_data(block)
+        if data is None:
+            fitting, used = _fitting(block, room, max_characters + _MAX_COUNTED)
+            kept.append(fitting)
+            room -= used
+        elif len(data) <= binary_room:
+            kept.append(block)
+            binary_room -= len(data)
+        else:
+            kept.append(text_block(in_words(block)))
+    structured = _structured(output, max_characters) if kept == list(output.content) else None
+    return ToolOutput(tuple(kept), structured=structured, is_error=output.is_error)
+
+
+def _text_output(text: str) -> ToolOutput:
+    return ToolOutput((text_block(text),))
+
+
+def _bytes_block(data: bytes) -> JsonObject:
+    mime_type = _image_type(data)
+    encoded = base64.b64encode(data).decode("ascii")
+    if mime_type is not None:
+        return image_block(encoded, mime_type)
+    if b"\0" not in data:
+        try:
+            return text_block(data.decode("utf-8"))
+        except UnicodeDecodeError:
+            pass
+    return bytes_block(encoded, "result:bytes")
+
+
+def _image_type(data: bytes) -> str | None:
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime_type for start, mime_type in _IMAGE_TYPES.items() if data.startswith(start)), None)
+
+
+def _fitting(block: JsonObject, room: int, counted: int) -> tuple[JsonObject, int]:
+    """Return *block*, its text cut to *room* characters, and how much of the room it takes: all of it if it was cut.
+
+    The note where it was cut tells how long the text was, if that is less than *counted*.
+    """
+    text = block_text(block)
+    if text is None:  # links, and kinds of blocks to come
+        size = len(json_text(to_json(block)))
+        return (block, size) if size <= room else (text_block(in_words(block)), room)
+    sendable = text[:room].encode("utf-8", "replace").decode("utf-8")  # of the same length
+    if len(text) > room:
+        length = f"{len(text):,}" if len(text) < counted else f"{counted:,} or more"
+        note = f"\n[cut: these are the first {room:,} of {length} characters]"
+        return with_text(block, sendable + note), room
+    return (block if sendable == text else with_text(block, sendable)), len(sendable)
+
+
+def _structured(output: ToolOutput, max_characters: int) -> Json | None:
+    if output.structured is None:
+        return None
+    plain = to_json(output.structured, max_characters)
+    return plain if len(json_text(plain)) <= max_characters else None
+
 
 _T = TypeVar("_T")
 

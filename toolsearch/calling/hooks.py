@@ -1,26 +1,16 @@
-"""Hooks around each call: what may stop it or change its arguments, and what may change its result.
+"""What an application decides of a call: hooks before and after it, and what a failure means for the turn.
 
-To have a person approve what changes something:
-
-    asking = asyncio.Lock()  # calls of a batch are asked about at the same time, a person is not
-
-    async def approve(call: ToolCall, tool: Tool, context: ToolContext) -> Decision:
-        if tool.definition.annotations.get("readOnlyHint"):
-            return Allow()
-        async with asking:
-            answer = await ask(context["user"], f"May I call {call.name} with {call.arguments}?")
-        return Allow() if answer == "yes" else Deny(f"the user said: {answer}")
-
-    ToolCallingManager(before=[approve])
+A hook may stop a call or change its arguments or its result; a failure is a message to the model, or ends the turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+import logging
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar, cast
 
-from toolsearch.errors import BadSettingError
+from toolsearch.errors import BadSettingError, CallLimitError, ToolExecutionError, ToolSearchError, text_for_model
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext
 from toolsearch.tools.json_types import JsonObject
@@ -80,3 +70,69 @@ def checked_hooks(given: Iterable[HookType], option: str) -> tuple[HookType, ...
     if hooks is None or not all(callable(hook) for hook in hooks):
         raise BadSettingError(f"{option} must be a list of functions; write {option}=[function]")
     return hooks
+
+
+_RESULTS = "__toolsearch_results__"
+
+
+class ToolExecutionErrorProcessor(Protocol):
+    """Decides about each tool that ran and failed. Safe to share between threads; it must not wait for anything."""
+
+    def process(self, error: Exception, call: ToolCall, tool: Tool) -> str:
+        """Return what the model is told of *error*, which is what the tool raised, or ToolTimeoutError.
+
+        An exception raised here ends the turn. It reaches the application once the other calls of the batch are done,
+        and `partial_results` gives what they came to.
+        """
+        ...
+
+
+class DefaultToolExecutionErrorProcessor:
+    """Tells the model the error's message; of an error of ours, what `text_for_model` has of it.
+
+    always_raise  end the turn at every failure, with ToolExecutionError, whose ``__cause__`` is the tool's error; an
+                  error of ours is raised as it is
+    reraise       types of errors, with their subclasses, that are the application's to handle, not the model's: they
+                  are raised as they are. By default every OSError that is not one of ours, since a model can do nothing
+                  about a disk or a network; ``()`` has the model told of them, too
+    """
+
+    def __init__(self, *, always_raise: bool = False, reraise: Sequence[type[Exception]] | None = None) -> None:
+        self._always_raise = always_raise
+        self._reraise = None if reraise is None else tuple(reraise)
+
+    def process(self, error: Exception, call: ToolCall, tool: Tool) -> str:  # noqa: ARG002  as the protocol has it
+        if self._is_for_the_application(error):
+            raise error
+        message = text_for_model(error).strip() or f"Exception occurred in tool: {tool.name} ({type(error).__name__})"
+        if not self._always_raise:
+            return message
+        if isinstance(error, ToolSearchError):
+            raise error
+        raise ToolExecutionError(message) from error
+
+    def _is_for_the_application(self, error: Exception) -> bool:
+        if self._reraise is None:
+            return isinstance(error, OSError) and not isinstance(error, ToolSearchError)
+        return isinstance(error, self._reraise)
+
+
+def log_failure(logger: logging.Logger, what: str, error: ToolSearchError) -> None:
+    """Log the code of *error*; and its message as a warning, if no model reads it."""
+    if error.model_text:
+        logger.warning("%s: %s: %s", what, error.code, error)
+    else:
+        logger.info("%s: %s", what, error.code)
+
+
+def with_results(error: Exception, results: Sequence[ToolResult]) -> Exception:
+    """Return *error*, carrying what the calls of its batch came to."""
+    if isinstance(error, CallLimitError):
+        error.results = tuple(results)
+    setattr(error, _RESULTS, tuple(results))
+    return error
+
+
+def partial_results(error: BaseException) -> tuple[ToolResult, ...]:
+    """The results of the batch that *error* ended, one per call in call order; ``()`` if it ended none."""
+    return getattr(error, _RESULTS, ())

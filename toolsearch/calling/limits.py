@@ -1,4 +1,4 @@
-"""Limits on the calls of one turn, for one tool and in total. They stop a model that calls in circles."""
+"""Limits on calls: how many in one turn, for one tool and in total; and times and sizes that hold for every tool."""
 
 from __future__ import annotations
 
@@ -6,25 +6,34 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal, TypeAlias, cast, get_args
 
 from pydantic import Field
 
 from toolsearch.errors import BadSettingError, CallLimitError, RepeatedCallError, shown_name
 from toolsearch.option_values import name_list
-from toolsearch.setting_values import Natural
+from toolsearch.setting_types import Count, Natural, Seconds
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.json_types import JsonObject
 
 OnBreach: TypeAlias = Literal["error", "raise"]
+
+
 Limit: TypeAlias = Natural | None
 
+
 PerTool: TypeAlias = Annotated[Limit, Field(description="Calls of one tool; none: no limit.")]
+
+
 Total: TypeAlias = Annotated[Limit, Field(description="Calls of all tools; none: no limit.")]
+
+
 PerToolOverrides: TypeAlias = Annotated[
     Mapping[str, Limit], Field(description="Calls of single tools, by name, in place of the limit for every tool.")
 ]
+
+
 Repeats: TypeAlias = Annotated[
     Limit,
     Field(description="Identical calls in a row with the same result, with no other call between; none: no limit."),
@@ -148,3 +157,22 @@ def _result_key(result: ToolResult) -> bytes:
     """A digest, as results may be long."""
     content = repr((result.is_error, result.content))
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class CallOptions:
+    """How a manager runs calls. Raises BadSettingError for a number that is not above 0."""
+
+    timeout_s: Annotated[Seconds, Field(description="Time for one call of a tool that sets no time of its own.")] = 60.0
+    max_parallel: Annotated[Count, Field(description="Calls of one reply that run at once; the others wait.")] = 16
+    max_threads: Annotated[
+        Count, Field(description="Plain functions that run at once on one event loop; the others wait.")
+    ] = 64
+    max_result_characters: Annotated[
+        Count, Field(description="Characters of text in one result; the rest is cut off, and the result says so.")
+    ] = 100_000
+
+    def __post_init__(self) -> None:
+        for option in fields(CallOptions):
+            if not getattr(self, option.name) > 0:
+                raise BadSettingError(f"{option.name} must be more than 0, got {getattr(self, option.name)}")

@@ -5,24 +5,53 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from toolsearch.calling.admission import Admitted, Refused, admit
-from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, ToolExecutionErrorProcessor, with_results
-from toolsearch.calling.hooks import AfterCall, BeforeCall
-from toolsearch.calling.limits import CallLimits, TurnCounter
-from toolsearch.calling.model_face import ModelFace
-from toolsearch.calling.options import CallOptions
-from toolsearch.calling.pipeline import CallPipeline
-from toolsearch.calling.tool_runner import ToolRunner
-from toolsearch.calling.tool_threads import ToolThreads
-from toolsearch.errors import ToolExecutionError, ToolSearchError
+from toolsearch.calling.hooks import (
+    AfterCall,
+    BeforeCall,
+    DefaultToolExecutionErrorProcessor,
+    ToolExecutionErrorProcessor,
+    with_results,
+)
+from toolsearch.calling.limits import CallLimits, CallOptions, TurnCounter
+from toolsearch.calling.pipeline import Admitted, CallPipeline, Outcome, Refused, admit
+from toolsearch.calling.tool_runner import ToolRunner, ToolThreads
+from toolsearch.errors import CallLimitError, ToolExecutionError, ToolSearchError, UnknownToolError, text_for_model
 from toolsearch.sessions.port import ToolScope
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFace:
+    """A `Face` over the tools of *scope*; *raises_limits* has a limit that is reached end the turn."""
+
+    scope: ToolScope
+    runner: ToolRunner
+    raises_limits: bool
+
+    async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[ToolResult]:
+        name = admitted.tool.name
+        try:
+            self.scope.begin_call(name)
+        except UnknownToolError as error:
+            return self.runner.failure(admitted.call, str(error), error, was_run=False)
+        try:
+            return await self.runner.run(admitted, context)
+        finally:
+            self.scope.end_call(name)
+
+    def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[ToolResult]:
+        ends_turn = isinstance(error, CallLimitError) and self.raises_limits
+        return self.runner.failure(call, text_for_model(error), error, ends_turn=error if ends_turn else None)
+
+    def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[ToolResult]:  # noqa: ARG002
+        return Outcome(result, result)
+
 
 _DEFAULTS = CallOptions()
 

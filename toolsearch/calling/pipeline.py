@@ -1,6 +1,6 @@
 """The steps of a call, the same for every face (library, chat, gateway):
 
-admit (`toolsearch.calling.admission`)  known, in reach, its arguments fit
+admit (`toolsearch.calling.pipeline`)  known, in reach, its arguments fit
 review                                  the hooks may deny it or change its arguments
 run, deliver (a `Face`)                 by a callback and converted for a model, or by a server and passed on whole
 review                                  the hooks may withhold the result or put another in its place
@@ -8,18 +8,19 @@ review                                  the hooks may withhold the result or put
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from inspect import isawaitable
+from typing import Any, Generic, Protocol, TypeVar, cast
 
-from toolsearch.calling.admission import Admitted, Refused
-from toolsearch.calling.failures import log_failure
-from toolsearch.calling.hooks import AfterCall, BeforeCall, checked_hooks
-from toolsearch.calling.review import decide, revise
+from toolsearch.calling.hooks import AfterCall, Allow, BeforeCall, Decision, Deny, Edit, checked_hooks, log_failure
+from toolsearch.calling.validation import checked_arguments
 from toolsearch.errors import (
+    CallDeniedError,
     CallLimitError,
     ToolExecutionError,
     ToolSearchError,
@@ -28,10 +29,108 @@ from toolsearch.errors import (
     shown_name,
 )
 from toolsearch.telemetry import Telemetry, ToolCallSpan
+from toolsearch.tools.callbacks import contained
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.tools.definition import ToolContext
+from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.sendable_tools import own_arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A call that may run: its tool is known and in reach, and *arguments* fit. *key* is the turn counter's, if any."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: JsonObject
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A call that will not be run."""
+
+    call: ToolCall
+    error: ToolSearchError
+
+
+def admit(call: ToolCall, resolve: Callable[[str], Tool]) -> Admitted:
+    """Return *call* with its tool, which *resolve* finds by name within the caller's reach, and its checked arguments.
+
+    A model may have been sent other names for some of the parameters; from here on, the arguments have the tool's own.
+    Raises what *resolve* does, UnfinishedCallError before that, and BadArgumentsError.
+    """
+    if call.unfinished:
+        raise UnfinishedCallError(call.unfinished)
+    tool = resolve(call.name)
+    arguments = own_arguments(tool.definition.input_schema, call.parsed_arguments)
+    return Admitted(call, tool, checked_arguments(tool.definition, arguments))
+
 
 logger = logging.getLogger(__name__)
+
+
+async def decide(hooks: Sequence[BeforeCall], admitted: Admitted, context: ToolContext) -> Admitted:
+    """Ask *hooks* in order, each about the arguments that the one before left, and return the call to run.
+
+    Raises CallDeniedError, or BadArgumentsError for an edit that does not fit.
+    """
+    tool, arguments = admitted.tool, admitted.arguments
+    for hook in hooks:
+        decision = await _decision(hook, replace(admitted.call, arguments=arguments), tool, context)
+        match decision:
+            case Allow():
+                pass
+            case Deny(reason):
+                raise CallDeniedError(f"the call was denied: {reason}")
+            case Edit(edited):
+                arguments = checked_arguments(tool.definition, edited)
+    return admitted if arguments is admitted.arguments else replace(admitted, arguments=arguments)
+
+
+async def _decision(hook: BeforeCall, call: ToolCall, tool: Tool, context: ToolContext) -> Decision:
+    try:
+        with contained("a hook"):
+            returned = hook(copy.deepcopy(call), tool, context)  # only an Edit, which is checked, changes arguments
+            decision = cast("object", await returned if isawaitable(returned) else returned)
+    except CallDeniedError:
+        raise
+    except Exception as error:
+        logger.exception("a hook failed before the call of %s", tool.name)
+        raise CallDeniedError("the call was denied: what had to approve it failed") from error
+    if not isinstance(decision, Allow | Deny | Edit):
+        logger.error("a hook returned a %s before the call of %s", type(decision).__name__, tool.name)
+        raise CallDeniedError("the call was denied: what had to approve it gave no decision")
+    return decision
+
+
+async def revise(hooks: Sequence[AfterCall], admitted: Admitted, result: ToolResult) -> ToolResult:
+    """Show *result* to *hooks* in order and return the result that the last of them left.
+
+    Returns *result* itself if no hook replaced it. Raises ToolExecutionError if a hook failed: the result is withheld.
+    """
+    call, tool = admitted.call, admitted.tool
+    for hook in hooks:
+        try:
+            with contained("a hook"):
+                returned = hook(call, tool, result)
+                revised = await returned if isawaitable(returned) else returned
+                if revised is not None and revised is not result:
+                    result = _with_true_fields(revised, call)
+        except Exception as error:
+            logger.exception("a hook failed after the call of %s", tool.name)
+            raise ToolExecutionError(
+                f"the tool {tool.name!r} ran, but its result is withheld: what had to look at it failed"
+            ) from error
+    return result
+
+
+def _with_true_fields(result: ToolResult, call: ToolCall) -> ToolResult:
+    """Return the result that a hook made, with the fields corrected that a hook must not decide."""
+    code = (result.error_code or ToolExecutionError.code) if result.is_error else None
+    is_direct = result.return_direct and not result.is_error
+    return replace(result, call_id=call.id, name=call.name, return_direct=is_direct, error_code=code)
+
 
 Delivered = TypeVar("Delivered")
 

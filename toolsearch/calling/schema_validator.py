@@ -1,8 +1,6 @@
 """jsonschema, made safe for schemas from strangers: linear patterns, bounded work, and nothing is fetched.
 
-It leaves unchecked, other than JSON Schema 2020-12: patterns that RE2 cannot run, keywords whose value is malformed
-(schemas in the wild carry ``"required": true`` and types such as ``"any"``), ``format``, and the two ``unevaluated``
-keywords, which jsonschema resolves in helpers of its own, by Python's ``re`` and in unbounded time.
+Regular expressions are run by RE2: whatever the pattern, its time is linear in the text.
 """
 
 from __future__ import annotations
@@ -14,15 +12,56 @@ from functools import cache, lru_cache
 from itertools import groupby, islice
 from typing import Any, Protocol, TypeAlias, cast
 
-from toolsearch.calling.patterns import may_match
+import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+
 from toolsearch.errors import BadToolError
 from toolsearch.tools.json_types import Json, JsonObject
 
+re2: Any = untyped_re2
+
+
 logger = logging.getLogger(__name__)
 
+
+_MAX_LENGTH = 2_000
+
+
+_MAX_MEMORY_BYTES = 1 << 20
+
+
+def may_match(pattern: str, text: str) -> bool | None:
+    """Whether *pattern* is found anywhere in *text*; None if RE2 cannot run it (lookaround, backreferences).
+
+    The first use of such a pattern is logged: what it was to check goes unchecked.
+    """
+    compiled = _compiled(pattern)
+    if compiled is None:
+        return None
+    return compiled.search(text.encode("utf-8", "replace").decode("utf-8")) is not None
+
+
+@lru_cache(maxsize=1_024)
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY_BYTES
+    try:
+        if len(pattern) > _MAX_LENGTH:
+            raise ValueError(f"longer than {_MAX_LENGTH} characters")  # noqa: TRY301 - one way to be unusable of several
+        return re2.compile(pattern, options)
+    except (re2.error, ValueError) as error:
+        logger.warning("a schema's pattern is not checked, RE2 cannot run it: %.100r (%.100s)", pattern, error)
+        return None
+
+
 _MAX_STEPS = 100_000  # in one validation; under a second
+
+
 _NOT_CHECKED = ("format", "unevaluatedItems", "unevaluatedProperties")
+
+
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+
 
 _steps_left: ContextVar[list[int]] = ContextVar("steps_left")
 

@@ -10,25 +10,21 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
-from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
-from toolsearch.catalog.enrichment.writer import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
-from toolsearch.catalog.following import ReportFollower
-from toolsearch.catalog.lazy_tools import KnowsFingerprints, ReadsOnce
+from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener, ReportFollower
+from toolsearch.catalog.enrichment import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
 from toolsearch.catalog.loading import open_source, portable_spec
-from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache
-from toolsearch.catalog.source import LiveSource, LoadReport, Source
-from toolsearch.catalog.taking import ToolLike, by_name, refusal, sift, with_spec
+from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache, KnowsFingerprints, ReadsOnce
+from toolsearch.catalog.source import LiveSource, LoadReport, Source, ToolLike, by_name, refusal, sift, with_spec
 from toolsearch.errors import BadToolError, DuplicateToolError, UnknownToolError
-from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.definition import Refusal, Tool, ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import near_names
-from toolsearch.tools.refusal import Refusal
 from toolsearch.tools.summaries import purpose_of
-from toolsearch.upstreams.timeouts import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
+from toolsearch.upstreams.interface import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
 
 if TYPE_CHECKING:
-    from toolsearch.catalog.enrichment.run import Enrichment, EnrichmentPlan, EnrichmentReport
-    from toolsearch.catalog.sources.openapi_request import SendRequest
+    from toolsearch.catalog.enrichment import Enrichment, EnrichmentPlan, EnrichmentReport
+    from toolsearch.catalog.sources.openapi_requests import SendRequest
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +77,7 @@ class Catalog:
     @classmethod
     def from_module(cls, module: str | ModuleType) -> Self:
         """Take the public functions of a module, named ``<module>__<function>``."""
-        from toolsearch.catalog.sources.modules import ModuleSource
+        from toolsearch.catalog.sources.functions import ModuleSource
 
         return cls._from(ModuleSource(module))
 
@@ -326,7 +322,7 @@ class Catalog:
         return await work.run(writer, max_calls=max_calls, max_tokens=max_tokens, at_once=at_once, progress=progress)
 
     def _enrichment(self, file: str | Path, tools_per_call: int) -> Enrichment:
-        from toolsearch.catalog.enrichment.run import Enrichment
+        from toolsearch.catalog.enrichment import Enrichment
 
         return Enrichment([tool.definition for tool in self], Path(file), tools_per_call=tools_per_call)
 

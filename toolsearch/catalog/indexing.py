@@ -14,11 +14,9 @@ from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource, cleaned
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.naming import given_name
-from toolsearch_indexes.documents import Hit, ToolDocument
+from toolsearch_indexes.documents import Hit, ToolDocument, document_from_schema
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.schema_text import document_from_schema
-from toolsearch_indexes.selection import Selection
-from toolsearch_indexes.strategies import Strategy
+from toolsearch_indexes.queries import Selection, Strategy
 from toolsearch_indexes.tool_index import ToolIndex
 
 logger = logging.getLogger(__name__)

@@ -1,18 +1,81 @@
-"""Which source of tools a command-line argument means."""
+"""Which source of tools a command-line argument means, and under which prefix its tools are named."""
 
 from __future__ import annotations
 
 import glob
 import importlib.util
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from toolsearch.catalog.source import Source
+from toolsearch.catalog.source import LiveSource, LoadReport, Source
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import SourceError
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json
-from toolsearch.tools.naming import NAME_CHARACTERS, did_you_mean
+from toolsearch.tools.naming import (
+    NAME_CHARACTERS,
+    SEPARATOR,
+    all_namespaced,
+    did_you_mean,
+    given_name,
+    title_with_name,
+)
+
+
+class PrefixedSource:
+    """``forecast`` becomes ``<prefix>__forecast``, and ``mail__send`` of a server ``<prefix>__mail__send``."""
+
+    def __init__(self, source: Source, prefix: str) -> None:
+        self.source = source
+        self._prefix = prefix
+
+    @property
+    def description(self) -> str:
+        return self.source.description
+
+    def load(self) -> LoadReport:
+        return self._prefixed(self.source.load())
+
+    def close(self) -> None:
+        self.source.close()
+
+    def _prefixed(self, report: LoadReport) -> LoadReport:
+        purposes = {self._server(server): purpose for server, purpose in report.purposes.items()}
+        own_names: defaultdict[str, list[str]] = defaultdict(list)
+        for tool in report.tools:
+            own_names[tool.definition.server].append(_own_name(tool))
+        names = {server: all_namespaced(self._server(server), own) for server, own in own_names.items()}
+        tools = tuple(self._named(tool, names[tool.definition.server][_own_name(tool)]) for tool in report.tools)
+        return replace(report, tools=tools, purposes=purposes)
+
+    def _named(self, tool: Tool, name: str) -> Tool:
+        server = self._server(tool.definition.server)
+        title = tool.definition.title
+        if not given_name(tool.definition):
+            title = title_with_name(title, _own_name(tool), server)
+        return replace(tool, definition=replace(tool.definition, name=name, title=title, server=server))
+
+    def _server(self, server: str) -> str:
+        return f"{self._prefix}{SEPARATOR}{server}" if server else self._prefix
+
+
+class PrefixedLiveSource(PrefixedSource):
+    """The same of a source whose tools change."""
+
+    def __init__(self, source: LiveSource, prefix: str) -> None:
+        super().__init__(source, prefix)
+        self._live = source
+
+    def follow(self, changed: Callable[[LoadReport], None]) -> None:
+        self._live.follow(lambda report: changed(self._prefixed(report)))
+
+
+def _own_name(tool: Tool) -> str:
+    return given_name(tool.definition) or tool.definition.local_name
+
 
 MODULE_PREFIX = "module:"
 
@@ -27,7 +90,6 @@ def open_source(spec: str, *, on_waiting: Callable[[Sequence[str]], None] | None
     """
     from toolsearch.catalog.source import LiveSource
     from toolsearch.catalog.sources.openapi import OpenApiSource
-    from toolsearch.catalog.sources.prefixed import PrefixedLiveSource, PrefixedSource
 
     prefix, plain = split_prefix(spec)
     source = _open(plain, prefix, on_waiting)
@@ -37,8 +99,8 @@ def open_source(spec: str, *, on_waiting: Callable[[Sequence[str]], None] | None
 
 
 def _open(spec: str, server: str, on_waiting: Callable[[Sequence[str]], None] | None) -> Source:
-    from toolsearch.catalog.sources.modules import ModuleSource
-    from toolsearch.documents.files import SUFFIXES
+    from toolsearch.catalog.sources.functions import ModuleSource
+    from toolsearch.documents.reading import SUFFIXES
 
     if not spec:
         raise SourceError("a source has no name; leave it out, or give a file or a module")
@@ -71,7 +133,7 @@ def expanded(spec: str) -> list[str]:
 
 
 def _files_in(folder: str) -> list[str]:
-    from toolsearch.documents.files import SUFFIXES
+    from toolsearch.documents.reading import SUFFIXES
 
     inside = Path(folder).iterdir() if folder and Path(folder).is_dir() else ()
     return [str(each) for each in inside if each.suffix.lower() in SUFFIXES and not each.name.startswith(".")]
@@ -86,7 +148,7 @@ def split_prefix(spec: str) -> tuple[str, str]:
 
 def portable_spec(spec: str) -> str:
     """Return *spec* in a form that means the same from any working directory."""
-    from toolsearch.documents.files import SUFFIXES
+    from toolsearch.documents.reading import SUFFIXES
 
     prefix, plain = split_prefix(spec)
     is_file = not plain.startswith(MODULE_PREFIX) and Path(plain).suffix.lower() in SUFFIXES
@@ -97,8 +159,8 @@ def portable_spec(spec: str) -> str:
 def _open_file(path: Path, server: str, on_waiting: Callable[[Sequence[str]], None] | None) -> Source:
     from toolsearch.catalog.sources.json_listing import JsonListingSource
     from toolsearch.catalog.sources.openapi import OpenApiSource
-    from toolsearch.catalog.sources.openapi_server_name import server_name
-    from toolsearch.documents.files import is_json_lines, read_document
+    from toolsearch.catalog.sources.openapi_document import server_name
+    from toolsearch.documents.reading import is_json_lines, read_document
 
     if is_json_lines(path):  # can be nothing else, and is read line by line
         return JsonListingSource(path)
@@ -120,7 +182,7 @@ def _is_pattern(spec: str) -> bool:
 
 
 def _known_endings() -> str:
-    from toolsearch.documents.files import SUFFIXES
+    from toolsearch.documents.reading import SUFFIXES
 
     return ", ".join(sorted(SUFFIXES))
 

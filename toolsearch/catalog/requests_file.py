@@ -1,9 +1,6 @@
-"""A file of requests that a model or a person wrote: JSON lines, a tool a line, to read, edit, commit and share.
+"""Files of requests that a model or a person wrote: JSON lines, a tool a line, to read, edit, commit and share.
 
-    {"server": "git", "name": "git_log", "definition": "5d0c...", "words": "0a1c...", "requests": ["..."], "model": "m"}
-
-Each line is bound to the definition that its requests were written for, by the same hash and sketch as in the packs
-that ship. A file is used as a whole or not at all: one bad line is an error that says where it is and what is wrong.
+The requests of an index come from these first, then from the packs that ship.
 """
 
 from __future__ import annotations
@@ -11,37 +8,50 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from toolsearch.catalog.request_packs import (
     MAX_CHARACTERS,
     MAX_REQUESTS,
+    NO_REQUESTS,
     PackedTool,
     RequestOptions,
     RequestPacks,
     RequestSource,
     cleaned_requests,
     definition_hash,
+    shipped_requests,
     sketch_of,
 )
 from toolsearch.documents.json_values import is_list, is_object
-from toolsearch.errors import RequestsFileError
-from toolsearch.scanning.findings import Finding
+from toolsearch.errors import BadSettingError, RequestsFileError
 from toolsearch.scanning.rules import findings_in
-from toolsearch.scanning.texts import Text
+from toolsearch.scanning.texts import Finding, Text
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import own_name
 
 _MAX_BYTES = 64_000_000
+
+
 _MAX_SHOWN = 60  # characters of a bad value in a message
+
+
 _MARGIN: Final = 3.0  # log odds: a request tells somebody what to do, and is shown to no model
+
+
 _REQUIRED: Final = ("server", "name", "definition", "words", "requests")
+
+
 _KNOWN: Final = (*_REQUIRED, "model")
+
+
 _HASH = re.compile(r"[0-9a-f]{16}")
+
+
 _WORDS = re.compile(r"(?:[0-9a-f]{4}(?: [0-9a-f]{4}){0,15})?")
 
 
@@ -200,3 +210,42 @@ def _line_of(tool: PackedTool) -> str:
 
 def _shown(value: Json) -> str:
     return ascii(value)[:_MAX_SHOWN]
+
+
+class RequestChain:
+    """What each of *sources* says of a tool, in their order."""
+
+    def __init__(self, sources: Sequence[RequestSource]) -> None:
+        self._sources = sources
+        self.id = " ".join(source.id for source in sources)
+        self.options = RequestOptions(
+            any(source.options.shipped for source in sources),
+            tuple(path for source in sources for path in source.options.files),
+        )
+
+    def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]:
+        return tuple(request for source in self._sources for request in source.requests_for(definition))
+
+
+def request_source(*, shipped: bool, files: Iterable[str | Path] = ()) -> RequestSource:
+    """Return what *files* say, and behind it what ships if *shipped* is set.
+
+    Raises RequestsFileError if a file cannot be read as a whole, and BadSettingError if *files* is no list of paths.
+    """
+    sources = [packs_in(path) for path in file_list(files)]
+    sources += [shipped_requests()] if shipped else []
+    if len(sources) == 1:
+        return sources[0]
+    return RequestChain(sources) if sources else NO_REQUESTS
+
+
+def file_list(files: Iterable[str | Path]) -> tuple[Path, ...]:
+    """Raises BadSettingError for what is no list of paths: one text would be as many paths as it has letters."""
+    given = cast("object", files)
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+        raise BadSettingError(f"requests_files must be a list of paths, not {ascii(files)[:80]}; write [path]")
+    paths = tuple(cast("Iterable[object]", given))
+    for path in paths:
+        if not isinstance(path, str | Path) or not str(path).strip():
+            raise BadSettingError(f"requests_files must hold paths, and {ascii(path)[:80]} is none")
+    return tuple(Path(cast("str | Path", path)) for path in paths)

@@ -6,9 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, cast
 
-from toolsearch.chat.closing import closing
-from toolsearch.chat.model import ChatModel, Prompt
-from toolsearch.chat.typed_prompt import prompt_for
+from toolsearch.chat.model import ChatModel, Prompt, closing, prompt_for
 from toolsearch.errors import BadSettingError
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 

@@ -1,28 +1,77 @@
-"""The client: a model with its tools, instructions and advisors, ready to be asked."""
+"""The client: a model with its tools, instructions and advisors, ready to be asked; also as a tool for another model.
+
+If an answer is not of the type that was asked for, the model is told what was wrong, and asked again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import ToolCallbackResolver
-from toolsearch.chat.advisor import Advisor, Chain, ChatRequest, chain_of
-from toolsearch.chat.closing import closing
-from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
-from toolsearch.chat.options import default_options_of, merged
-from toolsearch.chat.response_format import Answer, ResponseFormat
+from toolsearch.chat.advisor import MEMORY_ORDER, TOOL_LOOP_ORDER, Advisor, Chain, ChatRequest, chain_of
+from toolsearch.chat.model import (
+    Answer,
+    ChatModel,
+    ChatOptions,
+    Prompt,
+    ResponseFormat,
+    closing,
+    default_options_of,
+    merged,
+)
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
-from toolsearch.chat.typed_answers import TypedAnswerAdvisor
-from toolsearch.errors import BadSettingError, UnknownToolError
+from toolsearch.errors import BadAnswerError, BadSettingError, UnknownToolError
 from toolsearch.option_values import name_list
-from toolsearch.sync import iterate_sync, run_sync
-from toolsearch.tools.definition import Tool
+from toolsearch.threads import iterate_sync, run_sync
+from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import require_legal_name
 from toolsearch.tools.providers import as_tools
-from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason
 from toolsearch.wire.messages import Message, SystemMessage, UserMessage
+
+_ANSWERED: tuple[FinishReason, ...] = ("stop", "length")  # by the model itself, so that it can do better
+
+
+@dataclass(frozen=True, slots=True)
+class TypedAnswerAdvisor:
+    """Asks at most *attempts* times, and returns the last answer, whether it fits or not.
+
+    It stands between memory and the tool loop, so that no memory keeps the answers that did not fit. The usage and the
+    steps of all attempts are added up. A stream is passed on as it comes.
+    """
+
+    wanted: ResponseFormat[Any]
+    attempts: int
+    order: int = (MEMORY_ORDER + TOOL_LOOP_ORDER) // 2
+
+    async def call(self, request: ChatRequest, chain: Chain) -> ChatResponse:
+        response = await chain.call(request)
+        for _ in range(self.attempts - 1):
+            complaint = self._complaint(response)
+            if not complaint:
+                break
+            said = (*response.steps, response.message, UserMessage(complaint))
+            request = replace(request, prompt=replace(request.prompt, messages=request.prompt.messages + said))
+            again = await chain.call(request)
+            response = replace(again, usage=response.usage + again.usage, steps=response.steps + again.steps)
+        return response
+
+    def stream(self, request: ChatRequest, chain: Chain) -> AsyncIterator[ChatChunk]:
+        return chain.stream(request)
+
+    def _complaint(self, response: ChatResponse) -> str:
+        """What to tell the model of *response*; "" if it fits, or is not for the model to improve."""
+        if response.message.tool_calls or response.finish_reason not in _ANSWERED:
+            return ""
+        try:
+            self.wanted.read(response)
+        except BadAnswerError as error:
+            return f"Your answer cannot be used: {error}. Answer again, with nothing but the corrected JSON."
+        return ""
 
 
 class ChatClient:
@@ -237,3 +286,42 @@ class PromptSpec:
 
     def _chain(self) -> Chain:
         return self.client.chain(self.given_advisors, execute_tools=self.runs_tools)
+
+
+_PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {
+        "request": {
+            "type": "string",
+            "description": "What to do, in words, with all that is needed to do it: nothing else is known there.",
+        }
+    },
+    "required": ["request"],
+    "additionalProperties": False,
+}
+
+
+def chat_tool(
+    client: ChatClient,
+    *,
+    name: str,
+    description: str,
+    return_direct: bool = False,
+    timeout_s: float | None = None,
+) -> Tool:
+    """Return a tool that asks *client* and gives its answer. Each call is a conversation of its own.
+
+    The client's tools get the ToolContext of the call on top of the client's own. Raises BadToolError for a bad name.
+    """
+    require_legal_name(name)
+    definition = ToolDefinition(name, description=description, input_schema=_PARAMETERS)
+    metadata = ToolMetadata(return_direct=return_direct, timeout_s=timeout_s)
+    return Tool(definition, _AskCallback(client), metadata, source=f"chat client {name}")
+
+
+@dataclass(frozen=True, slots=True)
+class _AskCallback:
+    client: ChatClient
+
+    async def call(self, arguments: JsonObject, context: ToolContext) -> str:
+        return await self.client.prompt(str(arguments["request"])).tool_context(context).content()

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from toolsearch.chat.closing import closing
-from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
-from toolsearch.chat.options import default_options_of
-from toolsearch.chat.typed_prompt import has_native_response_format
+from toolsearch.chat.model import (
+    ChatModel,
+    ChatOptions,
+    Prompt,
+    closing,
+    default_options_of,
+    has_native_response_format,
+)
 from toolsearch.telemetry import ChatSpan, Telemetry
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, Usage

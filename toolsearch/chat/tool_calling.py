@@ -6,18 +6,15 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
-from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.limits import TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.resolvers import ToolCallbackResolver
+from toolsearch.calling.resolvers import AttachedTools, ToolCallbackResolver
 from toolsearch.chat.advisor import TOOL_LOOP_ORDER, TURN_MESSAGES, Chain, ChatRequest
-from toolsearch.chat.closing import closing
-from toolsearch.chat.model import ChatOptions, Prompt
+from toolsearch.chat.model import ChatOptions, Prompt, closing
 from toolsearch.errors import BadSettingError, CallLimitError
 from toolsearch.sessions.port import ToolScope
 from toolsearch.tools.calls import ToolCall, ToolResult, returns_directly
-from toolsearch.wire.aggregate import ChunkAggregator, last_chunk
-from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, Usage
+from toolsearch.wire.answers import ChatChunk, ChatResponse, ChunkAggregator, FinishReason, Usage, last_chunk
 from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage
 
 logger = logging.getLogger(__name__)

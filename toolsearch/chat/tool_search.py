@@ -15,7 +15,7 @@ from toolsearch.access.principals import LOCAL, Principal, require_principal
 from toolsearch.access.reach import Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.request_sources import file_list
+from toolsearch.catalog.requests_file import file_list
 from toolsearch.chat.advisor import (
     CONVERSATION_ID,
     LAST_STEP,
@@ -26,12 +26,10 @@ from toolsearch.chat.advisor import (
     ChatRequest,
     LastStep,
 )
-from toolsearch.chat.model import ChatModel, Prompt
+from toolsearch.chat.model import ChatModel, Prompt, with_suffix
 from toolsearch.chat.tool_calling import ToolCallingAdvisor, wants_tools
 from toolsearch.chat.tool_search_engines import RequestEngines
-from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX, with_suffix
-from toolsearch.chat.tool_search_session import TurnSession
-from toolsearch.chat.tool_search_turn import OWN_NAMES, SearchTurn
+from toolsearch.chat.tool_search_turn import OWN_NAMES, SearchTurn, TurnSession
 from toolsearch.discovery.discovered import Budget
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, DuplicateToolError
@@ -46,17 +44,22 @@ from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool
+from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.providers import tools_by_name
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.capabilities import Endpoint, RevealSetting, capabilities_of
 from toolsearch.wire.messages import Message
 from toolsearch_indexes.encoders.opening import AUTO
 from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.queries import Strategy
 from toolsearch_indexes.reader import Reader
-from toolsearch_indexes.strategies import Strategy
 from toolsearch_indexes.tool_index import ToolIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
+DEFAULT_SYSTEM_SUFFIX = (
+    f"You may have more tools than you see in your tool list: {TOOL_NAME} finds them. Where no tool in the list does "
+    "what a step needs, search for one before you say that it cannot be done."
+)
 _Asked = TypeVar("_Asked")
 
 _TURN = "toolsearch.turn"  # the context key of the running turn

@@ -1,21 +1,28 @@
-"""What one turn with tool search shows the model in each request, and what it lets the model call."""
+"""What one turn with tool search shows the model in each request, and what it lets the model call.
+
+A turn has a session of its own length, which an eviction or a restart of the session cannot cut short.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolsearch.calling.inner_call import inner_call
+from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.chat.model import ChatOptions, Prompt
-from toolsearch.chat.tool_search_session import TurnSession
+from toolsearch.discovery.call_tools import inner_call
 from toolsearch.discovery.exposure import FIXED, SESSION_EXPOSURES
-from toolsearch.discovery.search_arguments import MAX_QUERY_CHARACTERS
+from toolsearch.discovery.search_tool import MAX_QUERY_CHARACTERS
 from toolsearch.errors import ToolGoneError, ToolSearchError, UnknownToolError
+from toolsearch.sessions.conversation import Conversation
+from toolsearch.sessions.host import ConversationHost
+from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.port import ToolScope
-from toolsearch.sessions.request_history import FOUND_BEFOREHAND, revealed_in
-from toolsearch.sessions.scope import ConversationScope
+from toolsearch.sessions.savings import FOUND_BEFOREHAND, revealed_in
 from toolsearch.sessions.sent import Sent
+from toolsearch.sessions.state import SessionState
+from toolsearch.sessions.unit_of_work import ConversationScope
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, near_names
@@ -23,7 +30,44 @@ from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import Message, ToolChangeMessage, ToolMessage, UserMessage
 from toolsearch.wire.native_search import found_names
 
+
+class TurnSession(Conversation):
+    """Saved after each reply of the turn. A session that was evicted meanwhile lasts until the end of the turn; if it
+    was opened anew, the turn goes on with that one, and what it has discovered is added to it.
+    """
+
+    def __init__(
+        self,
+        host: ConversationHost,
+        state: SessionState,
+        principal: Principal = LOCAL,
+        options: SessionOptions | None = None,
+    ) -> None:
+        super().__init__(host, state, principal, options)
+        self._found: set[str] = set()
+
+    def load(self, names: Collection[str]) -> None:
+        super().load(names)
+        self._found.update(names)
+
+    def forget_earlier_finds(self) -> None:
+        """Keep, of what was discovered, what the searches since the last call of this found, if they found any."""
+        found, self._found = self._found, set()
+        if found:
+            self.state.discovered.retain(found)
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of that name, whole, if it may be found."""
+        return self.view.find(name)
+
+    @property
+    def reach_size(self) -> int:
+        """How many tools may be found."""
+        return len(self.view.names)
+
+
 logger = logging.getLogger(__name__)
+
 
 OWN_NAMES = (TOOL_NAME, CALL_TOOL)
 

@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         _start(sys.argv[1:])
-    from toolsearch.cli.running import run
+    from toolsearch.cli.app import run
 
     return run(sys.argv[1:] if argv is None else argv)
 
@@ -32,7 +32,6 @@ def _start(arguments: Sequence[str]) -> None:
     if is_ours:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     import gc
-    import importlib
 
     from toolsearch.cli.gateway_door import open_for
 
@@ -40,7 +39,6 @@ def _start(arguments: Sequence[str]) -> None:
     from toolsearch.cli.app import command_line
 
     command_line(arguments)
-    importlib.import_module("toolsearch.cli.running")
     gc.set_threshold(50_000)  # what is made at the start stays; looking through it takes 6 % of the time
     if is_ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)

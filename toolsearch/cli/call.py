@@ -1,31 +1,316 @@
-"""``toolsearch call``: run one tool in the same way as a model's call."""
+"""``toolsearch call``: run one tool in the same way as a model's call.
+
+Arguments are one JSON object, or ``key=value`` pairs that the tool's schema reads. An operation of an OpenAPI document
+is sent with credentials out of the environment.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import http.client
+import json
 import os
+import re
 import sys
-from collections.abc import Mapping
+import urllib.error
+import urllib.request
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlsplit
 
 import typer
 
-from toolsearch.cli.call_arguments import read_arguments
-from toolsearch.cli.completion import arguments as completed_arguments
-from toolsearch.cli.completion import tool_names
-from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.http_operations import HttpCalls, from_environment, http_tool
+from toolsearch.cli.command_line import ExitCode
 from toolsearch.cli.opening import opened_engine
-from toolsearch.cli.options import IndexOption, JsonOption, SettingsOption, SourceOption
+from toolsearch.cli.options import IndexOption, JsonOption, SettingsOption, SourceOption, tool_names
+from toolsearch.cli.options import arguments as completed_arguments
 from toolsearch.cli.output import print_error, print_json, print_text
-from toolsearch.errors import BadArgumentsError
+from toolsearch.documents.json_values import as_list, as_object
+from toolsearch.errors import BadArgumentsError, BadSettingError, SourceError, ToolExecutionError
+from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.upstreams.secrets import redacted
 
 if TYPE_CHECKING:
+    from toolsearch.catalog.sources.openapi_requests import Credentials, HttpRequest, SentRequest
     from toolsearch.session import Session
     from toolsearch.tools.calls import ToolResult
-    from toolsearch.tools.definition import Tool
+
+_ANYTHING: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
+
+
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "null": (type(None),), "boolean": (bool,), "integer": (int,), "number": (int, float), "array": (list,),
+    "object": (dict,),
+}  # fmt: skip
+
+
+_MOST_REFERENCES: Final = 20  # that lead from one to the next
+
+
+def read_arguments(given: Sequence[str], definition: ToolDefinition) -> str | dict[str, Any]:
+    """Return the text of a JSON object, from the command line, ``@FILE`` or stdin (``-``); or the values of pairs.
+
+    Raises BadArgumentsError for what is neither, a key that the tool does not take, or a value that is not of its type.
+    """
+    if len(given) <= 1 and _is_json("".join(given)):
+        return _json_text("".join(given))
+    pairs: dict[str, list[str]] = {}
+    for each in given:
+        key, equals, value = each.partition("=")
+        if not equals or not key:
+            raise BadArgumentsError(
+                f"{each!r:.80} is no argument: write key=value, or one JSON object, @FILE with one, or - for stdin"
+            )
+        pairs.setdefault(key, []).append(value)
+    return {key: _value(key, values, definition) for key, values in pairs.items()}
+
+
+def _is_json(text: str) -> bool:
+    return text in ("", "-") or text.lstrip().startswith(("{", "[", "@", '"'))
+
+
+def _json_text(text: str) -> str:
+    if text == "-":
+        return sys.stdin.read()
+    if not text.startswith("@"):
+        return text or "{}"
+    try:
+        return Path(text[1:]).read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadArgumentsError(f"{text[1:]!r} with the arguments cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadArgumentsError(f"{text[1:]!r} with the arguments is not UTF-8") from error
+
+
+def _value(key: str, values: Sequence[str], definition: ToolDefinition) -> Json:
+    schema = _schema_of(key, definition)
+    types = _types(schema, definition.input_schema)
+    if len(values) == 1:
+        return _read(key, values[0], types)
+    if "array" not in types:
+        raise BadArgumentsError(f"{key} is given {len(values)} times, and is no list: it takes {_in_words(types)}")
+    items = _types(as_object(schema.get("items")) or {}, definition.input_schema)
+    return [_read(key, value, items) for value in values]
+
+
+def _schema_of(key: str, definition: ToolDefinition) -> JsonObject:
+    from toolsearch.tools.naming import did_you_mean
+
+    schema = definition.input_schema
+    properties = as_object(schema.get("properties")) or {}
+    if key in properties:
+        return as_object(properties[key]) or {}
+    more = schema.get("additionalProperties", not properties)
+    if more is False or (more is True and "additionalProperties" not in schema and properties):
+        takes = f"it takes {', '.join(properties)}" if properties else "it takes none"
+        raise BadArgumentsError(
+            f"{definition.name} has no parameter {key!r:.80}{did_you_mean(key, properties)}; {takes}"
+        )
+    return as_object(more) or {}
+
+
+def _types(schema: JsonObject, root: JsonObject, references: int = _MOST_REFERENCES) -> tuple[str, ...]:
+    """The JSON types that *schema* takes, as far as a command line needs to know; all of them where it does not say."""
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and references:
+        return _types(_followed(reference, root), root, references - 1)
+    said = schema.get("type")
+    if isinstance(said, str):
+        return (said,)
+    if (several := as_list(said)) is not None:
+        return tuple(str(each) for each in several)
+    for keyword in ("anyOf", "oneOf"):
+        if (branches := as_list(schema.get(keyword))) is not None and references:
+            found = [_types(as_object(each) or {}, root, references - 1) for each in branches]
+            return tuple(dict.fromkeys(name for names in found for name in names))
+    values = as_list(schema.get("enum")) or ([schema["const"]] if "const" in schema else [])
+    if values and all(isinstance(value, str) for value in values):
+        return ("string",)
+    return _ANYTHING
+
+
+def _followed(reference: str, root: JsonObject) -> JsonObject:
+    place: Json = root
+    for part in reference.removeprefix("#/").split("/"):
+        place = (as_object(place) or {}).get(part.replace("~1", "/").replace("~0", "~"))
+    return as_object(place) or {}
+
+
+def _read(key: str, text: str, types: Sequence[str]) -> Json:
+    """A value of the first kind that fits; text stays text wherever the tool takes nothing else that it could be."""
+    try:
+        parsed: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    else:
+        for name in types:
+            if _is(parsed, name):
+                return parsed
+    if "string" in types:
+        return text
+    raise BadArgumentsError(f"{key}: {text!r:.80} is not {_in_words(types)}")
+
+
+def _is(value: Json, name: str) -> bool:
+    is_number_for_flag = isinstance(value, bool) and name in ("integer", "number")
+    return isinstance(value, _KINDS.get(name, ())) and not is_number_for_flag
+
+
+def _in_words(types: Sequence[str]) -> str:
+    words = {"boolean": "true or false", "array": "a JSON list", "object": "a JSON object", "integer": "an integer"}
+    return " or ".join(words.get(name, name if name == "null" else f"a {name}") for name in types)
+
+
+TIMEOUT_S: Final = 60.0
+
+
+_MOST_BYTES: Final = 20_000_000
+
+
+_MOST_SHOWN: Final = 2_000  # characters of an answer that is an error
+
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+_REDIRECTS: Final = range(300, 400)
+
+
+_CUT_OFF: Final = "the API's answer broke off; the call may have had its effect"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCalls:
+    """Where the operations are sent, and with what.
+
+    base_url  "": where the document says
+    headers   of every request
+    keys      credentials, by the name of the document's security scheme
+    """
+
+    base_url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    keys: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.base_url or self.headers or self.keys)
+
+
+def from_environment(given: Sequence[str], option: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Read each ``NAME=VARIABLE``. Raises BadSettingError, which shows no value: it might be the secret itself."""
+    read: dict[str, str] = {}
+    for each in given:
+        name, _, variable = each.partition("=")
+        if not name or not _VARIABLE.fullmatch(variable):
+            raise BadSettingError(
+                f"{option} wants NAME=VARIABLE, the name of a variable of the environment that holds the value: other "
+                "users of this machine can read what is on a command line"
+            )
+        if variable not in environment:
+            raise BadSettingError(f"{option}: the environment has no variable {variable}")
+        if not environment[variable].isprintable():  # http.client would show the value in its error
+            raise BadSettingError(f"{option}: the value of {variable} has a line break or a control character")
+        read[name] = environment[variable]
+    return read
+
+
+def http_tool(tool: Tool, calls: HttpCalls) -> Tool:
+    """*tool* with a callback that sends it, if it is an operation of a document.
+
+    Raises SourceError if the document cannot be read any more, or is none; BadSettingError if no address is known.
+    """
+    from toolsearch.catalog.loading import is_openapi
+    from toolsearch.catalog.sources.openapi import OpenApiSource
+    from toolsearch.catalog.sources.openapi_requests import Credentials
+    from toolsearch.documents.reading import read_document
+
+    place = tool.source.rpartition("#")[0]
+    document = read_document(Path(place)) if Path(place).suffix else None
+    if not is_openapi(document):
+        raise BadSettingError(
+            f"--base-url, --header and --key are for operations of OpenAPI documents, not {tool.name}"
+        )
+    fields = as_object(document) or {}
+    schemes = as_object((as_object(fields.get("components")) or {}).get("securitySchemes")) or {}
+    if unknown := sorted(set(calls.keys) - set(schemes)):
+        known = ", ".join(schemes) or "none"
+        raise BadSettingError(f"--key: {place} has no security scheme {', '.join(unknown)}; it has: {known}")
+
+    credentials = Credentials(schemes, calls.keys, calls.headers)
+
+    async def send(request: HttpRequest) -> object:
+        return await asyncio.to_thread(_send, _sent(request, credentials, calls.base_url), credentials.secrets)
+
+    source = OpenApiSource(fields, server=tool.definition.server, caller=send, description=place)
+    for each in source.load().tools:
+        if each.name == tool.name:
+            return each
+    raise SourceError(f"{place} has no operation {tool.name!r} any more; index it again")
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect could take the credentials elsewhere."""
+
+    def redirect_request(self, *_arguments: Any, **_options: Any) -> None:
+        return None
+
+
+def _send(request: SentRequest, hidden: Collection[str]) -> Json:
+    made = urllib.request.Request(  # noqa: S310  http or https, as checked
+        request.url, request.content, dict(request.headers), method=request.method
+    )
+    opener = urllib.request.build_opener(_NoRedirects)
+    try:
+        with opener.open(made, timeout=TIMEOUT_S) as answer:
+            content = answer.read(_MOST_BYTES + 1)
+            if answer.length and len(content) <= _MOST_BYTES:  # bytes that were promised and never came
+                raise ToolExecutionError(_CUT_OFF)
+            return _read_answer(content, answer.headers.get_content_type())
+    except urllib.error.HTTPError as error:
+        with error:
+            text = error.read(_MOST_BYTES).decode("utf-8", "replace")
+            if error.code in _REDIRECTS:
+                raise ToolExecutionError(f"the API answers {error.code}, a redirect, which is not followed") from None
+            said = redacted(f"{error.reason}: {text}", hidden)
+            raise ToolExecutionError(f"the API answers {error.code} {said[:_MOST_SHOWN]}") from None
+    except TimeoutError:
+        raise ToolExecutionError(
+            f"the API did not answer within {TIMEOUT_S:g} s; the call may have had its effect"
+        ) from None
+    except urllib.error.URLError as error:
+        raise ToolExecutionError(f"the API cannot be reached: {error.reason}") from None
+    except (OSError, http.client.HTTPException):
+        raise ToolExecutionError(_CUT_OFF) from None
+
+
+def _sent(request: HttpRequest, credentials: Credentials, base_url: str) -> SentRequest:
+    from toolsearch.catalog.sources.openapi_requests import sent_request
+
+    there = replace(request, base_url=base_url or request.base_url)
+    parts = urlsplit(there.base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ToolExecutionError(
+            f"the document says no address to send this to ({there.base_url!r}); give one by --base-url"
+        )
+    return sent_request(there, credentials, hint="; give it by --key")
+
+
+def _read_answer(content: bytes, media_type: str) -> Json:
+    if len(content) > _MOST_BYTES:
+        raise ToolExecutionError(f"the API's answer has more than {_MOST_BYTES:,} bytes; ask for less")
+    text = content.decode("utf-8", "replace")
+    if media_type == "application/json" or media_type.endswith("+json"):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    return text
 
 
 def call(
@@ -84,7 +369,7 @@ def call(
     elif result.is_error:
         print_error(result.error_code or "tool_failed", result.text, as_json=False)
     else:
-        from toolsearch.tools.blocks import in_words
+        from toolsearch.tools.results import in_words
 
         print_text("\n".join(map(in_words, result.content)))
     if result.is_error:

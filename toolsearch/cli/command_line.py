@@ -1,13 +1,101 @@
-"""What every command and group of commands has beside what typer gives it: help, and what is done about slips."""
+"""What every command has: help, exit codes, -q and -v before its name and behind it, refusals of slips."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import logging
 from collections.abc import Callable
+from enum import IntEnum
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from toolsearch.cli.output import be_quiet, log_from
+from toolsearch.errors import (
+    EncoderError,
+    IndexStoreError,
+    MissingExtraError,
+    ServerUnavailableError,
+    SourceError,
+    StorageError,
+    ToolSearchError,
+)
+
+
+class ExitCode(IntEnum):
+    OK = 0  # also for a search whose answer is weak: it says so
+    NOTHING = 1  # nothing fits, no such tool, the called tool failed, a model left tools out; or stdout was closed
+    USAGE = 2  # an option, a query, a rule or arguments that cannot be used
+    UNREADABLE = 3  # a source, an index, a store, an encoder or a package that cannot be read or is not there
+    BELOW = 4  # 'evaluate --min-recall': recall is below the given value
+    INTERNAL = 70  # an error in toolsearch itself; the number is that of sysexits.h
+    INTERRUPTED = 130  # Ctrl-C
+
+
+_UNREADABLE = (SourceError, IndexStoreError, StorageError, EncoderError, MissingExtraError, ServerUnavailableError)
+
+
+_BAD_INPUT_STATUSES = (400, 409, 422)
+
+
+def exit_code_of(error: ToolSearchError) -> ExitCode:
+    if isinstance(error, _UNREADABLE):
+        return ExitCode.UNREADABLE
+    return ExitCode.USAGE if error.status in _BAD_INPUT_STATUSES else ExitCode.NOTHING
+
+
+HELP = (
+    "Exit codes: 0 done, also with a weak answer · 1 nothing found, no such tool, or the called tool failed · 2 wrong "
+    "usage or input · 3 a source, an index or an encoder cannot be read · 4 recall below --min-recall · 70 an error in "
+    "toolsearch · 130 interrupted."
+)
+
+
+QuietOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Print results and errors, and no warnings, notes or bar of progress."),
+]
+
+
+VerboseOption: TypeAlias = Annotated[
+    int,
+    typer.Option("--verbose", "-v", count=True, show_default=False, help="Say on stderr what is done; -vv more."),
+]
+
+
+def apply(*, quiet: bool, verbose: int) -> None:
+    """For the rest of this command; what is not asked for stays as it is."""
+    if quiet:
+        be_quiet()
+        for package in ("toolsearch", "toolsearch_indexes"):
+            logging.getLogger(package).setLevel(logging.ERROR)
+    if verbose:
+        log_from("info" if verbose == 1 else "debug")
+
+
+def with_verbosity(command: Callable[..., int]) -> Callable[..., int]:
+    """Return *command* with both options beside its own."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, quiet: bool, verbose: int, **options: Any) -> int:
+        apply(quiet=quiet, verbose=verbose)
+        return command(*arguments, **options)
+
+    hints = get_type_hints(command, include_extras=True)
+    own = [each.replace(annotation=hints[each.name]) for each in inspect.signature(command).parameters.values()]
+    more = [_keyword("quiet", QuietOption, default=False), _keyword("verbose", VerboseOption, default=0)]
+    signature = inspect.Signature([*own, *more], return_annotation=int)
+    run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
+    vars(run).update(__signature__=signature)
+    del vars(run)["__wrapped__"]  # typer would read the annotations of that
+    return run
+
+
+def _keyword(name: str, annotation: object, *, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 class CommandLine(typer.Typer):

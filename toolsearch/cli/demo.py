@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.command_line import ExitCode
 from toolsearch.cli.options import EncoderOption, JsonOption
 from toolsearch.cli.output import print_json
 
@@ -59,7 +59,7 @@ def demo(
         told = {"searches": [*map(asdict, searches)], "conversation": [*map(asdict, exchanges)]}
         print_json(report | told)
     else:
-        from toolsearch.cli.demo_view import show
+        from toolsearch.cli.demo_story import show
 
         show(report, searches, exchanges)
     return ExitCode.OK

@@ -9,22 +9,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolsearch.cli.bench_endpoint import DEFAULT_MODELS, endpoint_of, prices_for
-from toolsearch.cli.bench_options import SourcesArgument, progress_on_stderr
-from toolsearch.cli.completion import model_formats
-from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.command_line import ExitCode
 from toolsearch.cli.opening import opened_catalog
-from toolsearch.cli.options import AllowOption, DenyOption, IndexOption, JsonOption, SettingsOption
+from toolsearch.cli.options import (
+    DEFAULT_MODELS,
+    AllowOption,
+    DenyOption,
+    IndexOption,
+    JsonOption,
+    SettingsOption,
+    SourcesArgument,
+    endpoint_of,
+    model_formats,
+    prices_for,
+    progress_on_stderr,
+)
 from toolsearch.cli.output import line, print_json, stdout, table, tell, warn
 from toolsearch.errors import BadSettingError, UnknownPriceError
-from toolsearch.sync import run_sync
+from toolsearch.threads import run_sync
 
 if TYPE_CHECKING:
     from toolsearch.access.reach import Reach
     from toolsearch.bench.prices import Prices
     from toolsearch.catalog.catalog import Catalog
-    from toolsearch.catalog.enrichment.answers import EnrichmentProblem
-    from toolsearch.catalog.enrichment.run import Enrichment, EnrichmentPlan, EnrichmentReport
+    from toolsearch.catalog.enrichment import Enrichment, EnrichmentPlan, EnrichmentReport
+    from toolsearch.catalog.enrichment_prompt import EnrichmentProblem
     from toolsearch.chat.models.anthropic_messages import AnthropicModel
     from toolsearch.chat.models.openai_chat import OpenAIChatModel
     from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
@@ -108,7 +117,7 @@ def enrich(
 
 def _is_index(folder: Path) -> bool:
     """Whether *folder* is an index; any other folder is a source that cannot be read."""
-    from toolsearch.catalog.generation_folders import GenerationFolders
+    from toolsearch.catalog.index_directory import GenerationFolders
 
     return folder.is_dir() and not GenerationFolders(folder).is_empty
 
@@ -132,7 +141,7 @@ def _price(endpoint: Endpoint, given: str | None) -> Prices | None:
 
 
 def _work(catalog: Catalog, out: Path, reach: Reach, tools_per_call: int, *, skip_shipped: bool) -> Enrichment:
-    from toolsearch.catalog.enrichment.run import Enrichment
+    from toolsearch.catalog.enrichment import Enrichment
     from toolsearch.catalog.request_packs import NO_REQUESTS, shipped_requests
 
     definitions = [tool.definition for tool in catalog]

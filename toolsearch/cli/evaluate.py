@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolsearch.cli.completion import strategies
-from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.command_line import ExitCode
 from toolsearch.cli.opening import opened_engine
 from toolsearch.cli.options import (
     AllowOption,
@@ -20,6 +19,7 @@ from toolsearch.cli.options import (
     JsonOption,
     SettingsOption,
     SourceOption,
+    strategies,
 )
 from toolsearch.cli.output import line, put_record, stdout, table, tell, warn
 from toolsearch.errors import BadQueryError, BadSettingError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolsearch.engine import ToolSearch
     from toolsearch.evaluation.evaluation import Evaluation, QueryAnswer, StrategyResult
     from toolsearch.evaluation.queries import LabelledQuery, QueryFile
-    from toolsearch_indexes.strategies import Strategy
+    from toolsearch_indexes.queries import Strategy
 
 _MOST_WARNINGS = 20
 _ROUNDING = 1e-9  # the rounding error of a mean: a recall that equals --min-recall passes
@@ -83,9 +83,9 @@ def evaluate(
     """
     from toolsearch.access.reach import EVERY_TOOL, Reach
     from toolsearch.evaluation.evaluation import evaluate as measured
-    from toolsearch.evaluation.plot import check_picture, draw
     from toolsearch.evaluation.queries import write_queries
-    from toolsearch.setting_values import read_strategy
+    from toolsearch.evaluation.report import check_picture, draw
+    from toolsearch.setting_types import read_strategy
 
     if (queries is None) == (propose is None):
         raise BadSettingError("give either a file of QUERIES or --propose N")
@@ -134,7 +134,7 @@ def _given(engine: ToolSearch, reach: Reach, path: Path | None, propose: int | N
 
 
 def _proposed(engine: ToolSearch, reach: Reach, count: int, seed: int) -> tuple[LabelledQuery, ...]:
-    from toolsearch.evaluation.proposals import propose_queries
+    from toolsearch.evaluation.queries import propose_queries
 
     proposed = propose_queries(engine.view(reach).definitions, count, seed=seed)
     if not proposed:

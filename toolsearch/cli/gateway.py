@@ -1,34 +1,210 @@
-"""``toolsearch gateway``: one MCP server in front of all those of a configuration."""
+"""``toolsearch gateway``: one MCP server in front of all those of a configuration; with ``login`` and ``status``.
+
+``login`` logs in to a server that asks for it, before the gateway needs it, in a browser if there is a screen for one.
+``status`` tells which gateways run, and the state of their servers.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import json
+import os
 import signal
-from collections.abc import Coroutine
+import sys
+import webbrowser
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
 from toolsearch.cli import gateway_door
-from toolsearch.cli.addresses import read_address
-from toolsearch.cli.command_line import CommandLine
-from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.gateway_approve import approve
+from toolsearch.cli.command_line import CommandLine, ExitCode
+from toolsearch.cli.gateway_approve import approve, approving
 from toolsearch.cli.gateway_check import check
+from toolsearch.cli.gateway_door import own_config
 from toolsearch.cli.gateway_import import import_servers
-from toolsearch.cli.gateway_login import login
-from toolsearch.cli.gateway_options import ConfigOption, read_config
-from toolsearch.cli.gateway_status import status
-from toolsearch.cli.logs import LogLevel, log_from
-from toolsearch.cli.output import warn
-from toolsearch.errors import ToolSearchError
+from toolsearch.cli.options import ConfigOption, JsonOption, read_address, read_config
+from toolsearch.cli.output import LogLevel, line, log_from, print_json, print_text, stdout, table, warn
+from toolsearch.environment import GATEWAY_TOKEN
+from toolsearch.errors import BadSettingError, MissingExtraError, ServerUnavailableError, ToolSearchError
 from toolsearch.freed_memory import share_one_arena
 
 if TYPE_CHECKING:
     from toolsearch.gateway.door import Door
     from toolsearch.gateway.gateway import Gateway
+
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+_REMOTE = ("SSH_CONNECTION", "SSH_TTY")
+
+
+def has_screen(environment: Mapping[str, str], platform: str) -> bool:
+    """Whether a window could open here. *platform* as `sys.platform` has it.
+
+    Without a screen, Python would start a browser for terminals in the middle of the output. Windows and macOS always
+    have a screen, but it is not in front of somebody who came by SSH.
+    """
+    if platform in {"win32", "darwin"}:
+        return not any(environment.get(name) for name in _REMOTE)
+    return any(environment.get(name) for name in _SCREENS)
+
+
+def open_page(url: str) -> bool:
+    """Open *url* and return whether a browser took it.
+
+    It comes from a server, so only the address of a web page is handed on, and no file or other program's address.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    if parts.scheme not in {"https", "http"} or not parts.hostname or not url.isprintable() or " " in url:
+        return False
+    try:
+        return webbrowser.open(url)
+    except (webbrowser.Error, OSError):
+        return False
+
+
+def login(
+    server: Annotated[str, typer.Argument(help="The server's name in the configuration.")],
+    *,
+    config: ConfigOption = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the address in a browser here.")] = True,
+) -> int:
+    """Log in to a server with your browser; the tokens are kept for the gateway, readable by you alone.
+
+    The address is printed, and opened where there is a screen. The browser has to be on this computer.
+    """
+    read = read_config(config)
+    settings = next((each for each in read.upstreams if each.name == server), None)
+    if settings is None:
+        known = ", ".join(each.name for each in read.upstreams) or "none"
+        raise BadSettingError(f"there is no server {server!r} in {read.origin}; there are: {known}")
+    from toolsearch.upstreams.oauth import login as log_in
+
+    opens = browser and has_screen(os.environ, sys.platform)
+    log = log_in(settings, read.settings.state_folder, show=print_text, open_page=open_page if opens else None)
+    asyncio.run(log)
+    return ExitCode.OK
+
+
+_TIMEOUT_S = 10.0
+
+
+_COLUMNS = ("server", "state", "tools", "awaiting\napproval", "tokens", "calls", "failed", "last error")
+
+
+_NUMBERS = ("tools", "awaiting\napproval", "tokens", "calls", "failed")
+
+
+def status(
+    *,
+    config: ConfigOption = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help=f"A gateway over HTTP; ${GATEWAY_TOKEN} is an operator's token, if it wants one."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show the gateways that run here, or the one at URL: their servers, and what they have saved.
+
+    A gateway whose configuration has a stateDir of its own is found by its --config. Exit code 1 if none runs.
+    """
+    if importlib.util.find_spec("mcp") is None:
+        raise MissingExtraError("the gateway", "mcp")
+    from toolsearch.gateway.reports.commands import running_gateways
+    from toolsearch.gateway.settings import GatewaySettings
+
+    if url is not None:
+        found = [{"address": url, "status": _asked(url)}]
+    else:
+        is_configured = config is not None or own_config().is_file()
+        settings = read_config(config).settings if is_configured else GatewaySettings()
+        found = running_gateways(settings.state_folder)
+    if as_json:
+        print_json({"gateways": found})
+    else:
+        for gateway in found:
+            _show(gateway, approving(config))
+        if not found:
+            stdout().print("No gateway runs.")
+    return ExitCode.OK if found else ExitCode.NOTHING
+
+
+def _asked(url: str) -> Any:
+    """The status of the gateway at *url*."""
+    import httpx2
+
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise BadSettingError(f"--url wants an address such as http://127.0.0.1:8080, not {url!r}")
+    token = os.environ.get(GATEWAY_TOKEN)
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    address = f"{parts.scheme}://{parts.netloc}{parts.path.removesuffix('/').removesuffix('/mcp')}/status.json"
+    try:
+        answer = httpx2.get(address, headers=headers, timeout=_TIMEOUT_S)
+    except httpx2.HTTPError as error:
+        raise ServerUnavailableError(f"{address} does not answer: {error}") from error
+    if answer.status_code in {401, 403}:
+        raise ServerUnavailableError(f"{address} is for operators; put a token of one in {GATEWAY_TOKEN}")
+    try:
+        return answer.raise_for_status().json()
+    except (httpx2.HTTPError, json.JSONDecodeError) as error:
+        raise ServerUnavailableError(f"{address} does not answer with the status of a gateway") from error
+
+
+def _show(gateway: dict[str, Any], approve: str) -> None:
+    told = gateway["status"]
+    whose = f"process {gateway['pid']}, {gateway['address']}" if "pid" in gateway else gateway["address"]
+    shown = table(f"{told['origin']}: {whose}", _COLUMNS, numbers=_NUMBERS, flexible="last error")
+    for server in told["servers"]:
+        upstream = server["upstream"]
+        shown.add_row(
+            line(upstream["name"]),
+            line(upstream["state"]),
+            *(
+                f"{count:,}"
+                for count in (
+                    server["tools"],
+                    len(server["held"]),
+                    server["tokens"],
+                    upstream["calls"],
+                    upstream["failed"],
+                )
+            ),
+            line(upstream["last_error"]),
+        )
+    stdout().print(shown)
+    if "pid" in gateway and any(server["held"] for server in told["servers"]):
+        stdout().print(line(f"To see and approve what awaits approval: {approve}"), soft_wrap=True)
+    stdout().print(
+        f"{told['search_count']:,} searches, {told['calls']:,} calls, {told['failed_calls']:,} of them failed. "
+        f"{costs_in_words(told)}"
+    )
+
+
+def costs_in_words(told: dict[str, Any]) -> str:
+    """What lists have cost, and would have cost with every tool."""
+    taken = told["shown_tokens"] + told["written_tokens"]
+    if told["all_tools_tokens"] is None:
+        return (
+            f"Lists, searches and answers took {taken:,} tokens; what the lists would have taken with every tool is "
+            "not known while servers are starting."
+        )
+    estimated = " (estimated)" if told["tokens_are_estimate"] else ""
+    return (
+        f"Lists, searches and answers took {taken:,} tokens; with every tool in them the lists would have taken "
+        f"{told['all_tools_tokens']:,}{estimated}."
+    )
+
 
 gateway = CommandLine(invoke_without_command=True, help="Serve the tools of many MCP servers through one.")
 
@@ -70,12 +246,14 @@ def serve(
 
 for command in (check, status, approve, login):
     gateway.command()(command)
+
+
 gateway.command("import")(import_servers)
 
 
 async def _serve(made: Gateway, address: tuple[str, int] | None, door: Door | None) -> None:
     """End on SIGTERM as when the client disconnects: stop the servers and exit with 0."""
-    from toolsearch.gateway.reports.running import announced
+    from toolsearch.gateway.reports.commands import announced
 
     if door is not None:
         from toolsearch.gateway.stdio import serve_stdio

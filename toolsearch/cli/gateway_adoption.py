@@ -1,17 +1,21 @@
-"""What becomes of a client's servers when the gateway takes them over: which move, which stay and why."""
+"""What becomes of a client's servers when the gateway takes them over: which move, which stay and why.
+
+A client may keep rules about a server outside its entry. They would not hold for the gateway, so such a server stays.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from toolsearch.cli.gateway_client_files import JsonText, text_of
 from toolsearch.cli.gateway_clients import KnownClient
 from toolsearch.cli.gateway_dialects import (
     OPENCODE_VARIABLE,
@@ -22,15 +26,46 @@ from toolsearch.cli.gateway_dialects import (
     input_variables,
     meaning_of,
 )
-from toolsearch.cli.gateway_guards import rule_about
-from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.documents.json_values import as_texts, is_list, is_object
+from toolsearch.errors import SourceError
 from toolsearch.tools.definition import legal_name
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import distinct, namespaced
 from toolsearch.upstreams import secrets
 from toolsearch.upstreams.config import HttpServer, McpServer, read_mcp_config
 
+
+def rule_about(client: KnownClient, server: str) -> str:
+    """Why *server* is better left to *client*: where it has a rule about it; "" if there is none."""
+    about = re.compile(rf"(?:mcp__?)?(?:{re.escape(server)}|{re.escape(legal_name(server))})(?=$|[_*.(:])")
+    for path, keys in client.guards:
+        try:
+            value: Json = JsonText().document(text_of(path)) if path.is_file() else None
+        except (OSError, UnicodeDecodeError, SourceError) as error:
+            return f"{path} may have rules about it, but cannot be read: {error}"
+        for key in keys:
+            value = value.get(key) if is_object(value) else None
+        if any(map(about.match, _names(value))):
+            return (
+                f"{'.'.join(keys)!r} of {path} names it, and would not hold for the gateway; "
+                "say it in 'rules' of the gateway's file first, and take it out there"
+            )
+    return ""
+
+
+def _names(value: Json) -> Iterator[str]:
+    """The items of a list, and the keys of an object and of those in it, but not what they allow."""
+    yield from as_texts(value)
+    if is_object(value):
+        for key, inner in value.items():
+            if inner not in (True, "allow"):
+                yield key
+                yield from _names(inner)
+
+
 _INPUT = re.compile(r"\$\{input:[^{}]*\}")  # what an editor asks a person for
+
+
 OURS = "toolsearch"  # what the gateway's entry is called in a client's file
 
 

@@ -14,21 +14,39 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.gateway_held import held_json, reasons
-from toolsearch.cli.gateway_options import ConfigOption, read_config
-from toolsearch.cli.options import JsonOption
+from toolsearch.cli.command_line import ExitCode
+from toolsearch.cli.options import ConfigOption, JsonOption, read_config
 from toolsearch.cli.output import legible, line, print_diff, print_json, program, stderr, stdout, table, warn
 from toolsearch.errors import BadSettingError, UnknownToolError
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import near_names
 
 if TYPE_CHECKING:
-    from toolsearch.gateway.reports.approvals import Waiting
+    from toolsearch.gateway.approvals import Waiting
     from toolsearch.gateway.settings import GatewayConfig
-    from toolsearch.gateway.trust.pins import PinStore
+    from toolsearch.gateway.trust.gate import PinStore
+    from toolsearch.gateway.trust.verdicts import ReviewItem
+
+
+def held_json(held: ReviewItem) -> dict[str, Any]:
+    findings = [{"rule": each.rule, "place": each.place, "evidence": each.evidence} for each in held.findings]
+    return {
+        "name": held.name,
+        "kind": held.kind.value,
+        "why": held.why.value,
+        "findings": findings,
+        "changes": list(held.changes),
+    }
+
+
+def reasons(held: ReviewItem) -> str:
+    """Why an entry has to be reviewed, in a line."""
+    findings = [f"{each.rule} in {each.place}: {each.evidence}" for each in held.findings]
+    return "; ".join([*findings, *(f"changed: {place}" for place in held.changes)])
+
 
 T = TypeVar("T")
+
 
 _MOST_SHOWN: Final = 200  # characters of a description in a list
 
@@ -61,8 +79,8 @@ def approve(
     if yes and not (targets or everything):
         raise BadSettingError("--yes wants the names of what is approved, or --all")
     read = read_config(config)
-    from toolsearch.gateway.reports.approvals import waiting_entries
-    from toolsearch.gateway.trust.pins import PinStore
+    from toolsearch.gateway.approvals import waiting_entries
+    from toolsearch.gateway.trust.gate import PinStore
 
     store = PinStore.of(read)
     try:
@@ -186,7 +204,7 @@ def _opening(entry: JsonObject) -> str:
 def _revoke(config: GatewayConfig, store: PinStore, targets: Sequence[str], *, yes: bool) -> int:
     if not targets:
         raise BadSettingError("say whose approval is withdrawn: SERVER or SERVER__TOOL")
-    from toolsearch.upstreams.pinned import Kind, shown_name
+    from toolsearch.gateway.trust.verdicts import Kind, shown_name
 
     servers = [each.name for each in config.upstreams]
     approved = [(server, kind, name) for server in servers for kind in Kind for name in store.approved(server, kind)]
@@ -243,7 +261,7 @@ def _show(waiting: Waiting) -> None:
     console.print(line(f"{held.label}: {held.why.value}", "bold"))
     if against := reasons(held):
         console.print(line(against, "yellow"))
-    from toolsearch.gateway.trust.differences import definition_diff
+    from toolsearch.gateway.trust.gate import definition_diff
 
     print_diff(definition_diff(waiting.before, waiting.now))
     console.print()

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.gateway_approve import approving
-from toolsearch.cli.gateway_held import held_json, reasons
+from toolsearch.cli.command_line import ExitCode
+from toolsearch.cli.gateway_approve import approving, held_json, reasons
 from toolsearch.cli.gateway_import import Place, places_with_servers
-from toolsearch.cli.gateway_options import ConfigOption, read_config
-from toolsearch.cli.options import JsonOption
+from toolsearch.cli.options import ConfigOption, JsonOption, read_config
 from toolsearch.cli.output import line, print_json, program, seconds, stdout, table
 
 if TYPE_CHECKING:
-    from toolsearch.gateway.reports.checkup import Checked, Checkup
+    from toolsearch.gateway.reports.commands import Checked, Checkup
     from toolsearch.gateway.settings import GatewayConfig
     from toolsearch.gateway.trust.verdicts import ReviewItem
 
@@ -33,7 +31,7 @@ def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """
     read = read_config(config)
     from toolsearch.gateway.gateway import Gateway
-    from toolsearch.gateway.reports.checkup import check as check_up
+    from toolsearch.gateway.reports.commands import check as check_up
 
     result = asyncio.run(check_up(Gateway(read)))
     clients = [place for place in places_with_servers(None, Path.home()) if place.ours is not None]

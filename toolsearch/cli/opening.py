@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolsearch.catalog.sources.mcp import ServerStatus
     from toolsearch.engine import ToolSearch
     from toolsearch.settings import Settings
-    from toolsearch.tools.refusal import Refusal
+    from toolsearch.tools.definition import Refusal
 
 _MOST_WAITED_FOR = 3  # servers whose names the bar of progress has room for
 DEFAULT_INDEX = Path(".toolsearch")
@@ -96,9 +96,8 @@ def _listed(servers: Sequence[str]) -> str:
 
 
 def _load(loaded: Loaded, spec: str, wait_for: Callable[[Sequence[str]], None]) -> SourceOutcome:
-    from toolsearch.catalog.loading import open_source, portable_spec
+    from toolsearch.catalog.loading import PrefixedSource, open_source, portable_spec
     from toolsearch.catalog.sources.mcp import McpSource
-    from toolsearch.catalog.sources.prefixed import PrefixedSource
 
     started_s = time.perf_counter()
     source: Source | None = None
@@ -131,7 +130,7 @@ class _UnreadSource:
 
     def load(self) -> LoadReport:
         from toolsearch.catalog.source import LoadReport
-        from toolsearch.tools.refusal import Refusal
+        from toolsearch.tools.definition import Refusal
 
         return LoadReport((), (Refusal(self.description, self.description, self._reason),))
 
@@ -205,7 +204,7 @@ def opened_catalog(
             loaded.require_tools()
             yield loaded.catalog, settings
         return
-    from toolsearch.catalog.warm_start import IndexDirectory
+    from toolsearch.catalog.index_directory import IndexDirectory
 
     stored = IndexDirectory(index_folder(settings)).read()
     encoder = settings.index.encoder if "encoder" in settings.index.model_fields_set else stored.encoder_spec

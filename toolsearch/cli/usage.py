@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from toolsearch.cli.command_line import CommandLine
-from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.command_line import CommandLine, ExitCode, with_verbosity
 from toolsearch.cli.options import JsonOption
 from toolsearch.cli.output import line, print_json, stdout, table, tell
-from toolsearch.cli.verbosity import with_verbosity
 from toolsearch.errors import BadSettingError
 
 if TYPE_CHECKING:
-    from toolsearch.sessions.usage.log import UsageLog
+    from toolsearch.sessions.usage import UsageLog
 
 _File: TypeAlias = Annotated[
     Path, typer.Argument(help="The file of the engine's SqliteUsageStore.", show_default=False)
@@ -77,7 +75,7 @@ def reset(
 
 @contextmanager
 def _opened(file: Path) -> Generator[UsageLog]:
-    from toolsearch.sessions.usage.log import UsageLog
+    from toolsearch.sessions.usage import UsageLog
     from toolsearch.storage.sqlite.stores import SqliteUsageStore
 
     if not file.is_file():

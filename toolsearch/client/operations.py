@@ -14,26 +14,25 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from toolsearch.access.scopes import Scope
-from toolsearch.api.activity import MissBody, ReceiptBody, SavingsAnswer, Usage
-from toolsearch.api.audit import AuditEntry
-from toolsearch.api.base import Page
-from toolsearch.api.calls import CallAnswer, Executed
+from toolsearch.api.activity import AuditEntry, MissBody, ReceiptBody, SavingsAnswer, Usage
+from toolsearch.api.base import Page, ToolFormat
 from toolsearch.api.catalogs import CatalogBody, RefusedTool, ToolBody, ToolEntry, ToolsDeleted, ToolsWritten
-from toolsearch.api.corpora import ToolFormat
 from toolsearch.api.imports import JobBody, JobStepBody, NewListingSource, NewOpenApiSource, SourceBody, SourceStarted
-from toolsearch.api.keys import KeyBody, KeyMade, Me
-from toolsearch.api.search import SearchAnswer, SearchStrategy
+from toolsearch.api.keys import KeyBody, KeyMade, Me, TenantBody
 from toolsearch.api.sessions import (
     ActiveTool,
+    CallAnswer,
     ChosenTools,
     DeferredTool,
     Evicted,
+    Executed,
     Exposure,
+    SearchAnswer,
+    SearchStrategy,
     SessionBody,
     SessionCreated,
     SessionSearchAnswer,
 )
-from toolsearch.api.tenants import TenantBody
 from toolsearch.client.exchange import EventStream, Listing, Request
 from toolsearch.tools.json_types import JsonObject
 

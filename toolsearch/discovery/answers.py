@@ -9,23 +9,65 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from toolsearch.discovery.call_tools import call_tool_for
 from toolsearch.discovery.exposure import BY_CALL_TOOL, Exposure
-from toolsearch.discovery.loading import Fit
-from toolsearch.discovery.signatures import signature_of
+from toolsearch.discovery.shown import Fit
+from toolsearch.documents.json_values import as_object, as_texts
 from toolsearch.errors import shown_name
 from toolsearch.tokens import TokenCounter
-from toolsearch.tools.definition import Tool, ToolReference
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.summaries import one_line
 from toolsearch.wire.mcp.definitions import fields_for_calling
 from toolsearch.wire.native_search import loaded_text
+from toolsearch.wire.sendable_schema import sendable_schema
+
+_MOST_PARAMETERS = 8
+
+
+_NAME_WIDTH = 40  # characters
+
+
+def signature_of(definition: ToolDefinition) -> str:
+    """The name of the tool and of its parameters, as models are sent them: required ones first, marked with ``*``.
+
+    At most eight parameters are named; of the others, their number.
+    """
+    names, required = _parameters(sendable_schema(definition.input_schema).schema)
+    ordered = [*(f"{_short(name)}*" for name in required), *(_short(name) for name in names if name not in required)]
+    shown = ordered[:_MOST_PARAMETERS]
+    more = [f"+{len(ordered) - len(shown)} more"] if len(ordered) > len(shown) else []
+    return f"{definition.name}({', '.join([*shown, *more])})"
+
+
+def _parameters(schema: JsonObject) -> tuple[list[str], list[str]]:
+    """The names of the properties, and of those that are required."""
+    names, required = as_object(schema.get("properties")) or {}, set(as_texts(schema.get("required")))
+    return list(names), [name for name in names if name in required]
+
+
+def _short(name: str) -> str:
+    return one_line(name, _NAME_WIDTH)
+
 
 ANSWER_TOKENS: Final = 800
+
+
 _SUMMARY_WIDTHS = (240, 160, 100, 60, 30, 0)  # characters; tried in turn until an answer fits
+
+
 _RELATED_WIDTH = 80  # of the summary of a tool that is only related
+
+
 _QUERY_WIDTH = 60
+
+
 _MOST_LEFT = 20  # names of tools that have left the list
+
+
 _FOR_DEFINITIONS = 0.75  # of an answer's tokens; the others are for what is only named
 
+
 Finding: TypeAlias = Literal["fits", "weak", "again", "nothing"]
+
 
 _REMARKS: Mapping[Finding, str] = {
     "fits": "",
@@ -33,10 +75,13 @@ _REMARKS: Mapping[Finding, str] = {
     "again": "as before for a search like it, none of these fits; there is probably no such tool",
     "nothing": "no tool found",
 }
+
+
 _ADVICE = (
     "Where nothing fits, search once more in other words for the same (a verb and its object; no server). If that does "
     "not help either, do without a tool."
 )
+
 
 _NOT_CALLABLE = "cannot be called: nothing here runs it"
 

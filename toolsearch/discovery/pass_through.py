@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from toolsearch.errors import BadSettingError
-from toolsearch.setting_values import Natural
+from toolsearch.setting_types import Natural
 
 _RETURN_SHARE = 0.75  # of both bounds; a catalog that has been too large is shown whole again from here down
 

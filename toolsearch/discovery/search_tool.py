@@ -1,12 +1,184 @@
-"""``toolSearchTool``: the one tool that a model is shown instead of all."""
+"""``toolSearchTool``: the one tool that a model is shown instead of all; and what a model sends to it, checked."""
 
 from __future__ import annotations
 
-from toolsearch.discovery.search_arguments import DEFAULT_LIMIT, LIST_SERVERS, MAX_LIMIT, MAX_QUERIES
-from toolsearch.tools.definition import ToolDefinition
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from toolsearch.errors import BadQueryError, shown_name
+from toolsearch.tools.definition import OPEN_WORLD, READ_ONLY, ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import TOOL_NAME
-from toolsearch.tools.safety import OPEN_WORLD, READ_ONLY
+from toolsearch_indexes.queries import RANKINGS, Ranking
+
+DEFAULT_LIMIT: Final = 5
+
+
+MAX_LIMIT: Final = 10
+
+
+MAX_QUERIES: Final = 8
+
+
+LIST_SERVERS: Final = "servers:"
+
+
+MAX_QUERY_CHARACTERS: Final = 1_000
+
+
+_SELECT = "select:"
+
+
+_EVERY_SERVER = "*"
+
+
+_ANY_SERVER = ("any", "all", _EVERY_SERVER)  # sent by models whose client makes every argument required
+
+
+_MAX_DIGITS = 18
+
+
+_ARGUMENTS = ("queries", "query", "strategy", "limit", "server")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedSearch:
+    """One search of a call. None means that the model has no preference."""
+
+    query: str
+    strategy: Ranking | None = None
+    limit: int = DEFAULT_LIMIT
+    server: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchArguments:
+    """A checked call of the search tool.
+
+    searches       one for each query, in their order, no query twice
+    note           tells the model what was changed of what it asked for
+    lists_servers  what the names of the servers hold that the model wants to know of: "" for all; None: it does not ask
+    """
+
+    searches: tuple[AskedSearch, ...]
+    note: str = ""
+    lists_servers: str | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        arguments: Mapping[str, Any],
+        *,
+        default_limit: int = DEFAULT_LIMIT,
+        max_limit: int = MAX_LIMIT,
+        servers: Collection[str] = (),
+    ) -> SearchArguments:
+        """Read what a model sent: ``queries``, or a single ``query``, and what holds for each of them.
+
+        Null counts as left out. So does ``any`` or ``all`` for a server, unless one of *servers* has that name.
+        ``select:`` without a limit asks for all the tools that it names, and ``servers:git`` for the servers with
+        ``git`` in their names. A server that is asked for as ``*`` without any query asks for all of them.
+
+        Raises BadQueryError, written for the model, if the arguments cannot be used.
+        """
+        unknown = sorted(arguments.keys() - set(_ARGUMENTS))
+        if unknown:
+            raise BadQueryError(f"unknown argument {shown_name(unknown[0])!r}; there are queries, limit and server")
+        queries = _queries(arguments.get("queries"), arguments.get("query"), others=arguments)
+        strategy, server = _strategy(arguments.get("strategy")), _server(arguments.get("server"), servers)
+        searches: list[AskedSearch] = []
+        notes: dict[str, None] = {}
+        lists_servers: str | None = None
+        for query in queries:
+            if query.startswith(LIST_SERVERS):
+                lists_servers = query.removeprefix(LIST_SERVERS).strip()
+                continue
+            asked = _limit(arguments.get("limit"), default=_named_by(query) or default_limit)
+            limit = min(max(asked, 1), max_limit)
+            if limit != asked:
+                notes[f"The limit {asked!r:.80} is out of range; {limit} was used (1-{max_limit})."] = None
+            searches.append(AskedSearch(query, strategy, limit, server))
+        return cls(tuple(searches), "\n".join(notes), lists_servers)
+
+
+def _queries(several: Json, single: Json, others: Mapping[str, Any]) -> list[str]:
+    """All queries, each once. Some models send the list as text, and some a single query as one."""
+    given = [*_list_of(several), *([] if single is None else [single])]
+    if not given and others.get("server") == _EVERY_SERVER:
+        return [LIST_SERVERS]
+    texts = [each.strip() if isinstance(each, str) else "" for each in given]
+    if not all(isinstance(each, str) for each in given) or not any(texts):
+        raise BadQueryError("queries must be texts of a few words each, such as ['list git branches']")
+    queries = list(dict.fromkeys(filter(None, texts)))
+    if len(queries) > MAX_QUERIES:
+        raise BadQueryError(
+            f"these are {len(queries)} queries, and one call takes at most {MAX_QUERIES}; send the others in another"
+        )
+    for query in queries:
+        if len(query) > MAX_QUERY_CHARACTERS:
+            raise BadQueryError(
+                f"the query has {len(query)} characters, at most {MAX_QUERY_CHARACTERS} are taken; "
+                "ask for one capability in a few words, and for the next one in a query of its own"
+            )
+    return queries
+
+
+def _list_of(value: Json) -> list[Json]:
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = _json(value)
+    if value is None:
+        return []
+    return list(cast("list[Json]", value)) if isinstance(value, list | tuple) else [value]
+
+
+def _json(text: str) -> Json:
+    try:
+        value: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value
+
+
+def _named_by(query: str) -> int:
+    """How many tools a ``select:`` query names; 0 for any other query."""
+    return len(query.removeprefix(_SELECT).split(",")) if query.startswith(_SELECT) else 0
+
+
+def _strategy(value: Json) -> Ranking | None:
+    if value is None:
+        return None
+    for ranking in RANKINGS:
+        if value == ranking:
+            return ranking
+    raise BadQueryError(f"strategy must be one of {', '.join(RANKINGS)}, or left out")
+
+
+def _limit(value: Json, *, default: int) -> int:
+    if value is None or value == "":
+        return default
+    if isinstance(value, str):
+        value = _number(value)
+    # JSON has one kind of number, and 5.0 is an integer in JSON Schema.
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1:
+        return int(value)
+    raise BadQueryError("limit must be a whole number, or left out")
+
+
+def _number(text: str) -> Json:
+    digits = text.strip()
+    is_number = digits.removeprefix("-").isdecimal() and len(digits) <= _MAX_DIGITS
+    return int(digits) if is_number else text
+
+
+def _server(value: Json, servers: Collection[str]) -> str | None:
+    if isinstance(value, str) and value not in servers and value.strip().lower() in _ANY_SERVER:
+        return None
+    if value is None or isinstance(value, str):
+        return value or None
+    raise BadQueryError("server must be the name of one server, or left out")
+
 
 # These texts must not follow the catalog: a definition that changed in the middle of a conversation would cost the
 # prompt cache. Asking for one short query per capability helps more than any ranking: such queries find 86 % of the
@@ -16,6 +188,8 @@ _DESCRIPTION = (
     "task needs, before saying that you cannot do it. Send ONE short query per capability, and all that the task "
     "needs in one call."
 )
+
+
 _QUERIES_DESCRIPTION = (
     f"1-{MAX_QUERIES}. Each says in a few words what one tool should do: a verb and its object, such as "
     "'list git branches'. Or select:name1,name2 to load tools by exact name, /pattern/ for a regular expression, "

@@ -1,28 +1,102 @@
-"""What a caller sees of a catalog: the tools in its reach, computed once for all sessions with that reach."""
+"""What a caller sees of a catalog: the tools in its reach, computed once for all sessions with that reach.
+
+A few lines tell which servers there are and what they are for.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.pass_through import PassThrough, PassThroughDecisions
-from toolsearch.discovery.servers import named
+from toolsearch.discovery.search_tool import LIST_SERVERS
 from toolsearch.errors import BadQueryError, UnknownToolError, shown_name
 from toolsearch.tokens import HeuristicTokenCounter, TokenCounter, definition_tokens
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.naming import did_you_mean, near_names
-from toolsearch_indexes.selection import Selection
+from toolsearch.tools.summaries import one_line
+from toolsearch_indexes.queries import Selection
+
+MOST_WITH_PURPOSE: Final = 40
+
+
+MOST_UNASKED: Final = 12
+
+
+MOST_NAMES: Final = (400, 100, 20)  # tried in turn until an answer fits
+
+
+_NAME_WIDTH = 64  # characters
+
+
+def every_server(servers: Sequence[str], purpose_of: Callable[[str], str], *, serverless: int) -> list[str]:
+    """All of *servers*, in forms of decreasing length: with what the first are for, and the names alone.
+
+    *serverless* is how many tools are of no server. Of very many servers the last are only counted, with how to get at
+    them.
+    """
+    if not servers:
+        return ["No tool here is of a named server."]
+    rest = _serverless(serverless)
+    told = list(map(_line, servers[:MOST_WITH_PURPOSE], map(purpose_of, servers[:MOST_WITH_PURPOSE])))
+    others = named(servers[MOST_WITH_PURPOSE:], MOST_NAMES[0])
+    full = ["Tools are of these servers:", *told, *([f"And of these: {others}"] if others else []), rest]
+    names = (f"Tools are of these servers: {named(servers, most)}" for most in MOST_NAMES)
+    return ["\n".join(filter(None, full)), *("\n".join(filter(None, [each, rest])) for each in names)]
+
+
+def some_servers(servers: Sequence[str], purpose_of: Callable[[str], str], *, serverless: int) -> str:
+    """The first of *servers*, for a model that has not asked for them; "" for none."""
+    if not servers:
+        return ""
+    lines = list(map(_line, servers[:MOST_UNASKED], map(purpose_of, servers[:MOST_UNASKED])))
+    more = len(servers) - len(lines)
+    hint = f"... and {more} more servers, the query {LIST_SERVERS} lists all" if more else ""
+    return "\n".join(filter(None, ["Tools are of these servers:", *lines, hint, _serverless(serverless)]))
+
+
+def named(servers: Sequence[str], most: int) -> str:
+    """The first *most* names in their order, and how to get at the others; "" for none."""
+    shown = ", ".join(one_line(server, _NAME_WIDTH) for server in servers[:most])
+    more = len(servers) - most
+    return (
+        f"{shown} and {more} more (the query {LIST_SERVERS}TEXT lists those with TEXT in their name)"
+        if more > 0
+        else shown
+    )
+
+
+def _serverless(count: int) -> str:
+    if not count:
+        return ""
+    return f"{count:,} tools are of no server." if count > 1 else "One tool is of no server."
+
+
+def _line(server: str, purpose: str) -> str:
+    return f"- {one_line(server, _NAME_WIDTH)}{f': {purpose}' if purpose else ''}"
+
 
 _MAX_COUNTED = 500_000  # characters of a description: counting 5 MB takes a second, and all of them are too many
+
+
 _MOST_COUNTED = 2_000  # definitions, for one request: a few tenths of a second
+
+
 _ESTIMATED_FROM = 1_000  # tools, at every so many names; twice as many at most
+
+
 _MOST_NAMED = 100  # servers, to one who asks for one that there is not
+
+
 _MAX_VIEWS = 256  # different reaches that are remembered; an index bounds by itself what it keeps for each
+
+
 _MAX_DECISIONS = 4_096  # views, also past ones, whose pass-through decisions are remembered
 
 

@@ -1,13 +1,35 @@
-"""Who makes a request to the gateway: the principal, with its client and its session."""
+"""Who makes a request to the gateway, by its credential and its connection, and what it is told if the request fails.
+
+A failure that was not foreseen is answered with an incident number to look up, and with no internals.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import binascii
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import count
+from typing import Any, TypeAlias, TypeVar
 
-from toolsearch.access.principals import Principal
+from mcp import MCPError
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.context import ServerRequestContext
+from mcp.types import INTERNAL_ERROR, INVALID_REQUEST
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import Field, InstanceOf, ValidationError
+from starlette.authentication import AuthCredentials, AuthenticationBackend
+from starlette.requests import HTTPConnection
+
+from toolsearch.access.principals import LOCAL, Grant, Principal, PrincipalDirectory
+from toolsearch.access.reach import Reach
+from toolsearch.calling.hooks import log_failure
+from toolsearch.errors import ToolSearchError, text_for_model
 from toolsearch.wire.mcp.eras import Era
+from toolsearch.wire.mcp.requests import CALL_TOOL, carrying, error_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +59,156 @@ class Caller:
     def owner(self) -> str:
         """Whose the states and links are that it carries: the principal's, or those of the session made for it."""
         return f"{self.principal.id} {self.session}" if self.session else self.principal.id
+
+
+class PrincipalToken(AccessToken):
+    """The token that the SDK binds a session to. It holds the principal and its id, never the credential."""
+
+    principal: InstanceOf[Principal] = Field(repr=False)
+    is_operator: bool = False
+    session: str = ""  # that was made beforehand, and is the only one that it is good for
+    key: str = ""  # the id of the credential
+
+    @classmethod
+    def of(cls, grant: Grant) -> PrincipalToken:
+        """A session of the SDK can only be used with a token of the same client and subject."""
+        who = grant.principal
+        return cls(
+            token="",
+            client_id=grant.key_id or who.id,
+            subject=f"{who.id} {grant.session}" if grant.session else who.id,
+            scopes=list(grant.scopes),
+            principal=who,
+            is_operator=grant.is_operator,
+            session=grant.session,
+            key=grant.key_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialBackend(AuthenticationBackend):
+    """Reads a bearer token. Unless *bearer_only*, it also reads the password that a browser asks for; the password is
+    the token.
+    """
+
+    directory: PrincipalDirectory
+    bearer_only: str
+
+    async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, AuthenticatedUser] | None:
+        scheme, _, credential = conn.headers.get("authorization", "").partition(" ")
+        token = ""
+        if scheme.lower() == "bearer":
+            token = credential.strip()
+        elif scheme.lower() == "basic" and conn.url.path != self.bearer_only:
+            token = _password(credential)
+        grant = await self.directory.of_token(token) if token else None
+        if grant is None:
+            return None
+        return AuthCredentials(list(grant.scopes)), AuthenticatedUser(PrincipalToken.of(grant))
+
+
+def _password(credential: str) -> str:
+    try:
+        return base64.b64decode(credential, validate=True).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+Context: TypeAlias = ServerRequestContext[Any, Any]
+
+
+_SESSION_HEADER = "mcp-session-id"
+
+
+def caller_of(ctx: Context) -> Caller:
+    """Return who makes the request of *ctx*. Raises MCPError if authentication is required and missing."""
+    is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    client = ctx.session.client_params.client_info if ctx.session.client_params else None
+    capabilities = ctx.session.client_capabilities
+    token = _token_of(ctx)
+    return Caller(
+        token.principal if token else LOCAL,
+        Era.MODERN if is_modern else Era.LEGACY,
+        session_key=None if is_modern else _session_key(ctx),
+        client_name=client.name if client else "",
+        client_version=client.version if client else "",
+        session=token.session if token else "",
+        key=token.key if token else "",
+        request_id=_request_id(ctx),
+        scopes=frozenset(token.scopes) if token else frozenset(),
+        capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True) if capabilities else {},
+    )
+
+
+def _request_id(ctx: Context) -> str:
+    state: Mapping[str, Any] = ctx.request.scope.get("state", {}) if ctx.request is not None else {}
+    return str(state.get("request_id", ""))
+
+
+def reach_of_request() -> Reach:
+    """The reach of whoever makes the current HTTP request; everything where nobody has to authenticate."""
+    token = get_access_token()
+    return token.principal.reach if isinstance(token, PrincipalToken) else LOCAL.reach
+
+
+def _token_of(ctx: Context) -> PrincipalToken | None:
+    """Read the token from the request, not from the context variable: a session's task keeps the context of the request
+    that opened the session. None on stdio, or where no tokens are asked for.
+    """
+    scope: Mapping[str, Any] = ctx.request.scope if ctx.request is not None else {}
+    if "auth" not in scope:
+        return None
+    user = scope.get("user")
+    token = user.access_token if isinstance(user, AuthenticatedUser) else None
+    if not isinstance(token, PrincipalToken):
+        raise MCPError(INVALID_REQUEST, "Authentication required")
+    return token
+
+
+def _session_key(ctx: Context) -> str | None:
+    """On stdio, the process serves one session. Over HTTP, a header names it; without the header there is none."""
+    return "stdio" if ctx.request is None else ctx.request.headers.get(_SESSION_HEADER)
+
+
+logger = logging.getLogger(__name__)
+
+
+_Params = TypeVar("_Params")
+
+
+Handler: TypeAlias = Callable[[Context, _Params], Awaitable[Any]]
+
+
+class FailureGuard:
+    """Wraps handlers. Without it the SDK would send clients the text of an exception, with the paths and secrets
+    in it.
+    """
+
+    def __init__(self) -> None:
+        self._incidents = count(1)
+
+    def around(self, handler: Handler[_Params]) -> Handler[_Params]:
+        """A failed ``tools/call`` is answered with a result, which models read, and anything else with an error."""
+
+        async def guarded(ctx: Context, params: _Params) -> Any:
+            try:
+                return await handler(ctx, params)
+            except (MCPError, ValidationError):  # the SDK answers these as the protocol has it
+                raise
+            except Exception as error:
+                text, result = self._failure(ctx, error)
+                if ctx.method == CALL_TOOL:
+                    return carrying(CALL_TOOL, result)
+                raise MCPError(INTERNAL_ERROR, text) from error
+
+        return guarded
+
+    def _failure(self, ctx: Context, error: Exception) -> tuple[str, dict[str, Any]]:
+        if isinstance(error, ToolSearchError):
+            log_failure(logger, f"{ctx.method} failed", error)
+            text = text_for_model(error)
+            return text, error_result(text, error.code)
+        incident = next(self._incidents)
+        logger.error("incident %d: %s, request %s", incident, ctx.method, ctx.request_id, exc_info=error)
+        text = f"The gateway failed at this request; its log says how, as incident {incident}"
+        return text, error_result(text, "internal_error")

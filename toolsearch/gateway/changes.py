@@ -22,10 +22,8 @@ from mcp.server.subscriptions import (
 )
 
 from toolsearch.access.principals import Principal
-from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.caller import Caller, Context, Handler, caller_of
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.request_caller import Context, caller_of
-from toolsearch.gateway.unexpected import Handler
 from toolsearch.wire.mcp.eras import Era
 
 logger = logging.getLogger(__name__)

@@ -19,26 +19,20 @@ from toolsearch.engine import ToolSearch
 from toolsearch.errors import NotCallableHereError
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.exposure.notes import HowToApprove, by_command
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
-from toolsearch.gateway.exposure.unapproved import HowToApprove, by_command
-from toolsearch.gateway.proxy.calls import CallProxy
-from toolsearch.gateway.proxy.content import ContentProxy
-from toolsearch.gateway.proxy.links import SeenLinks
-from toolsearch.gateway.proxy.relay import Relay
-from toolsearch.gateway.proxy.sealed_state import StateSeal
-from toolsearch.gateway.proxy.session_limits import SessionLimits
-from toolsearch.gateway.proxy.subscriptions import Subscriptions
+from toolsearch.gateway.proxy.calls import CallProxy, SessionLimits
+from toolsearch.gateway.proxy.content import ContentProxy, Subscriptions
+from toolsearch.gateway.proxy.relay import Relay, SeenLinks
+from toolsearch.gateway.proxy.suspended_calls import StateSeal
 from toolsearch.gateway.registry import Registry, ServerTools
 from toolsearch.gateway.servers import Servers, UpstreamFactory
 from toolsearch.gateway.settings import GatewayConfig
-from toolsearch.gateway.status.costs import WireCosts
-from toolsearch.gateway.status.ledger import Ledger
-from toolsearch.gateway.status.observing import CANCELLED, CallEnd, GatewayObserver
-from toolsearch.gateway.status.snapshot import GatewayStatus, ServerRow
+from toolsearch.gateway.status import CANCELLED, CallEnd, GatewayObserver, GatewayStatus, Ledger, ServerRow, WireCosts
 from toolsearch.gateway.trust.gate import make_gate
-from toolsearch.gateway.trust.results import marked
+from toolsearch.gateway.trust.scan import marked
 from toolsearch.gateway.trust.verdicts import ToolGate
-from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.sessions.usage import UsageLog
 from toolsearch.storage.pins import PinPersistence
 from toolsearch.storage.sqlite.stores import SqliteUsageStore
 from toolsearch.telemetry import Telemetry
@@ -47,8 +41,7 @@ from toolsearch.tokens import count_json
 from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.interface import Downstream, Upstream
 from toolsearch.upstreams.settings import UpstreamSettings
-from toolsearch.wire.mcp.envelope import asks_for_input
-from toolsearch.wire.mcp.results import is_error
+from toolsearch.wire.mcp.requests import asks_for_input, is_error
 from toolsearch.wiring import build_engine
 
 USAGE_FILE: Final = "usage.db"  # in the state folder

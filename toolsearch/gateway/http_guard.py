@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolsearch.access.keys import is_loopback
+from toolsearch.access.jwt import is_loopback
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.settings import HttpSettings
 

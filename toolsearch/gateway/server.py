@@ -1,36 +1,281 @@
-"""The gateway as an MCP server, by the SDK's low-level server."""
+"""The gateway as an MCP server, by the SDK's low-level server: its handlers, and the instructions that clients get.
+
+`SdkDownstream` is the client of one request, as the servers see it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Any, Protocol
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol, cast
 
 import mcp.types as types
-from mcp.server.context import CallNext, HandlerResult
+from mcp import MCPError
+from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
+from mcp.shared.message import ServerMessageMetadata
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, LOG_LEVEL_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, ConfigDict
 
-from toolsearch.gateway.caller import Caller
+from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.caller import Caller, Context, FailureGuard, Handler, caller_of, reach_of_request
 from toolsearch.gateway.changes import ListChanges
-from toolsearch.gateway.content_handlers import add_logging, content_handlers, require_first_page
-from toolsearch.gateway.downstream import SdkDownstream
+from toolsearch.gateway.door import own_version
 from toolsearch.gateway.exposure.clients import known_client
 from toolsearch.gateway.exposure.surface import SearchOutcome
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.greeting import own_version
-from toolsearch.gateway.instructions import pass_on_instructions
-from toolsearch.gateway.request_caller import Context, caller_of, reach_of_request
-from toolsearch.gateway.unexpected import FailureGuard
+from toolsearch.gateway.proxy.relay import is_wanted
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.upstreams.interface import Downstream
-from toolsearch.wire.mcp.envelope import carrying, unpacked
-from toolsearch.wire.mcp.lists import TOOLS
-from toolsearch.wire.mcp.methods import CALL_TOOL, LIST_TOOLS
+from toolsearch.wire.mcp.eras import ASKABLE, Era, check_askable
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, ListOf
 from toolsearch.wire.mcp.opening import LIST_TTL_MS
-from toolsearch.wire.mcp.results import text_result
+from toolsearch.wire.mcp.requests import (
+    CALL_TOOL,
+    ERROR_CODE,
+    LIST_TOOLS,
+    SET_LOG_LEVEL,
+    as_private,
+    carrying,
+    text_result,
+    unpacked,
+)
+
+_LOG_LEVEL = "toolsearch/log-level"
+
+
+_requests = count(1)  # clients choose their own ids, so two clients may use the same
+
+
+@dataclass(frozen=True, slots=True)
+class SdkDownstream:
+    """The client of one request, as a `Downstream`."""
+
+    ctx: Context
+    caller: Caller
+    _key: str = field(default_factory=lambda: f"request {next(_requests)}")
+
+    @property
+    def session_key(self) -> str:
+        return self.caller.session_key or self._key
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the client has declared, without what cannot be used over this connection."""
+        declared = self.caller.capabilities
+        if self.caller.era is Era.MODERN:
+            return declared
+        if not self.ctx.session.can_send_request:
+            return {}
+        return {name: declared[name] for name in ASKABLE if name in declared}
+
+    @property
+    def log_level(self) -> str | None:
+        if self.caller.era is Era.MODERN:
+            meta: Mapping[str, Any] = self.ctx.meta or {}
+            return meta.get(LOG_LEVEL_META_KEY)
+        return connection_of(self.ctx).state.get(_LOG_LEVEL)
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        await self.ctx.session.report_progress(progress, total, message)
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        check_askable(self.capabilities, method, params)
+        answer = await self.ctx.session.send_request(
+            cast("Any", _RawRequest(method=method, params=dict(params) or None)),
+            _RawAnswer,
+            metadata=ServerMessageMetadata(related_request_id=self.ctx.request_id),
+        )
+        return answer.model_dump(mode="json")
+
+    async def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass a message on. Log messages only go to a client that wants their level; clients of 2026 get none unless
+        they ask.
+        """
+        level = self.log_level
+        if level is None and self.caller.era is Era.MODERN:
+            return
+        if method == "notifications/message" and is_wanted(str(params.get("level")), level):
+            message = types.LoggingMessageNotification.model_validate({"method": method, "params": params})
+            await self.ctx.session.send_notification(message, related_request_id=self.ctx.request_id)
+
+
+def connection_of(ctx: Context) -> Connection:
+    """The connection of the client's session, which lasts as long as that. The SDK has no public name for it."""
+    return cast("Connection", cast("Any", ctx.session)._connection)
+
+
+def set_log_level(ctx: Context, level: str) -> None:
+    """Remember from which level on the client of this session wants log messages."""
+    connection_of(ctx).state[_LOG_LEVEL] = level
+
+
+class _RawRequest(types.Request[dict[str, Any] | None, str]):
+    """Any request, sent as it is."""
+
+
+class _RawAnswer(BaseModel):
+    """Any answer, as it came."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def content_handlers(gateway: Gateway) -> dict[str, Any]:
+    """The handlers, as keyword arguments of the SDK's `Server`. What has no handler is not advertised to clients."""
+    content = gateway.content
+    subscribing = _SubscriptionHandlers(gateway)
+    return {
+        "on_list_resources": _listing(gateway, RESOURCES, content.resources),
+        "on_list_resource_templates": _listing(gateway, TEMPLATES, content.resource_templates),
+        "on_read_resource": _passing_on(gateway, content.read),
+        "on_list_prompts": _listing(gateway, PROMPTS, content.prompts),
+        "on_get_prompt": _passing_on(gateway, content.get_prompt),
+        "on_completion": _passing_on(gateway, content.complete),
+        "on_subscribe_resource": subscribing.subscribe,
+        "on_unsubscribe_resource": subscribing.unsubscribe,
+    }
+
+
+def require_first_page(params: types.PaginatedRequestParams | None) -> None:
+    """Raise MCPError for a cursor, since the gateway never gives one: each of its lists has one page."""
+    if params is not None and params.cursor is not None:
+        raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
+
+
+def _listing(gateway: Gateway, listed: ListOf, entries: Callable[[Caller], list[dict[str, Any]]]) -> Handler[Any]:
+    async def answer(ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
+        require_first_page(params)
+        await gateway.lists_settled()
+        return carrying(ctx.method, listed.page(entries(caller_of(ctx))))
+
+    return answer
+
+
+def _passing_on(gateway: Gateway, request: Callable[..., Awaitable[dict[str, Any]]]) -> Handler[Any]:
+    """The request as the client sent it, rather than as the SDK has read it, so that nothing of it is lost."""
+
+    async def passed_on(ctx: Context, _: object) -> Any:
+        await gateway.settled()
+        caller = caller_of(ctx)
+        wire: Mapping[str, Any] = ctx.params or {}
+        with _as_errors():
+            return carrying(ctx.method, await request(caller, wire, SdkDownstream(ctx, caller)))
+
+    return passed_on
+
+
+def add_logging(server: Server[Any]) -> None:
+    """Let clients of the older protocol set their log level. The SDK's own argument for it gives a deprecation
+    warning.
+    """
+    server.add_request_handler(SET_LOG_LEVEL, types.SetLevelRequestParams, _set_log_level)
+
+
+async def _set_log_level(ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+    set_log_level(ctx, params.level)
+    return types.EmptyResult()
+
+
+@dataclass(frozen=True, slots=True)
+class _SubscriptionHandlers:
+    gateway: Gateway
+
+    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        """Only sessions have this; it ends with them. The client hears of the resource by the URI that it asked by."""
+        caller = caller_of(ctx)
+        await self.gateway.settled()
+        address = self.gateway.content.locate(caller, params.uri)
+        if caller.session_key is None:
+            raise MCPError(INVALID_REQUEST, "There is no session that could be told of changes")
+        connection = connection_of(ctx)
+        connection.exit_stack.callback(self.gateway.subscriptions.forget, caller.session_key)
+        with _as_errors():
+            await self.gateway.subscriptions.subscribe(
+                address, caller.session_key, lambda: connection.send_resource_updated(params.uri)
+            )
+        return types.EmptyResult()
+
+    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        caller = caller_of(ctx)
+        await self.gateway.settled()
+        address = self.gateway.content.locate(caller, params.uri)
+        with _as_errors():
+            await self.gateway.subscriptions.unsubscribe(address, caller.session_key or "")
+        return types.EmptyResult()
+
+
+@contextmanager
+def _as_errors() -> Generator[None]:
+    """Turn our errors into MCP errors, since these results have no field for one."""
+    try:
+        yield
+    except ToolSearchError as error:
+        raise MCPError(INTERNAL_ERROR, str(error), {ERROR_CODE: error.code}) from error
+
+
+MOST_CHARACTERS = 1_000  # of one server; a client pays for them with every request
+
+
+MOST_CHARACTERS_IN_ALL = 4_000
+
+
+_METHODS = ("initialize", "server/discover")
+
+
+def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
+    """The middleware that adds them to the answers to ``initialize`` and ``server/discover``."""
+
+    async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method not in _METHODS or not isinstance(result, dict):
+            return result
+        await gateway.lists_settled()  # a client gives up if connecting and listing take 10 s together
+        said = await asyncio.to_thread(instructions_for, gateway, caller_of(ctx))
+        told = {**result, "instructions": said} if said else result
+        return as_private(told)  # other callers get the instructions of other servers
+
+    return middleware
+
+
+def instructions_for(gateway: Gateway, caller: Caller, own: str | None = None) -> str:
+    """What *caller* is told, with *own* in place of what the gateway says of itself now.
+
+    Only instructions of admitted servers that the caller may know of are passed on.
+    """
+    own = gateway.surface.instructions(caller) if own is None else own
+    return joined(own, gateway.content.instructions(caller))
+
+
+def joined(own: str, theirs: Mapping[str, str]) -> str:
+    """*own* and the words of each server after it.
+
+    Each line of a server begins with ``> ``, so that none can look like ours. If something is left out for its length,
+    that is said.
+    """
+    parts = [own] if own else []
+    left = MOST_CHARACTERS_IN_ALL
+    left_out = 0
+    for server, text in sorted(theirs.items()):
+        words = _shortened(text.strip())
+        if len(words) > left:
+            left_out += 1
+            continue
+        left -= len(words)
+        quoted = "\n".join(f"> {line}" for line in words.splitlines())
+        parts.append(f"The MCP server {server!r} says of itself, in words that are not ours:\n{quoted}")
+    if left_out:
+        parts.append(f"({left_out} more servers say something of themselves, which is left out for its length.)")
+    return "\n\n".join(parts)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 4]} ..."
 
 
 class ListChangingServer(Server[Any]):

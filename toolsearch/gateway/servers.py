@@ -5,20 +5,123 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import TypeAlias
+from urllib.parse import quote, quote_plus
 
 from toolsearch.errors import BadSettingError, ToolSearchError
-from toolsearch.gateway.first_listings import FirstListings
-from toolsearch.gateway.log_guard import LogGuard
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import are_ambiguous
 from toolsearch.gateway.trust.verdicts import ToolGate
-from toolsearch.upstreams.identity import server_identity
+from toolsearch.upstreams.config import server_identity
+from toolsearch.upstreams.faults import RepeatedWarning
 from toolsearch.upstreams.interface import Listing, Upstream, UpstreamSinks, UpstreamState
-from toolsearch.upstreams.repeated import RepeatedWarning
+from toolsearch.upstreams.secrets import redacted
 from toolsearch.upstreams.settings import UpstreamSettings
 
 logger = logging.getLogger(__name__)
+
+
+class FirstListings:
+    """A server was heard of when its tools are known (listed now, or kept from last time), or when it has failed to
+    list them.
+
+    To be used from one event loop; *is_complete* may be read from any thread.
+    """
+
+    def __init__(self, servers: Iterable[str], *, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._awaited = set(servers)
+        self._all = asyncio.Event()
+        self._listeners: list[Callable[[], None]] = []
+        self._is_warned = False
+        self.begin()
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._awaited
+
+    def begin(self) -> None:
+        """Note that the servers start now: all waiting is measured from here."""
+        self._began_s = self._clock()
+        if self.is_complete:
+            self._all.set()
+
+    def on_complete(self, listener: Callable[[], None]) -> None:
+        """Call *listener* when the last server was heard of."""
+        self._listeners.append(listener)
+
+    def heard_of(self, server: str) -> None:
+        if server not in self._awaited:
+            return
+        self._awaited.discard(server)
+        if self.is_complete:
+            self._all.set()
+            for listener in self._listeners:
+                listener()
+
+    async def wait(self, patience_s: float) -> None:
+        """Wait until every server was heard of, at most until *patience_s* after the start."""
+        left_s = self._began_s + patience_s - self._clock()
+        if not self.is_complete and left_s > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._all.wait()
+        if not self.is_complete and not self._is_warned:
+            self._is_warned = True
+            logger.warning("still waiting for the tools of %s", ", ".join(sorted(self._awaited)))
+
+
+# Every logger by its own name: a filter does not see the records of child loggers.
+_LOGGERS = (
+    "client",
+    "httpcore2.connection",
+    "httpcore2.http11",
+    "httpcore2.http2",
+    "httpcore2.proxy",
+    "httpcore2.socks",
+    "httpx2",
+    "mcp.client.auth.oauth2",
+    "mcp.client.caching",
+    "mcp.client.client",
+    "mcp.client.sse",
+    "mcp.client.stdio",
+    "mcp.client.streamable_http",
+    "mcp.shared.dispatcher",
+    "mcp.shared.jsonrpc_dispatcher",
+)
+
+
+class LogGuard(logging.Filter):
+    """From `install` to `remove`, replaces the secrets by ``***`` in those logs, also in the form that URLs write them
+    in.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        super().__init__()
+        self._secrets = frozenset[str]()
+        self.hide(secrets)
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Replace these as well, from now on."""
+        self._secrets |= {form for secret in secrets for form in (secret, quote(secret), quote_plus(secret))}
+
+    def install(self) -> None:
+        for name in _LOGGERS:
+            logging.getLogger(name).addFilter(self)
+
+    def remove(self) -> None:
+        """May be called twice, and before `install`."""
+        for name in _LOGGERS:
+            logging.getLogger(name).removeFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        told = redacted(message, self._secrets)
+        if told != message:
+            record.msg, record.args = told, None
+        return True
+
 
 UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
 

@@ -27,23 +27,26 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from toolsearch.access.globs import is_glob
-from toolsearch.access.reach import EVERY_TOOL, Rule, RuleKind
-from toolsearch.access.settings import AllowRules, DenyRules, JwtSettings, PrincipalSettings
-from toolsearch.access.token_hashes import variable_of, with_hashed_tokens
+from toolsearch.access.reach import EVERY_TOOL, Rule, RuleKind, is_glob
+from toolsearch.access.settings import (
+    AllowRules,
+    DenyRules,
+    JwtSettings,
+    PrincipalSettings,
+    variable_of,
+    with_hashed_tokens,
+)
 from toolsearch.calling.limits import CallLimits, PerTool, PerToolOverrides, Repeats, Total
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.pass_through import PassThrough, Slack
-from toolsearch.documents.files import read_document
 from toolsearch.documents.json_values import is_object
+from toolsearch.documents.reading import read_document
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
-from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
-from toolsearch.setting_values import Count, Folder, Port, Seconds, Wait
+from toolsearch.setting_types import UNKNOWN_SETTING, Count, Folder, Port, Seconds, SettingsSection, Wait
 from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
-from toolsearch.tools.definition import legal_name
+from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.naming import SEPARATOR, did_you_mean
-from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.config import McpServer, read_mcp_config
 from toolsearch.upstreams.settings import OAuthClient, ServerSettings, UpstreamSettings
 

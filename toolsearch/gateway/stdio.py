@@ -11,12 +11,10 @@ from mcp.server.stdio import stdio_server
 
 from toolsearch.access.principals import LOCAL
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.door import Door
+from toolsearch.gateway.door import Door, Greeting, GreetingFile
 from toolsearch.gateway.exposure.own_tools import OwnTools
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.greeting import Greeting, GreetingFile
-from toolsearch.gateway.instructions import instructions_for
-from toolsearch.gateway.server import make_server
+from toolsearch.gateway.server import instructions_for, make_server
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS

@@ -1,16 +1,297 @@
-"""All rules that look at texts by themselves. Offline and deterministic; a finding is a reason to look."""
+"""The rules that look at texts by themselves: hidden characters, encoded text, known phrases.
+
+They are offline and deterministic. A finding is a reason to look, not a proof.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import base64
+import binascii
+import tomllib
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from toolsearch.scanning.findings import Finding
-from toolsearch.scanning.rules_characters import hidden_characters, out_of_sight, terminal_escapes
-from toolsearch.scanning.rules_payloads import packed_text, too_long
-from toolsearch.scanning.rules_words import known_phrases
-from toolsearch.scanning.texts import Text
+import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+
+from toolsearch.scanning.texts import Finding, Text, evidence, is_invisible, sentences_of
+from toolsearch.wire.mcp.definitions import NAME_PLACES
+
+_MAX_BLANK_LINES = 20
+
+
+_MAX_BLANKS = 200
+
+
+_PLAIN_CONTROLS = frozenset("\t\n\r")
+
+
+_ESCAPES = frozenset("\x1b\x9b")
+
+
+_JOINERS = frozenset("\u200c\u200d")  # belong to the spelling of Persian and Indic scripts, and to emoji
+
+
+_DIRECTIONS = frozenset("\u200e\u200f\u061c")  # marks that texts of both directions need
+
+
+_FLAG = "\U0001f3f4"
+
+
+_FLAG_END = "\U000e007f"
+
+
+def hidden_characters(text: Text) -> Iterator[Finding]:
+    """The first character that is there for machines only."""
+    if text.value.isascii() and text.value.isprintable():
+        return
+    for index, character in enumerate(text.value):
+        if _is_control(character) or (is_invisible(character) and not _is_spelling(text.value, index)):
+            yield Finding("hidden-characters", text.place, evidence(text.value, index, index + 24))
+            return
+
+
+def terminal_escapes(text: Text) -> Iterator[Finding]:
+    """An escape sequence that could repaint the terminal on which the text is shown."""
+    index = next((i for i, character in enumerate(text.value) if character in _ESCAPES), None)
+    if index is not None:
+        yield Finding("terminal-escapes", text.place, evidence(text.value, index, index + 24))
+
+
+def out_of_sight(text: Text) -> Iterator[Finding]:
+    """Words behind so much white space that no window shows them."""
+    for gap in _gaps(text.value):
+        if gap.count("\n") > _MAX_BLANK_LINES or len(gap) > _MAX_BLANKS:
+            after = text.value.partition(gap)[2]
+            yield Finding("out-of-sight", text.place, evidence(after))
+            return
+
+
+def _gaps(value: str) -> Iterator[str]:
+    """The white space between words, longest runs only where there is any long one."""
+    if len(value) <= _MAX_BLANK_LINES:
+        return
+    start = None
+    for index, character in enumerate(value):
+        if character.isspace():
+            start = index if start is None else start
+        elif start is not None:
+            if index - start > _MAX_BLANK_LINES:
+                yield value[start:index]
+            start = None
+
+
+def _is_control(character: str) -> bool:
+    return unicodedata.category(character) == "Cc" and character not in _PLAIN_CONTROLS | _ESCAPES
+
+
+def _is_spelling(value: str, index: int) -> bool:
+    """Whether the invisible character at *index* is part of how its text is written."""
+    character = value[index]
+    if "\ufe00" <= character <= "\ufe0f":
+        return index > 0 and not value[index - 1].isspace()
+    if character in _JOINERS:
+        return not _is_latin(value[index - 1 : index]) and not _is_latin(value[index + 1 : index + 2])
+    if character in _DIRECTIONS:
+        return any(unicodedata.bidirectional(each) in {"R", "AL"} for each in value)
+    if "\U000e0020" <= character <= _FLAG_END:  # the flags of regions: a black flag, letters, an end
+        start = value.rfind(_FLAG, 0, index)
+        return start >= 0 and index - start <= 7 and value[start:].partition(_FLAG_END)[0].count(" ") == 0
+    return False
+
+
+def _is_latin(character: str) -> bool:
+    return not character or character.isascii()
+
+
+_re2: Any = untyped_re2
+
+
+_MAX_TEXT_CHARACTERS = 20_000
+
+
+_MAX_UNPACKED_CHARACTERS = 65_536  # decoded of one text
+
+
+_FEWEST_WORDS = 4  # words that decoded data has to have to count as text
+
+
+def _from_base64(packed: bytes) -> bytes:
+    body = packed.rstrip(b"=").replace(b"-", b"+").replace(b"_", b"/")
+    body = body[: len(body) // 4 * 4]  # a tail that is cut off hides nothing
+    return base64.b64decode(body)
+
+
+_PACKINGS: tuple[tuple[Any, Callable[[bytes], bytes]], ...] = (
+    (_re2.compile(r"(?:[0-9a-fA-F]{2}){20,}"), lambda packed: binascii.unhexlify(packed[: len(packed) // 2 * 2])),
+    (_re2.compile(r"[A-Za-z0-9+/_-]{32,}={0,2}"), _from_base64),
+    (_re2.compile(r"(?:%[0-9a-fA-F]{2}){16,}"), unquote_to_bytes),
+)
+
+
+def packed_text(text: Text) -> Iterator[Finding]:
+    """The first run of base64, hex or percent codes that unpacks to words."""
+    as_bytes = text.value[:_MAX_UNPACKED_CHARACTERS].encode(errors="replace")
+    for expression, unpack in _PACKINGS:
+        for match in expression.finditer(as_bytes):
+            words = _words(unpack, match.group())
+            if words:
+                yield Finding("packed-text", text.place, evidence(words))
+                return
+
+
+def too_long(text: Text) -> Iterator[Finding]:
+    """More than anybody would read, so that anything could be in it."""
+    if len(text.value) > _MAX_TEXT_CHARACTERS:
+        yield Finding("too-long", text.place, f"{len(text.value)} characters: {evidence(text.value, 0, 40)}")
+
+
+def _words(unpack: Callable[[bytes], bytes], packed: bytes) -> str:
+    """What *packed* says, or "" if it says nothing."""
+    try:
+        words = unpack(packed).decode()
+    except ValueError:  # the base class of the errors of binascii and of decoding
+        return ""
+    readable = all(character.isprintable() or character.isspace() for character in words)
+    return words if readable and len(words.split()) >= _FEWEST_WORDS else ""
+
+
+_BEFORE = 16  # bytes of context before a phrase
+
+
+_NOT_IN_NAMES = (
+    "sends-data-away"  # `read_private_key` says what the tool is for, and what becomes of the key is not said
+)
+
+
+_LETTERS_APART = _re2.compile(rb"(?:\b[a-z]\b\W+){7}\b[a-z]\b")  # so many in a row; "a, b, c, d" is a list of choices
+
+
+_DIGIT_IN_WORD = _re2.compile(rb"[a-z][013457@$!]|[013457@$!][a-z]")
+
+
+_RARE = (  # every pattern needs one of these ideas, and harmless English texts hardly ever have one
+    *("earlier", "role", "user", "hide", "secretly", "first", "agree", "secret", "said", "keys"),
+)
+
+
+def known_phrases(text: Text) -> Iterator[Finding]:
+    """The first phrase of each kind that is meant for the model and not about the tool, within one sentence.
+
+    Where lines are broken makes no difference.
+    """
+    found: dict[str, Finding] = {}
+    sentences = (Text(text.place, sentence) for sentence in sentences_of(" ".join(text.value.split())))
+    for reading, expressions in chain.from_iterable(map(_readings, sentences)):
+        for rule, expression in expressions.items():
+            if rule in found or (rule == _NOT_IN_NAMES and text.place in NAME_PLACES):
+                continue
+            if match := expression.search(reading):
+                words = reading[max(match.start() - _BEFORE, 0) : match.end()].decode(errors="ignore")
+                found[rule] = Finding(rule, text.place, evidence(words))
+    yield from found.values()
+
+
+def _readings(text: Text) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+    """Each way to read *text*, with what to look for in it: an expression for each rule."""
+    folded = text.folded.encode(errors="replace")  # RE2's binding is several times slower on str
+    yield folded, _english()
+    if _DIGIT_IN_WORD.search(folded):
+        yield text.spelt.encode(errors="replace"), _english()
+    if _LETTERS_APART.search(folded):
+        yield text.joined.encode(errors="replace"), _english_unspaced()
+    if _any_latin().search(folded):
+        for language in _languages(is_latin=True):
+            yield folded, _phrases_of(language)
+    if text.unspaced:
+        unspaced = text.unspaced.encode(errors="replace")
+        for language in _languages(is_latin=False):
+            yield unspaced, _phrases_of(language)
+
+
+@cache
+def _document(name: str) -> Mapping[str, Any]:
+    return tomllib.loads(files("toolsearch.scanning").joinpath(name).read_text(encoding="utf-8"))
+
+
+@cache
+def _english() -> Mapping[str, Any]:
+    return {name: _compiled(text) for name, text in _english_texts().items()}
+
+
+@cache
+def _english_unspaced() -> Mapping[str, Any]:
+    """The same for text whose words are not apart any more."""
+    return {name: _compiled(_without_spaces(text)) for name, text in _english_texts().items()}
+
+
+def _english_texts() -> Mapping[str, str]:
+    """One expression for each rule, in the order of the file."""
+    document = _document("phrases.toml")
+    return {
+        rule["name"]: _with_parts("|".join(f"(?:{each})" for each in rule["phrases"])) for rule in document["rules"]
+    }
+
+
+def _without_spaces(expression: str) -> str:
+    for gone in (r"\b", " ?", " *", " "):
+        expression = expression.replace(gone, "")
+    return expression
+
+
+def _languages(*, is_latin: bool) -> list[str]:
+    document = _document("languages.toml")
+    return [name for name, each in document.items() if name != "shapes" and each["is_latin"] is is_latin]
+
+
+@cache
+def _any_latin() -> Any:
+    """Finds what has to be there for any phrase of the languages in Latin letters: most texts have nothing of it."""
+    languages = _languages(is_latin=True)
+    return _compiled("|".join(_idea(language, idea) for language in languages for idea in _RARE))
+
+
+@cache
+def _phrases_of(language: str) -> Mapping[str, Any]:
+    shapes: Mapping[str, list[str]] = _document("languages.toml")["shapes"]
+    return {
+        rule: _compiled("|".join(f"(?:{_shape(language, shape)})" for shape in of_rule))
+        for rule, of_rule in shapes.items()
+    }
+
+
+def _shape(language: str, shape: str) -> str:
+    gap: int = _document("languages.toml")[language]["gap"]
+    return f".{{0,{gap}}}".join(_idea(language, idea) for idea in shape.split())
+
+
+def _idea(language: str, idea: str) -> str:
+    words = _document("languages.toml")[language]
+    begins = r"\b" if words["is_latin"] else ""
+    return f"{begins}(?:{_with_parts(words[idea])})"
+
+
+def _with_parts(expression: str) -> str:
+    """*expression* with parts of ``phrases.toml`` in the place of their names."""
+    parts: Mapping[str, str] = _document("phrases.toml")["parts"]
+    for name, part in parts.items():
+        expression = expression.replace(f"%{name}%", part)
+    return expression
+
+
+def _compiled(expression: str) -> Any:
+    options = _re2.Options()
+    options.dot_nl = True
+    options.log_errors = False
+    return _re2.compile(expression, options)
+
 
 _SHORTEST_PHRASE = len("sidenote")
+
 
 _CERTAIN: Sequence[Callable[[Text], Iterator[Finding]]] = (
     hidden_characters,

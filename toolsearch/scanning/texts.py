@@ -1,4 +1,7 @@
-"""The texts of a definition, each with its place: as written, and as a reader or a model understands them."""
+"""The texts of a definition, each with its place: as written, and as a reader or a model understands them.
+
+A finding is what a rule reports about one text.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.mcp.definitions import PICTURES
 
 _EVIDENCE_CHARACTERS = 80
+
+
 _CONTEXT_CHARACTERS = 16
+
 
 # Letters of other scripts that look like Latin ones, after NFKC and in lower case; other letters stay as they are.
 _LOOKS_LIKE: Final = str.maketrans(
@@ -26,16 +32,34 @@ _LOOKS_LIKE: Final = str.maketrans(
         )
     )
 )
+
+
 _INVISIBLE: Final = frozenset("\u00ad\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0\ufeff")
+
+
 _MAY_HIDE: Final = re.compile(r"[^\n\r\t -~]")
+
+
 _AS_PICTURE: Final = "\ufe0f"
+
+
 _JOINS_PICTURES: Final = "\u200d"
+
+
 _LAST_LATIN: Final = "\u024f"
+
+
 _ENDS: Final = re.compile(  # also those of Hindi, Chinese and Japanese
     r"(?<=[.!?\u0964])\s+|(?<=[\u3002\uff01\uff1f])|\n+|;\s+"
 )
+
+
 _SHORTEST: Final = 3  # characters of a sentence that says something
+
+
 _DIGITS_FOR_LETTERS: Final = "013457@$!"
+
+
 _STANDS_FOR: Final = str.maketrans(_DIGITS_FOR_LETTERS, "oieastasi")
 
 
@@ -168,3 +192,17 @@ def _written_out(character: str) -> str:
     if character == " " or (character.isprintable() and not is_invisible(character)):
         return character
     return f"\\u{{{ord(character):x}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that the scan has against a definition.
+
+    rule      a stable name, such as ``hidden-characters``
+    place     where in the entry: ``description``, ``inputSchema.properties.path.description``
+    evidence  the words, short and printable; nothing that could steer a terminal or a model
+    """
+
+    rule: str
+    place: str
+    evidence: str

@@ -5,54 +5,109 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
+from typing import Annotated
 
-from fastapi import APIRouter, FastAPI, Response
+from fastapi import APIRouter, Depends, FastAPI, Response
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
+from toolsearch.errors import UnknownRecordError
 from toolsearch.gateway.http_guard import HostGuard
-from toolsearch.service.hosts import named_hosts
-from toolsearch.service.middleware.auditing import Audited
-from toolsearch.service.middleware.authentication import Authentication
-from toolsearch.service.middleware.bodies import Bodies
-from toolsearch.service.middleware.deadline import Deadline
-from toolsearch.service.middleware.failures import Failures
-from toolsearch.service.middleware.headers import SecureHeaders
-from toolsearch.service.middleware.observing import Observed
-from toolsearch.service.middleware.repeats import Repeats
-from toolsearch.service.middleware.request_ids import RequestIds
-from toolsearch.service.middleware.url_tokens import UrlTokens
-from toolsearch.service.openapi import TITLE, operation_id, use_document
-from toolsearch.service.pages.router import add_pages
-from toolsearch.service.paths import API, OPEN, mcp_path
-from toolsearch.service.problems import add_problem_handlers, problem
-from toolsearch.service.routes import (
-    approvals,
-    audit,
-    calls,
-    catalogs,
-    feedback,
-    jobs,
-    keys,
-    misses,
-    operations,
-    receipts,
-    search,
-    sessions,
-    sources,
-    tenants,
-    toolsets,
-    usage,
-)
+from toolsearch.service.activity.misses import page_router as misses_page
+from toolsearch.service.activity.misses import router as misses_routes
+from toolsearch.service.activity.receipts import page_router as receipts_page
+from toolsearch.service.activity.receipts import router as receipts_routes
+from toolsearch.service.approvals import page_router as approvals_page
+from toolsearch.service.approvals import router as approvals_routes
+from toolsearch.service.audit import Audited
+from toolsearch.service.audit import page_router as audit_page
+from toolsearch.service.audit import router as audit_routes
+from toolsearch.service.calls.page import router as tools_page
+from toolsearch.service.calls.routes import router as calls_routes
+from toolsearch.service.catalogs.imports.page import router as imports_page
+from toolsearch.service.catalogs.imports.routes import jobs_router as jobs_routes
+from toolsearch.service.catalogs.imports.routes import router as sources_routes
+from toolsearch.service.catalogs.page import router as catalogs_page
+from toolsearch.service.catalogs.routes import router as catalogs_routes
+from toolsearch.service.keys.page import router as keys_page
+from toolsearch.service.keys.routes import router as keys_routes
+from toolsearch.service.keys.sign_in import router as sign_in_page
+from toolsearch.service.pages import frame
+from toolsearch.service.pages.frame import PageRoute, see_other, visit_with
+from toolsearch.service.playground import router as playground_page
+from toolsearch.service.search import feedback_router as feedback_routes
+from toolsearch.service.search import router as search_routes
+from toolsearch.service.search import session_router as session_search_routes
 from toolsearch.service.service import Service
-from toolsearch.service.shutdown import EndlessStreams
+from toolsearch.service.sessions.page import router as sessions_page
+from toolsearch.service.sessions.routes import router as sessions_routes
+from toolsearch.service.tenants import page_router as tenants_page
+from toolsearch.service.tenants import router as tenants_routes
+from toolsearch.service.toolsets.page import list_router as toolsets_page
+from toolsearch.service.toolsets.page import router as toolset_editing_page
+from toolsearch.service.toolsets.routes import router as toolsets_routes
+from toolsearch.service.usage import page_router as usage_page
+from toolsearch.service.usage import router as usage_routes
+from toolsearch.service.web.bodies import Bodies
+from toolsearch.service.web.callers import Visit
+from toolsearch.service.web.idempotency import Repeats
+from toolsearch.service.web.metrics import Observed
+from toolsearch.service.web.metrics import router as operations_routes
+from toolsearch.service.web.middleware import (
+    Authentication,
+    Deadline,
+    EndlessStreams,
+    Failures,
+    RequestIds,
+    SecureHeaders,
+    UrlTokens,
+)
+from toolsearch.service.web.openapi import TITLE, operation_id, use_document
+from toolsearch.service.web.paths import API, OPEN, mcp_path, named_hosts
+from toolsearch.service.web.problems import add_problem_handlers, problem
 from toolsearch.wiring import build_telemetry
 
+ROUTERS = (
+    sign_in_page,
+    playground_page,
+    tools_page,
+    catalogs_page,
+    toolsets_page,
+    toolset_editing_page,
+    imports_page,
+    approvals_page,
+    sessions_page,
+    usage_page,
+    misses_page,
+    receipts_page,
+    audit_page,
+    keys_page,
+    tenants_page,
+)
+
+
+def add_pages(above: APIRouter) -> None:
+    above.add_api_route("/", _to_the_pages, include_in_schema=False)
+    above.mount(frame.STATIC_PATH, frame.KeptFiles())
+    others = APIRouter(route_class=PageRoute, include_in_schema=False)
+    others.add_api_route("/{path:path}", _unknown)
+    for router in (*ROUTERS, others):
+        above.include_router(router, prefix=frame.ROOT)
+
+
+async def _to_the_pages() -> Response:
+    return see_other(frame.ROOT)
+
+
+async def _unknown(path: str, _: Annotated[Visit, Depends(visit_with())]) -> Response:
+    raise UnknownRecordError("page", path)
+
+
 _ROUTERS = (  # routes are tried in their order, so what agents ask for most comes first
-    *(search.router, sessions.router, calls.router),
-    *(catalogs.router, toolsets.router, sources.router, jobs.router, approvals.router),
-    *(feedback.router, usage.router, misses.router, receipts.router),
-    *(keys.router, tenants.router, audit.router),
+    *(search_routes, sessions_routes, session_search_routes, calls_routes),
+    *(catalogs_routes, toolsets_routes, sources_routes, jobs_routes, approvals_routes),
+    *(feedback_routes, usage_routes, misses_routes, receipts_routes),
+    *(keys_routes, tenants_routes, audit_routes),
 )
 
 
@@ -89,7 +144,7 @@ def _routes() -> list[BaseRoute]:
     shared = APIRouter(generate_unique_id_function=operation_id)
     for router in _ROUTERS:
         shared.include_router(router, prefix="/v1")
-    shared.include_router(operations.router)
+    shared.include_router(operations_routes)
     add_pages(shared)
     return shared.routes
 

@@ -1,26 +1,43 @@
-"""What MCP servers list that waits for a person: what differs, what the scan found, and the decision."""
+"""What MCP servers list that waits for a person: the decision, ``/v1/catalogs/{catalog}/approvals``, and the page."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Request, Response
 
 from toolsearch.access.reach import Reach
+from toolsearch.access.scopes import includes
+from toolsearch.api.base import Page
+from toolsearch.api.imports import Approval, ApprovedBody, FindingBody, Revocation, WaitingBody
 from toolsearch.errors import RecordConflictError, UnknownRecordError
+from toolsearch.gateway.approvals import Waiting, waiting_in
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.reports.approvals import Waiting, waiting_in
-from toolsearch.gateway.trust.pins import PinStore
+from toolsearch.gateway.trust.gate import PinStore, definition_diff
+from toolsearch.gateway.trust.verdicts import Kind, shown_name
+from toolsearch.service.catalogs.catalogs import Catalogs
+from toolsearch.service.catalogs.imports.imports import Imports
+from toolsearch.service.catalogs.imports.servers import ServerDirectory
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
-from toolsearch.service.imports.servers import ServerDirectory
+from toolsearch.service.pages import frame
+from toolsearch.service.pages.differences import Place, places_of
+from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with
+from toolsearch.service.web.answers import Paging, paging
+from toolsearch.service.web.callers import ServiceCaller, Visit, caller_with
+from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.storage.pins import Pin
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.definition import Tool
-from toolsearch.upstreams.identity import server_identity
-from toolsearch.upstreams.pinned import Kind, shown_name
+from toolsearch.upstreams.config import server_identity
 
 APPROVAL = "approval"
+
+
 _EVERYTHING = Reach()
 
 
@@ -123,3 +140,169 @@ def _may_know(reach: Reach, registry: Registry, waiting: Waiting) -> bool:
 def _approved(pins: PinStore, servers: list[str]) -> list[Approved]:
     found = [(server, kind, pins.approved(server, kind)) for server in servers for kind in Kind]
     return [Approved(server, kind, pin) for server, kind, approved in found for pin in approved.values()]
+
+
+router = APIRouter(tags=["approvals"])
+
+
+_Service = Annotated[ServiceParts, Depends(the_service)]
+
+
+_Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
+
+
+_ReaderWithinReach = Annotated[ServiceCaller, Depends(caller_with("read-catalog", within_reach=True))]
+
+
+_Admin = Annotated[ServiceCaller, Depends(caller_with("admin"))]
+
+
+_Paging = Annotated[Paging, Depends(paging)]
+
+
+@router.get("/catalogs/{catalog}/approvals", summary="List what awaits approval, and what differs")
+async def waiting(catalog: str, service: _Service, caller: _ReaderWithinReach, paging: _Paging) -> Page[WaitingBody]:
+    found = await service[Approvals].waiting(caller.tenant, catalog, caller.principal.reach)
+    following = [each for each in found if _place(each) > paging.after]
+    return paging.page(following[: paging.fetch], _place, _waiting_body)
+
+
+@router.get("/catalogs/{catalog}/approvals/approved", summary="List what is approved, and by whom")
+async def approved(catalog: str, service: _Service, caller: _Reader, paging: _Paging) -> Page[ApprovedBody]:
+    found = await service[Approvals].approved(caller.tenant, catalog)
+    following = [each for each in found if _approved_place(each) > paging.after]
+    return paging.page(following[: paging.fetch], _approved_place, _approved_body)
+
+
+@router.post("/catalogs/{catalog}/approvals", status_code=204, summary="Approve a definition")
+async def approve(catalog: str, body: Approval, service: _Service, caller: _Admin) -> None:
+    """It can be found and called once this returns. 409 if the server lists another definition by now."""
+    await service[Approvals].approve(caller.tenant, catalog, _decided(body), body.pin, by=caller.key_id)
+
+
+@router.post("/catalogs/{catalog}/approvals/revoke", status_code=204, summary="Withdraw an approval")
+async def revoke(catalog: str, body: Revocation, service: _Service, caller: _Admin) -> None:
+    """It waits again, whatever its definition becomes, and can be neither found nor called once this returns."""
+    await service[Approvals].revoke(caller.tenant, catalog, _decided(body), by=caller.key_id)
+
+
+def _decided(body: Revocation) -> Decided:
+    return Decided(body.server, Kind(body.kind), body.name)
+
+
+def _place(waiting: Waiting) -> str:
+    return f"{waiting.server}\n{waiting.held.kind.value}\n{waiting.name}"
+
+
+def _approved_place(approved: Approved) -> str:
+    return f"{approved.server}\n{approved.kind.value}\n{approved.pin.name}"
+
+
+def _waiting_body(waiting: Waiting) -> WaitingBody:
+    held = waiting.held
+    return WaitingBody(
+        label=held.label,
+        server=waiting.server,
+        kind=held.kind.value,
+        name=waiting.name,
+        pin=held.pin,
+        why=held.why.value,
+        findings=[FindingBody(rule=each.rule, place=each.place, evidence=each.evidence) for each in held.findings],
+        changes=list(held.changes),
+        approved=dict(waiting.before) if waiting.before is not None else None,
+        waiting=dict(waiting.now),
+        difference=definition_diff(waiting.before, waiting.now),
+    )
+
+
+def _approved_body(approved: Approved) -> ApprovedBody:
+    return ApprovedBody(
+        label=approved.label,
+        server=approved.server,
+        kind=approved.kind.value,
+        name=approved.pin.name,
+        pin=approved.pin.pin,
+        by=approved.pin.by,
+        seen_at=datetime.fromtimestamp(approved.pin.seen_s, UTC),
+    )
+
+
+page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+_ReaderVisit = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
+
+
+_Sent = Annotated[Sent, Depends(sent_with("admin"))]
+
+
+_CATALOGS: Final = 100
+
+
+WHY: Final = {
+    "new": "It was never seen before.",
+    "changed": "It is not what was approved.",
+    "suspicious": "The scan has found something.",
+    "withdrawn": "Somebody has withdrawn the approval.",
+    "approvals cannot be read": "What was approved cannot be read.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Something that waits, place by place."""
+
+    waiting: Waiting
+    places: tuple[Place, ...]
+
+    @property
+    def changed(self) -> list[Place]:
+        return [place for place in self.places if place.is_changed]
+
+    @property
+    def same(self) -> list[Place]:
+        return [place for place in self.places if not place.is_changed]
+
+
+@dataclass(frozen=True, slots=True)
+class OfCatalog:
+    catalog: str
+    waiting: tuple[Compared, ...]
+    approved: tuple[Approved, ...]
+
+
+@page_router.get("/approvals")
+async def approvals(request: Request, service: _Service, visit: _ReaderVisit) -> Response:
+    """Of the catalogs that have MCP servers; nothing else waits."""
+    catalogs = await service[Catalogs].page(visit.caller.tenant, after="", limit=_CATALOGS)
+    found = [await _of(service, visit, each.id) for each in catalogs if await _has_servers(service, visit, each.id)]
+    may_decide = includes(visit.caller.scopes, "admin") and visit.caller.principal.reach.is_everything
+    return frame.page(request, "approvals.html", visit=visit, catalogs=found, why=WHY, may_decide=may_decide)
+
+
+@page_router.post("/approvals/{catalog}/approve")
+async def approve_on_page(service: _Service, sent: _Sent, catalog: str) -> Response:
+    """Fields are taken as they were sent: a server's own name for something may begin with white space."""
+    body = Approval.model_validate({name: sent.exact(name) for name in ("server", "kind", "name", "pin")})
+    await approve(catalog, body, service, sent.visit.caller)
+    return see_other(f"{frame.ROOT}/approvals")
+
+
+@page_router.post("/approvals/{catalog}/revoke")
+async def revoke_on_page(service: _Service, sent: _Sent, catalog: str) -> Response:
+    body = Revocation.model_validate({name: sent.exact(name) for name in ("server", "kind", "name")})
+    await revoke(catalog, body, service, sent.visit.caller)
+    return see_other(f"{frame.ROOT}/approvals")
+
+
+async def _has_servers(service: ServiceParts, visit: Visit, catalog: str) -> bool:
+    return any(each.kind == "mcp" for each in await service[Imports].sources.of_catalog(visit.caller.tenant, catalog))
+
+
+async def _of(service: ServiceParts, visit: Visit, catalog: str) -> OfCatalog:
+    caller = visit.caller
+    reach = caller.principal.reach
+    waiting = await service[Approvals].waiting(caller.tenant, catalog, reach)
+    approved = await service[Approvals].approved(caller.tenant, catalog) if reach.is_everything else []
+    compared = [Compared(each, tuple(places_of(each.before, each.now))) for each in waiting]
+    return OfCatalog(catalog, tuple(compared), tuple(approved))

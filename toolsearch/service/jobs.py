@@ -16,8 +16,7 @@ from weakref import WeakValueDictionary
 from toolsearch.errors import SourceError, StillRunningError, StorageError, ToolSearchError, UnknownRecordError
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.service.job_records import INTERRUPTED, Job, JobEndedError, JobRecords, JobState, JobStep
-from toolsearch.service.owed_writes import OwedWrites
-from toolsearch.service.replica_lease import ReplicaLease
+from toolsearch.service.replicas import OwedWrites, ReplicaLease
 from toolsearch.threads import in_thread
 from toolsearch.tools.json_types import JsonObject
 

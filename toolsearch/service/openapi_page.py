@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from toolsearch.service.app import make_app
 from toolsearch.service.service import Service
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 
 
 def openapi_page() -> str:

@@ -1,64 +1,186 @@
-"""Everything that the routes need, as one object."""
+"""Every part of the service, made once; how addresses of tenants are reached, and what is deleted with time."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Final
 
-from fastapi import Request
+import httpx2
 
 from toolsearch.access.principals import Grant
-from toolsearch.access.url_guard import UrlGuard
+from toolsearch.access.url_guard import GuardedTransport, UrlGuard
 from toolsearch.errors import StorageError
-from toolsearch.service.activity.activity import Activity
-from toolsearch.service.activity.observing import ActivityObserver
+from toolsearch.service.activity.activity import Activity, ActivityObserver
 from toolsearch.service.approvals import Approvals
 from toolsearch.service.audit import Audit
-from toolsearch.service.calls import Calls
-from toolsearch.service.catalogs import Catalogs
+from toolsearch.service.calls.calls import Calls
+from toolsearch.service.calls.executions import Executions, HttpTools
+from toolsearch.service.calls.routes import Replies
+from toolsearch.service.catalogs.catalogs import Catalogs
+from toolsearch.service.catalogs.imports.imports import make_imports
+from toolsearch.service.catalogs.imports.servers import ServerDirectory
+from toolsearch.service.catalogs.imports.sources import Exchanger, Sources
+from toolsearch.service.catalogs.python_tools import PythonTools, Registrar, read_registration
 from toolsearch.service.corpora.corpora import Corpora
-from toolsearch.service.executions import Executions
-from toolsearch.service.following import Following
-from toolsearch.service.http_tools import HttpTools
-from toolsearch.service.idempotency import Idempotency
-from toolsearch.service.imports.exchange import Exchanger
-from toolsearch.service.imports.making import make_imports
-from toolsearch.service.imports.servers import ServerDirectory
-from toolsearch.service.imports.sources import Sources
-from toolsearch.service.issued_tokens import IssuedTokens
-from toolsearch.service.keys import FIRST_TENANT, TENANT, Keys
-from toolsearch.service.limits import Limits
-from toolsearch.service.mcp_face.connection_ids import ConnectionIds
+from toolsearch.service.keys.keys import FIRST_TENANT, TENANT, Keys, SessionTokens, is_session_token
+from toolsearch.service.mcp_face.connections import ConnectionIds
 from toolsearch.service.mcp_face.face import McpFace
-from toolsearch.service.metrics import Metrics, Reading
-from toolsearch.service.outbound import Outbound
-from toolsearch.service.presence import Presence
-from toolsearch.service.python_tools import PythonTools
-from toolsearch.service.readiness import Readiness
-from toolsearch.service.registration import Registrar, read_registration
-from toolsearch.service.replica_lease import ReplicaLease
-from toolsearch.service.replies import Replies
-from toolsearch.service.retention import pruning
+from toolsearch.service.replica_changes import Following
+from toolsearch.service.replicas import Presence, ReplicaLease
 from toolsearch.service.seal import Seal
-from toolsearch.service.session_tokens import SessionTokens, is_session_token
-from toolsearch.service.sessions import SESSION, Sessions
-from toolsearch.service.settings import ServiceSettings
-from toolsearch.service.shutdown import Shutdown
-from toolsearch.service.tenants import Tenants
-from toolsearch.service.toolsets import Toolsets
-from toolsearch.service.visits import Visits
+from toolsearch.service.sessions.sessions import SESSION, Sessions
+from toolsearch.service.settings import RetentionSettings, ServiceSettings
+from toolsearch.service.tenants import IssuedTokens, Tenants
+from toolsearch.service.toolsets.toolsets import Toolsets
+from toolsearch.service.web.callers import Visits
+from toolsearch.service.web.idempotency import Idempotency
+from toolsearch.service.web.limits import Limits
+from toolsearch.service.web.metrics import Metrics, Readiness, Reading
+from toolsearch.service.web.middleware import Shutdown
+from toolsearch.service.web.parts import ServiceParts
 from toolsearch.storage.records import THE_SERVICE
 from toolsearch.storage.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """Gives each client a transport of its own, so that nobody waits for the connections of others."""
+
+    guard: UrlGuard
+
+    def open_client(self) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(transport=self.transport(), trust_env=False)
+
+    def transport(self) -> httpx2.AsyncBaseTransport:
+        return GuardedTransport(self.guard)
+
+
+_BATCH: Final = 500  # rows deleted in one transaction: some milliseconds in which others wait to write
+
+
+_EVERY_S: Final = 3_600.0
+
+
+UPKEEP: Final = "upkeep"  # the lease of who does it
+
+
+_LEASE_S: Final = 60.0
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many of each were deleted."""
+
+    records: int = 0
+    receipts: int = 0
+    figures: int = 0
+    misses: int = 0
+    audit: int = 0
+
+
+def _always() -> bool:
+    return True
+
+
+def prune(
+    storage: Storage,
+    settings: RetentionSettings,
+    *,
+    now_s: float,
+    batch: int = _BATCH,
+    may_go_on: Callable[[], bool] = _always,
+) -> Pruned:
+    """Delete, in transactions of at most *batch* rows, what is kept no longer at the time *now_s*.
+
+    may_go_on  is asked before each of them; it ends early where that says no
+    """
+
+    def in_batches(delete: Callable[[], int]) -> int:
+        total = 0
+        while may_go_on() and (deleted := delete()):
+            total += deleted
+        return total
+
+    def by_age(delete: Callable[..., int], kept_s: float) -> int:
+        return in_batches(lambda: delete(before_s=now_s - kept_s, limit=batch))
+
+    return Pruned(
+        records=in_batches(lambda: _prune_records(storage, now_s, batch)),
+        receipts=by_age(storage.receipts.prune, settings.receipts_s),
+        figures=by_age(storage.figures.prune, settings.figures_s),
+        misses=by_age(storage.misses.prune, settings.misses_s),
+        audit=by_age(storage.audit.prune, settings.audit_s),
+    )
+
+
+def prune_alone(storage: Storage, settings: RetentionSettings, *, now_s: float, replica: str) -> Pruned | None:
+    """The same, as *replica*, while no other one does it; None if one does."""
+    leases = storage.leases
+    if not leases.take(UPKEEP, replica, for_s=_LEASE_S):
+        return None
+    try:
+        return prune(
+            storage,
+            settings,
+            now_s=now_s,
+            may_go_on=lambda: leases.renew(UPKEEP, replica, for_s=_LEASE_S),
+        )
+    finally:
+        leases.release(UPKEEP, replica)
+
+
+async def keep_pruning(
+    storage: Storage, settings: RetentionSettings, clock: Callable[[], float], *, replica: str
+) -> None:
+    """Prune now and once an hour, until it is cancelled. A failure is logged, and it goes on the next time."""
+    while True:
+        try:
+            pruned = await asyncio.to_thread(prune_alone, storage, settings, now_s=clock(), replica=replica)
+        except StorageError:
+            logger.exception("what is too old could not be deleted")
+        else:
+            logger.info("deleted what was too old: %s", pruned or "another replica does it")
+        await asyncio.sleep(_EVERY_S)
+
+
+@asynccontextmanager
+async def pruning(
+    storage: Storage, settings: RetentionSettings, clock: Callable[[], float], *, replica: str
+) -> AsyncGenerator[None]:
+    """`keep_pruning` while the block runs."""
+    task = asyncio.create_task(keep_pruning(storage, settings, clock, replica=replica), name="pruning")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def _prune_records(storage: Storage, now_s: float, batch: int) -> int:
+    """A session is a record and, under the same id, the engine's own session, which goes with it."""
+    with storage.transaction():
+        gone = storage.records.prune(at_s=now_s, limit=batch)
+        for tenant, kind, record_id in gone:
+            if kind == SESSION:
+                storage.sessions(tenant).delete(record_id)
+    return len(gone)
+
 
 _PAGE = 1_000  # tenants
 
 
-class Service:
+class Service(ServiceParts):
     """Built once; the application runs it. *storage* is closed by who made it.
 
     `replica` tells it from others over the same store, and is another one at each start.
@@ -93,7 +215,9 @@ class Service:
         self.shutdown = Shutdown()
         self.keys = Keys(storage, clock)
         self.tokens = SessionTokens(self.keys, self.seal, clock)
-        self.visits = Visits(storage.records, self.keys, clock, visit_s=settings.serve.visit_s)
+        self.visits = Visits(
+            storage.records, self.keys.of_token, self.keys.of_id, clock, visit_s=settings.serve.visit_s
+        )
         self.limits = Limits(settings.rates, settings.quotas, storage, self.replica, clock, steady)
         self.readiness = Readiness(storage.records, self.replica, clock, steady)
         self.audit = Audit(storage.audit, clock)
@@ -131,6 +255,7 @@ class Service:
             clock=clock,
             lease=self.lease,
         )
+        self.jobs = self.imports.jobs
         self.following = Following(storage.changes, self.corpora, self.keys, self.imports.connecting, settings.replicas)
         exchanger = Exchanger(storage, self.corpora, sources)
         self.registrar = Registrar(self.python_tools, storage, exchanger, self.presence, clock)
@@ -194,12 +319,3 @@ class Service:
             last = page[-1].id
             sessions += sum(records.count(tenant.id, SESSION, at_s=now_s) for tenant in page)
         return sessions
-
-
-def service_of(request: Request) -> Service:
-    return cast("Service", request.app.state.service)
-
-
-async def the_service(request: Request) -> Service:
-    """The dependency by which routes get it. FastAPI would run a plain function in a thread, for each request."""
-    return service_of(request)

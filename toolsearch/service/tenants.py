@@ -1,16 +1,37 @@
-"""Tenants: teams or customers, who know nothing of each other."""
+"""Tenants: teams or customers, who know nothing of each other. Their routes, for operators, and their page.
+
+An identity provider may vouch for callers by a JWT, whose claims name their tenant.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated, Final
 
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import ValidationError
+
+from toolsearch.access.jwt import Claims, JwtVerifier, claimed_texts
+from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.scopes import SCOPES
-from toolsearch.errors import RecordConflictError, UnknownRecordError
+from toolsearch.access.settings import JwtSettings
+from toolsearch.api.base import Page
+from toolsearch.api.keys import KeyBody, KeyMade, NewTenant, NewTenantKey, TenantBody
+from toolsearch.documents.json_values import is_object
+from toolsearch.errors import BadSettingError, RecordConflictError, UnknownRecordError
 from toolsearch.service.audit import DONE
 from toolsearch.service.corpora.corpora import Corpora
-from toolsearch.service.keys import FIRST_TENANT, TENANT, Keys
+from toolsearch.service.keys.keys import FIRST_TENANT, TENANT, Keys
+from toolsearch.service.keys.routes import key_body, make_key, revoke_key
+from toolsearch.service.pages import frame
+from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with, what_is_wrong
+from toolsearch.service.settings import ServiceJwtSettings
+from toolsearch.service.web.answers import Paging, paging
+from toolsearch.service.web.callers import ServiceCaller, Visit, operator
+from toolsearch.service.web.parts import ServiceParts, the_service
+from toolsearch.service.web.problems import HttpRefusal
 from toolsearch.storage.audit import AuditRecord
 from toolsearch.storage.records import THE_SERVICE, Record
 from toolsearch.storage.storage import Storage
@@ -90,3 +111,183 @@ class Tenants:
             record = self.storage.records.put(THE_SERVICE, TENANT, tenant, document, over=0, at_s=self.clock())
             self.storage.drop_tenant(tenant)
             return record
+
+
+_BY_JWT: Final = "jwt:"  # how the id of such a credential begins, before its subject
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedTokens:
+    verifier: JwtVerifier
+    settings: ServiceJwtSettings
+    tenants: Tenants
+
+    @classmethod
+    def of(cls, settings: ServiceJwtSettings, tenants: Tenants) -> IssuedTokens | None:
+        """None if there is no issuer. Raises BadSettingError if it is not said for whom tokens must be issued."""
+        if settings.issuer is None:
+            return None
+        if not settings.audience:
+            raise BadSettingError("the setting jwt.audience is missing: say for whom tokens must be issued")
+        verified = JwtSettings(
+            issuer=settings.issuer,
+            audience=settings.audience,
+            jwks_url=settings.jwks_url,
+            algorithms=settings.algorithms,
+            leeway_s=settings.leeway_s,
+        )
+        return cls(JwtVerifier(verified), settings, tenants)
+
+    async def read(self, token: str) -> Grant | None:
+        """What *token* allows; None if it is not accepted, or is of a tenant that there is not."""
+        claims = await self.verifier.verify(token)
+        tenant = _at(claims.values, self.settings.tenant_claim) if claims else None
+        if claims is None or not isinstance(tenant, str) or not await self.tenants.exists(tenant):
+            return None
+        return Grant(Principal(tenant), self._scopes(claims), key_id=f"{_BY_JWT}{claims.subject}", end_s=claims.end_s)
+
+    def _scopes(self, claims: Claims) -> tuple[str, ...]:
+        start = self.settings.scope_prefix
+        given = claimed_texts(_at(claims.values, self.settings.scopes_claim))
+        own = {scope.removeprefix(start) for scope in given if scope.startswith(start)}
+        return tuple(scope for scope in SCOPES if scope in own)
+
+
+def _at(claims: object, path: str) -> object:
+    """The claim at *path*: its whole name, or names of objects within each other with dots between."""
+    if not is_object(claims) or path in claims:
+        return claims.get(path) if is_object(claims) else None
+    first, dot, rest = path.partition(".")
+    return _at(claims.get(first), rest) if dot else None
+
+
+router = APIRouter(tags=["tenants"])
+
+
+_Service = Annotated[ServiceParts, Depends(the_service)]
+
+
+_Operator = Annotated[ServiceCaller, Depends(operator)]
+
+
+_Asked = Annotated[Paging, Depends(paging)]
+
+
+@router.post("/tenants", status_code=201, summary="Create a tenant")
+async def create(body: NewTenant, service: _Service, caller: _Operator) -> TenantBody:  # noqa: ARG001
+    return _body(await service[Tenants].create(body.name, body.description))
+
+
+@router.get("/tenants", summary="List tenants")
+async def page(service: _Service, caller: _Operator, asked: _Asked) -> Page[TenantBody]:  # noqa: ARG001
+    found = await service[Tenants].page(after=asked.after, limit=asked.fetch)
+    return asked.page(found, lambda tenant: tenant.id, _body)
+
+
+@router.delete("/tenants/{tenant}", status_code=204, summary="Delete a tenant, and everything that it has")
+async def delete(tenant: str, service: _Service, caller: _Operator) -> Response:
+    if tenant == caller.tenant:
+        raise HttpRefusal(409, "own_tenant", "this key is of that tenant; use an operator's key of another one")
+    await service[Tenants].delete(tenant)
+    return Response(status_code=204)
+
+
+@router.post("/tenants/{tenant}/keys", status_code=201, summary="Make a key of a tenant, which is shown this once")
+async def create_key(tenant: str, body: NewTenantKey, service: _Service, caller: _Operator) -> KeyMade:
+    await service[Tenants].get(tenant)
+    return await make_key(service, caller, tenant, body, is_operator=body.operator)
+
+
+@router.get("/tenants/{tenant}/keys", summary="List the keys of a tenant")
+async def keys(tenant: str, service: _Service, caller: _Operator, asked: _Asked) -> Page[KeyBody]:  # noqa: ARG001
+    await service[Tenants].get(tenant)
+    found = await service[Keys].page(tenant, after=asked.after, limit=asked.fetch)
+    return asked.page(found, lambda key: key.id, key_body)
+
+
+@router.delete("/tenants/{tenant}/keys/{key_id}", status_code=204, summary="Revoke a key of a tenant, at once")
+async def revoke(tenant: str, key_id: str, service: _Service, caller: _Operator) -> Response:  # noqa: ARG001
+    await service[Keys].get(tenant, key_id)
+    await revoke_key(service, tenant, key_id)
+    return Response(status_code=204)
+
+
+def _body(record: Record) -> TenantBody:
+    return TenantBody(name=record.id, description=str(record.document.get("description", "")))
+
+
+page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+_OperatorVisit = Annotated[Visit, Depends(visit_with("admin", is_for_operators=True))]
+
+
+_Sent = Annotated[Sent, Depends(sent_with("admin", is_for_operators=True))]
+
+
+_TENANTS: Final = 100  # on a page
+
+
+_TYPED: Final = ("name", "description")
+
+
+@page_router.get("/tenants")
+async def tenants_page(
+    request: Request, service: _Service, visit: _OperatorVisit, after: Annotated[str, Query(max_length=200)] = ""
+) -> Response:
+    return await _page(request, service, visit, after=after)
+
+
+@page_router.post("/tenants")
+async def create_on_page(request: Request, service: _Service, sent: _Sent) -> Response:
+    """The answer to the form itself shows the key of the administrator, and no other page ever does."""
+    try:
+        body = NewTenant.model_validate({name: sent.text(name) for name in _TYPED})
+        await create(body, service, sent.visit.caller)
+    except ValidationError as error:
+        return await _page(request, service, sent.visit, refused=what_is_wrong(error), sent=sent)
+    except RecordConflictError:
+        refused = "There is a tenant of this name already."
+        return await _page(request, service, sent.visit, refused=refused, sent=sent)
+    key = NewTenantKey(name="first administrator", scopes=list(SCOPES))
+    made = await create_key(body.name, key, service, sent.visit.caller)
+    return await _page(request, service, sent.visit, made=made, made_for=body.name)
+
+
+@page_router.post("/tenants/{tenant}/delete")
+async def delete_on_page(request: Request, service: _Service, sent: _Sent, tenant: str) -> Response:
+    """Only if the name of the tenant was typed once more: nothing of it is left afterwards."""
+    if sent.text("name") != tenant:
+        refused = f"The tenant {tenant} is still there: type its name to delete it."
+        return await _page(request, service, sent.visit, refused=refused)
+    try:
+        await delete(tenant, service, sent.visit.caller)
+    except HttpRefusal as refusal:
+        return await _page(request, service, sent.visit, refused=refusal.detail)
+    return see_other(f"{frame.ROOT}/tenants")
+
+
+async def _page(
+    request: Request,
+    service: ServiceParts,
+    visit: Visit,
+    *,
+    after: str = "",
+    refused: str = "",
+    sent: Sent | None = None,
+    made: KeyMade | None = None,
+    made_for: str = "",
+) -> Response:
+    found = await service[Tenants].page(after=after, limit=_TENANTS)
+    return frame.page(
+        request,
+        "tenants.html",
+        visit=visit,
+        status=422 if refused else 200,
+        tenants=found,
+        next=found[-1].id if len(found) == _TENANTS else "",
+        given=sent.typed(*_TYPED) if sent else dict.fromkeys(_TYPED, ""),
+        refused=refused,
+        made=made,
+        made_for=made_for,
+    )

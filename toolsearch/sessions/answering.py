@@ -10,23 +10,20 @@ from typing import Protocol
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, Finding, FoundTool, left_note
+from toolsearch.discovery.discovered import WeakSearches
 from toolsearch.discovery.exposure import Exposure
-from toolsearch.discovery.loading import Fit, fits_of, is_full_name, is_weak, loaded
-from toolsearch.discovery.search_arguments import AskedSearch, SearchArguments
-from toolsearch.discovery.servers import every_server, some_servers
-from toolsearch.discovery.view import View
-from toolsearch.discovery.weak_searches import WeakSearches
+from toolsearch.discovery.search_tool import AskedSearch, SearchArguments
+from toolsearch.discovery.shown import Fit, fits_of, is_full_name, is_weak, loaded
+from toolsearch.discovery.view import View, every_server, some_servers
 from toolsearch.errors import BadPatternError, BadQueryError
 from toolsearch.sessions.host import ConversationHost, note_found
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.state import SessionState
-from toolsearch.tools.blocks import text_block
 from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import near_names
-from toolsearch.tools.output import ToolOutput
-from toolsearch_indexes.query_forms import Select, Words, read_form, select_missing
-from toolsearch_indexes.strategies import Strategy
+from toolsearch.tools.results import ToolOutput, text_block
+from toolsearch_indexes.queries import Select, Strategy, Words, read_form, select_missing
 
 _COUNTED = 50  # tools that fit are counted up to here
 _MOST_NEAR = 5  # missing names of a call that near ones are looked for: each is compared with every name in reach

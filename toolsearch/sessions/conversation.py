@@ -10,16 +10,14 @@ from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.discovery.exposure import APPEND, SESSION_EXPOSURES, Exposure, ExposurePolicy
-from toolsearch.discovery.search_arguments import SearchArguments
-from toolsearch.discovery.search_tool import search_tool_definition
+from toolsearch.discovery.search_tool import SearchArguments, search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.errors import ToolGoneError, UndiscoveredToolError
 from toolsearch.option_values import name_list
 from toolsearch.sessions.answering import Found, answered_in, answers_in, load_in, search_in
-from toolsearch.sessions.figures import count_request, count_searches, savings_of
 from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
-from toolsearch.sessions.savings import Savings
+from toolsearch.sessions.savings import Savings, count_request, count_searches, savings_of
 from toolsearch.sessions.sent import ToolList
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import Settle
@@ -28,12 +26,12 @@ from toolsearch.threads import in_thread
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.results import ToolOutput
 from toolsearch.wire.capabilities import Endpoint, capabilities_of
 from toolsearch.wire.formats import WireFormat
 from toolsearch.wire.messages import Message, ToolChangeMessage
 from toolsearch.wire.native_search import NativeSearch
-from toolsearch_indexes.strategies import Strategy
+from toolsearch_indexes.queries import Strategy
 
 logger = logging.getLogger(__name__)
 

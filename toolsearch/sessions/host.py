@@ -12,12 +12,12 @@ from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.discovery.view import View
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.store import SessionStore
-from toolsearch.sessions.usage.log import UsageLog
-from toolsearch.sessions.usage.vocabulary import Vocabulary
+from toolsearch.sessions.usage import UsageLog
+from toolsearch.sessions.usage_evidence import Vocabulary
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import ToolReference
-from toolsearch_indexes.strategies import Ranking, Strategy
+from toolsearch_indexes.queries import Ranking, Strategy
 
 
 class ConversationHost(Protocol):

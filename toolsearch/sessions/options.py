@@ -10,9 +10,9 @@ from pydantic import Field
 from toolsearch.discovery.answers import ANSWER_TOKENS
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.pass_through import PassThrough
-from toolsearch.discovery.search_arguments import DEFAULT_LIMIT, MAX_LIMIT
+from toolsearch.discovery.search_tool import DEFAULT_LIMIT, MAX_LIMIT
 from toolsearch.errors import BadSettingError
-from toolsearch.setting_values import Count, Share, Wait
+from toolsearch.setting_types import Count, Share, Wait
 from toolsearch.wire.capabilities import RevealSetting
 
 MAX_HINT = 400

@@ -12,10 +12,8 @@ from weakref import WeakValueDictionary
 from toolsearch.discovery.discovered import Budget
 from toolsearch.errors import SessionConflictError, SessionStoreError, UnknownSessionError
 from toolsearch.option_values import identity
-from toolsearch.sessions.eviction import EvictionStrategy, LruEvictionStrategy
-from toolsearch.sessions.loaded import LoadedSessions
-from toolsearch.sessions.merging import merge
-from toolsearch.sessions.state import SessionState
+from toolsearch.sessions.eviction import EvictionStrategy, LoadedSessions, LruEvictionStrategy
+from toolsearch.sessions.state import SessionState, merge
 from toolsearch.storage.sessions import SessionPersistence, StoredSession
 from toolsearch.threads import FairLock, in_thread
 

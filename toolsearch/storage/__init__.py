@@ -1,15 +1,14 @@
-"""What outlives the process: a port (a Protocol) for each kind of data, and its implementations.
+"""What outlives the process: a module for each kind of data, with its port (a Protocol) and its store in SQL.
 
-    sessions.py  usage.py  messages.py  pins.py  audit.py     the ports: Protocols that know no database
-    memory.py                                                 each of these in memory, until the process ends
-    records.py  keys.py  contents.py  receipts.py  figures.py  misses.py    more ports, of what a service keeps
-    storage.py                                                all that a service keeps, by tenant, as one object
-    changes.py                              what replicas tell each other: that something was written
-    sql/                                                      each of them in SQL that several databases understand
-    sqlite/  postgres/                                        these databases; SQLite files are the default
-    opening.py  place.py                    which of them a service uses, and what can be done with it as a whole
-    copying.py                              copies all tables from one to the other
-    private_files.py                                          writes caches as files that only their owner can read
+    sessions  usage  pins  audit                       what the library and the gateway keep
+    records  keys  contents  activity                  what only a service keeps
+    storage                                            all of it, by tenant, as one object
+    memory                                             each in memory, until the process ends
+    sql                                                what a SQL database owes, and the base of each store
+    sqlite/  postgres/                                 these databases; SQLite files are the default
+    replicas                                           what replicas tell each other, and leases
+    opening  place                                     which database a service uses, and it as a whole
+    files                                              files that only their owner can read
 
 What belongs to retrieval is kept elsewhere. `toolsearch_indexes.vector_store` is the port of vectors, since the
 retrieval engine can be used alone. `toolsearch.catalog.stored` writes the catalog of an index directory, which never

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from toolsearch.errors import ContentsConflictError, ContentsStoreError
+from toolsearch.storage import sql
+from toolsearch.storage.replicas import CONTENTS
+from toolsearch.storage.sql import Connection, SqlStore
 from toolsearch.tools.json_types import JsonObject
 
 
@@ -14,7 +19,7 @@ class StoredTool:
     """One tool of a catalog.
 
     fingerprint  of its definition, as `ToolDefinition.fingerprint` makes it
-    document     the definition and what runs it, as JSON; see `toolsearch.service.stored_tools`
+    document     the definition and what runs it, as JSON; see `toolsearch.service.corpora.stored_tools`
     source       which source of the catalog it came from; "" for a tool that was written by itself
     """
 
@@ -91,3 +96,152 @@ class CatalogContents(Protocol):
     def drop(self, tenant: str, catalog: str) -> None:
         """Remove all tools of the catalog."""
         ...
+
+
+_REVISION = "SELECT revision FROM revisions WHERE tenant = ? AND catalog = ?"
+
+
+_REVISE = """
+INSERT INTO revisions (tenant, catalog, revision, removed) VALUES (?1, ?2, ?3, ?3)
+ON CONFLICT (tenant, catalog) DO UPDATE SET revision = excluded.revision,
+    removed = CASE WHEN ?4 > 0 THEN excluded.revision ELSE revisions.removed END
+"""
+
+
+_PUT = """
+INSERT INTO contents (tenant, catalog, name, fingerprint, document, source, revision) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant, catalog, name)
+DO UPDATE SET fingerprint = excluded.fingerprint, document = excluded.document, source = excluded.source,
+    revision = excluded.revision
+"""
+
+
+_SINCE = """
+SELECT name, fingerprint, document, source FROM contents WHERE tenant = ? AND catalog = ? AND revision > ? ORDER BY name
+"""
+
+
+_AT_ONCE = 500  # names in one statement; SQLite takes so many values at most, PostgreSQL 65,535
+
+
+_COLUMNS = "name, fingerprint, document, source"
+
+
+# Not name IN (...): before PostgreSQL has counted a new table, it goes through all of that for each row. SQLite goes
+# from left to right through a cross join. The first and the last name spare PostgreSQL the rest of the catalog.
+_GET = f"""
+WITH wanted (wanted_name) AS (VALUES {{}})
+SELECT {_COLUMNS} FROM wanted CROSS JOIN contents
+WHERE tenant = ? AND catalog = ? AND name = wanted_name AND name >= ? AND name <= ? ORDER BY name
+"""  # noqa: S608
+
+
+class SqlCatalogContents(SqlStore):
+    """A `CatalogContents` in SQL."""
+
+    contents = "tools of catalogs"
+    error_class = ContentsStoreError
+    durability = "FULL"
+
+    def revision(self, tenant: str, catalog: str) -> int:
+        with self._reading() as database:
+            return _revision(database, tenant, catalog)
+
+    def change(
+        self,
+        tenant: str,
+        catalog: str,
+        *,
+        put: Sequence[StoredTool] = (),
+        remove: Collection[str] = (),
+        over: int | None = None,
+    ) -> int:
+        rows = [
+            (
+                tenant,
+                catalog,
+                tool.name,
+                tool.fingerprint,
+                json.dumps(tool.document, separators=(",", ":")),
+                tool.source,
+            )
+            for tool in put
+        ]
+        with self._transaction() as database:
+            new = sql.following(database, tenant, sql.CONTENTS)  # before anything is read, as it is the lock
+            if over is not None and (revision := _revision(database, tenant, catalog)) != over:
+                raise ContentsConflictError(catalog, revision)
+            database.executemany(
+                "DELETE FROM contents WHERE tenant = ? AND catalog = ? AND name = ?",
+                [(tenant, catalog, name) for name in remove],
+            )
+            database.executemany(_PUT, [(*row, new) for row in rows])
+            _revise(database, tenant, catalog, new, has_removed=bool(remove))
+        return new
+
+    def fingerprints(self, tenant: str, catalog: str, *, source: str | None = None) -> dict[str, str]:
+        query = (
+            "SELECT name, fingerprint FROM contents WHERE tenant = ?1 AND catalog = ?2 "
+            "AND (CAST(?3 AS TEXT) IS NULL OR source = ?3) ORDER BY name"
+        )
+        with self._reading() as database:
+            return dict(database.execute(query, (tenant, catalog, source)).fetchall())
+
+    def get(self, tenant: str, catalog: str, names: Collection[str]) -> list[StoredTool]:
+        wanted, found = sorted(set(names)), list[StoredTool]()
+        with self._reading() as database:
+            for place in range(0, len(wanted), _AT_ONCE):
+                part = wanted[place : place + _AT_ONCE]
+                query = _GET.format(", ".join(["(?)"] * len(part)))
+                values = (*part, tenant, catalog, part[0], part[-1])
+                found += [_tool(row) for row in database.execute(query, values)]
+        return found
+
+    def page(
+        self, tenant: str, catalog: str, *, after: str = "", limit: int, source: str | None = None
+    ) -> list[StoredTool]:
+        query = (
+            f"SELECT {_COLUMNS} FROM contents WHERE tenant = ?1 AND catalog = ?2 AND name > ?3 "  # noqa: S608
+            "AND (CAST(?4 AS TEXT) IS NULL OR source = ?4) ORDER BY name LIMIT ?5"
+        )
+        with self._reading() as database:
+            return [_tool(row) for row in database.execute(query, (tenant, catalog, after, source, limit))]
+
+    def count(self, tenant: str, catalog: str | None = None) -> int:
+        query = "SELECT count(*) FROM contents WHERE tenant = ?1 AND (CAST(?2 AS TEXT) IS NULL OR catalog = ?2)"
+        with self._reading() as database:
+            return int(database.execute(query, (tenant, catalog)).fetchone()[0])
+
+    def drop(self, tenant: str, catalog: str) -> None:
+        with self._transaction() as database:
+            new = sql.following(database, tenant, sql.CONTENTS)
+            database.execute("DELETE FROM contents WHERE tenant = ? AND catalog = ?", (tenant, catalog))
+            _revise(database, tenant, catalog, new, has_removed=True)
+
+    def since(self, tenant: str, catalog: str, revision: int) -> ContentsSince:
+        query = "SELECT revision, removed FROM revisions WHERE tenant = ? AND catalog = ?"
+        with self._snapshot() as database:
+            now, removed = database.execute(query, (tenant, catalog)).fetchone() or (0, 0)
+            if now == revision:
+                return ContentsSince(now)
+            put = [_tool(row) for row in database.execute(_SINCE, (tenant, catalog, revision))]
+            is_whole = now > revision >= removed
+            return ContentsSince(now, put, None if is_whole else self.fingerprints(tenant, catalog).keys())
+
+
+def _revise(database: Connection, tenant: str, catalog: str, revision: int, *, has_removed: bool) -> None:
+    database.execute(_REVISE, (tenant, catalog, revision, int(has_removed)))
+    database.announce(tenant, CONTENTS, catalog, revision)
+
+
+def _revision(database: Connection, tenant: str, catalog: str) -> int:
+    row = database.execute(_REVISION, (tenant, catalog)).fetchone()
+    return row[0] if row else 0
+
+
+def _tool(row: tuple[str, str, str, str]) -> StoredTool:
+    name, fingerprint, document, source = row
+    try:
+        return StoredTool(name, fingerprint, json.loads(document), source)
+    except ValueError as error:
+        raise ContentsStoreError(f"the tool {name!r} is damaged; restore the file from a backup") from error

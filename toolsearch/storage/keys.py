@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
+
+from toolsearch.errors import KeyStoreError
+from toolsearch.storage.replicas import KEY
+from toolsearch.storage.sql import SqlStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +74,91 @@ class KeyStore(Protocol):
     def is_empty(self) -> bool:
         """Whether there has never been a key, so that this is the first start."""
         ...
+
+
+_COLUMNS = "id, tenant, name, prefix, sha256, scopes, created_s, allow, deny, is_operator, expires_s, revoked_s, used_s"
+
+
+_ACCEPTED = "(revoked_s IS NULL OR revoked_s > ?) AND (expires_s IS NULL OR expires_s > ?)"
+
+
+_LOCK = "operators' keys"
+
+
+class SqlKeyStore(SqlStore):
+    """A `KeyStore` in SQL."""
+
+    contents = "API keys"
+    error_class = KeyStoreError
+    durability = "FULL"  # a power cut must not bring back a revoked key
+
+    def add(self, key: StoredKey) -> None:
+        places = ", ".join("?" * 13)
+        with self._statement() as database:
+            database.execute(
+                f"INSERT INTO api_keys ({_COLUMNS}) VALUES ({places})",  # noqa: S608
+                (
+                    *(key.id, key.tenant, key.name, key.prefix, key.sha256, json.dumps(key.scopes), key.created_s),
+                    *(json.dumps(key.allow), json.dumps(key.deny), key.is_operator),
+                    *(key.expires_s, key.revoked_s, key.used_s),
+                ),
+            )
+
+    def by_hash(self, sha256: str) -> StoredKey | None:
+        return self._one("sha256 = ?", sha256)
+
+    def get(self, tenant: str, key_id: str) -> StoredKey | None:
+        return self._one("tenant = ? AND id = ?", tenant, key_id)
+
+    def page(self, tenant: str, *, after: str = "", limit: int) -> list[StoredKey]:
+        query = f"SELECT {_COLUMNS} FROM api_keys WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?"  # noqa: S608
+        with self._reading() as database:
+            return [_key(row) for row in database.execute(query, (tenant, after, limit))]
+
+    def revoke(self, tenant: str, key_id: str, *, at_s: float) -> bool:
+        with self._transaction() as database:
+            done = database.execute(
+                "UPDATE api_keys SET revoked_s = ?1 WHERE tenant = ?2 AND id = ?3 "
+                "AND (revoked_s IS NULL OR revoked_s > ?1)",
+                (at_s, tenant, key_id),
+            )
+            if done.rowcount:
+                database.announce(tenant, KEY, key_id)
+            return done.rowcount == 1
+
+    def is_last_operator(self, tenant: str, key_id: str, *, at_s: float) -> bool:
+        query = f"SELECT {_COLUMNS} FROM api_keys WHERE is_operator AND {_ACCEPTED}"  # noqa: S608
+        with self._transaction() as database:
+            database.lock(_LOCK)
+            found = map(_key, database.execute(query, (at_s, at_s)).fetchall())
+            return [(key.tenant, key.id) for key in found if "admin" in key.scopes] == [(tenant, key_id)]
+
+    def note_use(self, key_id: str, *, at_s: float) -> None:
+        with self._statement() as database:
+            database.execute("UPDATE api_keys SET used_s = ? WHERE id = ?", (at_s, key_id))
+
+    def count(self, tenant: str, *, at_s: float) -> int:
+        query = f"SELECT count(*) FROM api_keys WHERE tenant = ? AND {_ACCEPTED}"  # noqa: S608
+        with self._reading() as database:
+            return int(database.execute(query, (tenant, at_s, at_s)).fetchone()[0])
+
+    def is_empty(self) -> bool:
+        with self._reading() as database:
+            return database.execute("SELECT 1 FROM api_keys LIMIT 1").fetchone() is None
+
+    def _one(self, condition: str, *values: str) -> StoredKey | None:
+        with self._reading() as database:
+            row = database.execute(f"SELECT {_COLUMNS} FROM api_keys WHERE {condition}", values).fetchone()  # noqa: S608
+        return _key(row) if row else None
+
+
+def _key(row: tuple[Any, ...]) -> StoredKey:
+    """Raises KeyStoreError for a row without its rules: a lost rule must not widen what a key may do."""
+    key_id, tenant, name, prefix, sha256, scopes, created_s, allow, deny, is_operator, *times = row
+    try:
+        lists = [tuple(map(str, json.loads(text))) for text in (scopes, allow, deny)]
+    except (TypeError, ValueError) as error:
+        raise KeyStoreError(f"the key {key_id!r} is damaged; restore the file from a backup") from error
+    return StoredKey(
+        key_id, tenant, name, prefix, sha256, lists[0], created_s, lists[1], lists[2], bool(is_operator), *times
+    )

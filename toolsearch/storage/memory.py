@@ -9,9 +9,8 @@ from typing import Generic
 
 from toolsearch.errors import SessionConflictError
 from toolsearch.storage.audit import AuditLog, AuditRecord
-from toolsearch.storage.messages import Message
 from toolsearch.storage.pins import FIRST_SIGHT, Pin, SeenEntry, approval, withdrawal
-from toolsearch.storage.sessions import StoredSession
+from toolsearch.storage.sessions import Message, StoredSession
 from toolsearch.storage.usage import StoredWeight, UsageCell
 from toolsearch.tools.json_types import JsonObject
 

@@ -1,24 +1,34 @@
-"""Everything that a service keeps, as one object: each port, of whichever database."""
+"""Everything that a service keeps, as one object, and that object over one SQL database."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
-from toolsearch.storage.audit import AuditLog
-from toolsearch.storage.changes import ChangeFeed
-from toolsearch.storage.contents import CatalogContents
-from toolsearch.storage.figures import FigureLog
-from toolsearch.storage.keys import KeyStore
-from toolsearch.storage.leases import Leases
-from toolsearch.storage.load import StoreLoad
-from toolsearch.storage.misses import MissLog
-from toolsearch.storage.pins import PinPersistence
-from toolsearch.storage.receipts import ReceiptLog
-from toolsearch.storage.records import RecordStore
-from toolsearch.storage.sessions import SharedSessions
-from toolsearch.storage.usage import UsageStore
+from toolsearch.errors import StorageError
+from toolsearch.storage import pins, sql, usage
+from toolsearch.storage.activity import FigureLog, MissLog, ReceiptLog, SqlFigureLog, SqlMissLog, SqlReceiptLog
+from toolsearch.storage.audit import AuditLog, SqlAuditLog
+from toolsearch.storage.contents import CatalogContents, SqlCatalogContents
+from toolsearch.storage.keys import KeyStore, SqlKeyStore
+from toolsearch.storage.pins import PinPersistence, SqlPins
+from toolsearch.storage.records import RecordStore, SqlRecordStore
+from toolsearch.storage.replicas import (
+    CONTENTS,
+    DROPPED,
+    PINS,
+    RECORD_KINDS,
+    Change,
+    ChangeFeed,
+    Leases,
+    OnChange,
+    Subscription,
+)
+from toolsearch.storage.sessions import SharedSessions, SqlSessionPersistence
+from toolsearch.storage.sql import Connection, Database, SqlStore, StoreLoad
+from toolsearch.storage.usage import SqlUsageStore, UsageStore
 from toolsearch_indexes.vector_store import VectorStore
 
 
@@ -100,3 +110,118 @@ class Storage(Protocol):
     def close(self) -> None:
         """May be called twice."""
         ...
+
+
+_AT_ONCE = 512  # tenants in one statement
+
+
+class SqlChangeFeed(SqlStore):
+    """A `ChangeFeed` in SQL. Those who write announce it by `Connection.announce`."""
+
+    contents = "versions of what is kept"
+    error_class = StorageError
+
+    def follow(self, on_change: OnChange) -> Subscription:
+        return self._database.follow(on_change)
+
+    def current(self, tenants: Collection[str]) -> list[Change]:
+        wanted, found = sorted(set(tenants)), list[Change]()
+        with self._reading() as database:
+            for place in range(0, len(wanted), _AT_ONCE):
+                part = _padded(wanted[place : place + _AT_ONCE])
+                found += [Change(*row) for row in database.execute(_query(len(part)), part)]
+        return found
+
+
+def _padded(tenants: list[str]) -> list[str]:
+    """The last one once more until there are 1, 2, 4 and so on: so there are few statements to be prepared."""
+    size = 1 << (len(tenants) - 1).bit_length()
+    return tenants + tenants[-1:] * (size - len(tenants))
+
+
+def _query(count: int) -> str:
+    tenants = ", ".join(f"?{place}" for place in range(1, count + 1))
+    kinds = ", ".join(f"'{kind}'" for kind in sorted(RECORD_KINDS))
+    return f"""
+        SELECT tenant, kind, id, version FROM records WHERE tenant IN ({tenants}) AND kind IN ({kinds})
+        UNION ALL SELECT tenant, '{CONTENTS}', catalog, revision FROM revisions WHERE tenant IN ({tenants})
+        UNION ALL SELECT tenant, '{PINS}', '', last FROM counters
+        WHERE tenant IN ({tenants}) AND name = '{sql.PINS}'
+    """  # noqa: S608
+
+
+# What is deleted with a tenant, by the column that names it. The audit stays. So do the counters, which hold no more
+# than a number: a tenant of the same name must not get versions that caches or clients know from before.
+_OF_TENANT: Final = {
+    **dict.fromkeys(("records", "api_keys", "contents", "revisions", "receipts", "figures", "misses"), "tenant"),
+    **dict.fromkeys(("pins", "sessions"), "tenant"),
+    "usage": "principal",
+}
+
+
+class SqlStorage:
+    """A `Storage` in *database*, but for how it is copied. All ports share its connections."""
+
+    def __init__(self, database: Database, leases: Leases, vectors: VectorStore | None = None) -> None:
+        self.database = database
+        self.leases = leases
+        self.vectors = vectors
+        self._whole = _Whole(database)
+        self.changes = SqlChangeFeed(database)
+        self.records = SqlRecordStore(database)
+        self.keys = SqlKeyStore(database)
+        self.contents = SqlCatalogContents(database)
+        self.receipts = SqlReceiptLog(database)
+        self.figures = SqlFigureLog(database)
+        self.misses = SqlMissLog(database)
+        self.audit = SqlAuditLog(database)
+        self.usage = SqlUsageStore(database)
+
+    def sessions(self, tenant: str) -> SqlSessionPersistence:
+        return SqlSessionPersistence(self.database, tenant=tenant)
+
+    def pins(self, tenant: str) -> SqlPins:
+        return SqlPins(self.database, tenant=tenant)
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """To read rows of whichever port, in plain SQL."""
+        return self._whole.reading()
+
+    def snapshot(self) -> AbstractContextManager[Connection]:
+        return self._whole.snapshot()
+
+    def transaction(self) -> AbstractContextManager[Connection]:
+        return self._whole.transaction()
+
+    def load(self) -> StoreLoad:
+        return self.database.load()
+
+    def drop_tenant(self, tenant: str) -> None:
+        if not tenant:
+            raise ValueError("the service itself cannot be deleted; name a tenant")
+        with self._whole.transaction() as database:
+            for counter in (sql.SESSIONS, sql.RECORDS, sql.CONTENTS):
+                sql.following(database, tenant, counter)
+            for name in (usage.LOCK, pins.LOCK):
+                database.lock(name, tenant)
+            for table, column in _OF_TENANT.items():
+                database.execute(f"DELETE FROM {table} WHERE {column} = ?", (tenant,))  # noqa: S608
+            database.announce(tenant, DROPPED)
+
+    def close(self) -> None:
+        self.database.close()
+
+
+class _Whole(SqlStore):
+    contents = "data of the service"
+    error_class = StorageError
+    durability = "FULL"  # what was acknowledged stays
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        return self._reading()
+
+    def snapshot(self) -> AbstractContextManager[Connection]:
+        return self._snapshot()
+
+    def transaction(self) -> AbstractContextManager[Connection]:
+        return self._transaction()

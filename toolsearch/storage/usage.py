@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+from toolsearch.errors import UsageStoreError
+from toolsearch.storage.sql import Connection, SqlStore
 
 
 class UsageCell(NamedTuple):
@@ -51,3 +54,67 @@ class UsageStore(Protocol):
     def principals(self) -> list[str]:
         """Sorted."""
         ...
+
+
+_FIND = """
+WITH wanted (wanted_term, wanted_tool) AS (VALUES {}) SELECT term, tool, weight, at_s FROM wanted CROSS JOIN usage
+WHERE principal = ? AND term = wanted_term AND tool = wanted_tool
+"""
+
+
+_AT_ONCE: Final = 250  # cells in one statement, as SQLite takes few values
+
+
+_SAVE = """
+INSERT INTO usage VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (principal, term, tool) DO UPDATE SET weight = excluded.weight, at_s = excluded.at_s
+"""
+
+
+LOCK: Final = "usage"  # of what one principal has used
+
+
+class SqlUsageStore(SqlStore):
+    """A `UsageStore` in SQL. Each process adds what it sees, and reads at its start what others saw."""
+
+    contents = "counts of use"
+    error_class = UsageStoreError
+
+    def load(self, principal: str) -> list[StoredWeight]:
+        with self._reading() as database:
+            rows = database.execute(
+                "SELECT term, tool, weight, at_s FROM usage WHERE principal = ? ORDER BY term, tool", (principal,)
+            ).fetchall()
+        return [StoredWeight(UsageCell(term, tool), weight, at_s) for term, tool, weight, at_s in rows]
+
+    def add(self, principal: str, weights: Mapping[UsageCell, float], *, at_s: float, half_life_s: float) -> None:
+        with self._transaction() as database:
+            database.lock(LOCK, principal)
+            left = {each.cell: each.left(at_s, half_life_s) for each in _found(database, principal, sorted(weights))}
+            rows = [(principal, *cell, left.get(cell, 0.0) + weight, at_s) for cell, weight in sorted(weights.items())]
+            database.executemany(_SAVE, rows)
+
+    def drop(self, principal: str, cells: Collection[UsageCell]) -> None:
+        with self._transaction() as database:
+            database.lock(LOCK, principal)
+            database.executemany(
+                "DELETE FROM usage WHERE principal = ? AND term = ? AND tool = ?",
+                [(principal, *cell) for cell in cells],
+            )
+
+    def reset(self, principal: str | None) -> None:
+        with self._statement() as database:
+            database.execute("DELETE FROM usage WHERE CAST(?1 AS TEXT) IS NULL OR principal = ?1", (principal,))
+
+    def principals(self) -> list[str]:
+        with self._reading() as database:
+            return [row[0] for row in database.execute("SELECT DISTINCT principal FROM usage ORDER BY principal")]
+
+
+def _found(database: Connection, principal: str, cells: Sequence[UsageCell]) -> Generator[StoredWeight]:
+    for place in range(0, len(cells), _AT_ONCE):
+        part = cells[place : place + _AT_ONCE]
+        query = _FIND.format(", ".join(["(?, ?)"] * len(part)))
+        values = [text for cell in part for text in cell]
+        for term, tool, weight, at_s in database.execute(query, (*values, principal)):
+            yield StoredWeight(UsageCell(term, tool), weight, at_s)

@@ -9,10 +9,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from toolsearch.errors import BadToolError
 from toolsearch.tools.callbacks import run_callback, run_function
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext, ToolDefinition
-from toolsearch.tools.input_type import InputType
-from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.json_schema import InputType
+from toolsearch.tools.json_types import Json, JsonObject, free_name, with_refs
 from toolsearch.tools.providers import as_tools
-from toolsearch.tools.schema_walk import free_name, with_refs
 
 Arguments = TypeVar("Arguments")
 

@@ -1,4 +1,7 @@
-"""What a tool is: the definition that a model reads, what we know besides, and what runs it."""
+"""What a tool is: the definition that a model reads, what we know besides, and what runs it.
+
+Its own hints say how much it may change. A source tells which tools it could not load, each with the reason.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ import json
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import lru_cache
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from toolsearch.errors import BadToolError
 from toolsearch.option_values import name_list
@@ -18,7 +22,10 @@ from toolsearch_indexes.documents import Confidence
 
 NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
 
+
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
+
+
 _SPELLED = str.maketrans(  # letters that Unicode does not take apart into one of A-Z and a mark
     {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "đ": "d", "Đ": "D",
      "ð": "d", "Ð": "D", "þ": "th", "Þ": "TH", "ł": "l", "Ł": "L"}
@@ -192,3 +199,72 @@ class ToolSearchResponse:
 
     references: list[ToolReference]
     total_matches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One tool, or one server, that could not be loaded. *reason* is a sentence for people, without secrets."""
+
+    name: str
+    source: str
+    reason: str
+
+
+READ_ONLY: Final = "readOnlyHint"
+
+
+DESTRUCTIVE: Final = "destructiveHint"
+
+
+IDEMPOTENT: Final = "idempotentHint"
+
+
+OPEN_WORLD: Final = "openWorldHint"
+
+
+HINTS = (READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD)
+
+
+class SafetyClass(Enum):
+    """What a tool may do, from harmless to dangerous."""
+
+    READ = "read"
+    WRITE = "write"
+    DESTRUCTIVE = "destructive"
+
+    def covers(self, other: SafetyClass) -> bool:
+        """Whether permission for this class includes *other*."""
+        order = list(SafetyClass)
+        return order.index(other) <= order.index(self)
+
+
+def annotations_of(safety: SafetyClass) -> dict[str, Json]:
+    """The hints by which everybody puts a tool into this class; they also say that it reaches beyond this machine."""
+    reads: dict[str, Json] = {READ_ONLY: safety is SafetyClass.READ}
+    destroys: dict[str, Json] = {} if safety is SafetyClass.READ else {DESTRUCTIVE: safety is SafetyClass.DESTRUCTIVE}
+    return {**reads, **destroys, OPEN_WORLD: True}
+
+
+def safety_of(annotations: JsonObject) -> SafetyClass:
+    """The class of a tool with these MCP *annotations*, as rules mean it.
+
+    Only ``readOnlyHint: true`` makes it READ and only ``destructiveHint: true`` DESTRUCTIVE. In MCP a tool without
+    hints is destructive; here it is not, since ``deny: class:destructive`` would then hide nearly all tools. A hint
+    that is neither a boolean nor null cannot be understood, and counts as the worse of its two values.
+    """
+    reads, destroys = annotations.get(READ_ONLY), annotations.get(DESTRUCTIVE)
+    if reads is True:
+        return SafetyClass.READ
+    return SafetyClass.WRITE if destroys is None or destroys is False else SafetyClass.DESTRUCTIVE
+
+
+def worst_safety_of(annotations: JsonObject) -> SafetyClass:
+    """The worst class that a tool with these *annotations* may be in: for deciding whether to ask a person first.
+
+    As in MCP, a tool is destructive unless it says otherwise: READ by ``readOnlyHint: true``, WRITE by
+    ``destructiveHint: false``. A tool that claims both to only read and to destroy counts as destructive.
+    """
+    reads, destroys = annotations.get(READ_ONLY), annotations.get(DESTRUCTIVE)
+    if reads is True and (destroys is None or destroys is False):
+        return SafetyClass.READ
+    return SafetyClass.WRITE if destroys is False else SafetyClass.DESTRUCTIVE

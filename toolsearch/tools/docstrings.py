@@ -1,11 +1,21 @@
-"""What a docstring (Google, NumPy, Sphinx or Epydoc style) says of a function and of its parameters."""
+"""What a docstring says of a function and its parameters, and the schema that a model would be shown of both.
+
+Google, NumPy, Sphinx and Epydoc styles are read.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import docstring_parser
+
+from toolsearch.tools.json_schema import JsonType
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.signature import read_signature, underlying
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +49,18 @@ def read_docstring(text: str | None) -> FunctionDoc:
 
 def _one_paragraph(text: str) -> str:
     return " ".join(text.split())
+
+
+def json_schema_of(thing: Any, *, additional_properties: bool = False) -> JsonObject:
+    """Return the JSON Schema (2020-12) of a function's arguments, as `@tool` makes it, or of a type's values.
+
+    Objects admit only the properties that they name, unless their class says otherwise; with *additional_properties*
+    they admit any, unless their class forbids it.
+    Raises BadToolError, with the reason, for a signature that cannot be read or a type that JSON cannot carry.
+    """
+    closed = not additional_properties
+    if inspect.isroutine(thing) or isinstance(thing, functools.partial):
+        function = cast("Callable[..., Any]", thing)
+        doc = read_docstring(underlying(function).__doc__)
+        return read_signature(function, doc.parameters, closed=closed).input_schema
+    return JsonType(thing, closed=closed).schema

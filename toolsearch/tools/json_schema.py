@@ -1,21 +1,61 @@
 """The JSON Schema (2020-12) of a Python type as a model should read it: closed objects, short names, no titles.
 
-Every object with properties has ``additionalProperties: false`` unless its class says otherwise, what is used twice or
-within itself stands in ``$defs`` at the root, and titles are only those that somebody wrote.
+`ToolParam` says what a model is told of one parameter. Schemas that are written by hand are checked here.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import TypeAdapter
-from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError, SchemaError, to_json
 
-from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.params import REQUIRED
-from toolsearch.tools.schema_walk import free_name, is_schema, rebuilt, with_refs
+from toolsearch.errors import BadArgumentsError, BadToolError
+from toolsearch.tools.json_types import Json, JsonObject, free_name, is_schema, rebuilt, with_refs
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
+REQUIRED = "x-toolsearch-required"  # on the schema of a field, until the object around it is known
+
+
+@dataclass(frozen=True, slots=True)
+class ToolParam:
+    """Goes into ``Annotated``, on a parameter or on a field of a model, dataclass or TypedDict at any depth.
+
+    description  before a bare string in the same ``Annotated``, a pydantic Field's, and the docstring's
+    required     before a default and before Optional, which both make a parameter optional. What is optional, has no
+                 default and is left out is None. A field of a TypedDict needs `NotRequired` for False.
+    """
+
+    description: str = ""
+    required: bool | None = None
+
+    # Pydantic asks for fields only: of a parameter, its ToolParam is taken off first.
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        if self.required is not False:
+            return schema
+        from pydantic_core.core_schema import with_default_schema
+
+        return with_default_schema(schema, default=None)
+
+    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = dict(handler(core_schema))
+        if self.required is False:
+            schema.pop("default", None)  # None stands for nothing, and need not be of the field's type
+        if self.required:
+            schema[REQUIRED] = True
+        if self.description:
+            schema["description"] = self.description
+        return schema
 
 
 def schema_of(adapter: TypeAdapter[Any], *, closed: bool = True) -> dict[str, Json]:
@@ -110,3 +150,130 @@ def _closed(node: dict[str, Json]) -> dict[str, Json]:
     if "properties" in node:
         node.setdefault("additionalProperties", False)
     return node
+
+
+UNUSABLE_TYPE = (PydanticUserError, SchemaError)  # what pydantic raises for a type that it makes no schema of
+
+
+_MAX_ERRORS_TOLD = 5
+
+
+class JsonType:
+    """A type and the JSON Schema of its values.
+
+    Raises BadToolError, with the reason, for a type that JSON cannot carry; *role* is what it is to the reader.
+    """
+
+    def __init__(self, python_type: Any, *, role: str = "type", closed: bool = True) -> None:
+        self.name = str(getattr(python_type, "__name__", python_type))
+        try:
+            self._adapter: TypeAdapter[Any] = TypeAdapter(python_type)
+            schema = schema_of(self._adapter, closed=closed)
+        except UNUSABLE_TYPE as error:
+            raise BadToolError(
+                f"the {role} {self.name} is one that JSON cannot carry: {why_unusable(error)}"
+            ) from error
+        self.schema: JsonObject = _with_root_inline(schema)
+
+    def parse(self, value: JsonObject, *, whole: str = "arguments") -> Any:
+        """Return *value* as one of the type.
+
+        Raises BadArgumentsError, which repeats nothing of *value* and calls it *whole*.
+        """
+        try:
+            return self._adapter.validate_json(json_bytes(value))
+        except ValidationError as error:
+            raise BadArgumentsError(explain(error, whole=whole)) from None  # pydantic's own text repeats the values
+
+
+class InputType(JsonType):
+    """A type whose values are made of a call's arguments. Raises BadToolError for one that is not an object, too."""
+
+    def __init__(self, python_type: Any) -> None:
+        super().__init__(python_type, role="input type")
+        if self.schema.get("type") != "object":
+            raise BadToolError(
+                f"the input type {self.name} is not a JSON object, which arguments always are; "
+                "make it a field of a dataclass, or define the tool with @tool"
+            )
+        self.schema = {"properties": {}, **self.schema}
+
+
+def json_bytes(arguments: JsonObject) -> bytes:
+    """Return *arguments* as JSON. Pydantic's strict models take dates, enums and bytes only from JSON."""
+    try:
+        return to_json(dict(arguments), inf_nan_mode="constants")
+    except (PydanticSerializationError, UnicodeError, ValueError):
+        raise BadArgumentsError("the arguments hold something that is not JSON, or half of a character") from None
+
+
+def explain(error: ValidationError, *, whole: str = "arguments") -> str:
+    """Describe at most 5 faults, each with its place, and without the values; *whole* is what the root is called."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [f"{_place(problem['loc']) or whole}: {problem['msg']}" for problem in problems[:_MAX_ERRORS_TOLD]]
+    more = len(problems) - len(told)
+    return "; ".join(told) + (f"; and {more} more" if more else "")
+
+
+def why_unusable(error: Exception) -> str:
+    """Say in a sentence what one of `UNUSABLE_TYPE` says is wrong with a type."""
+    if isinstance(error, SchemaError):
+        reason = str(error).splitlines()[-1].strip().removeprefix("SchemaError: ")
+        return (
+            f"{reason}; in a TypedDict, NotRequired makes it optional" if "cannot have a default" in reason else reason
+        )
+    return str(error).splitlines()[0].split(". ")[0]
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, location))
+
+
+def _with_root_inline(schema: dict[str, Json]) -> dict[str, Json]:
+    """Copy the definition of a recursive type to the root, where model APIs want an object and not a reference."""
+    reference: str = schema.pop("$ref", "")
+    return {**schema["$defs"][reference.removeprefix("#/$defs/")], **schema} if reference else schema
+
+
+_ROOT_ALTERNATIVES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})  # where further properties may stand
+
+
+_LONGEST_REASON = 200  # characters
+
+
+def require_schema(schema: JsonObject, role: str = "input_schema") -> JsonObject:
+    """Return *schema*. Raises BadToolError, which names it by its *role*, unless it is a JSON Schema of an object."""
+    if not isinstance(cast("object", schema), Mapping) or schema.get("type") != "object":
+        raise BadToolError(f"{role} must be a JSON Schema whose type is 'object'")
+    try:
+        json.dumps(schema, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadToolError(f"{role} must be plain JSON: {error}") from error
+    _require_well_formed(schema, role)
+    return schema
+
+
+def require_callable_by(schema: JsonObject, own: JsonObject) -> None:
+    """Raise BadToolError unless a function whose own schema is *own* can be called with what *schema* describes."""
+    offered = schema.get("properties", {}).keys()
+    refused = sorted(offered - own["properties"].keys())
+    if refused and own.get("additionalProperties") is False:
+        raise BadToolError(f"input_schema has the property {refused[0]!r}, which the function does not take")
+    missing = [name for name in own.get("required", ()) if name not in offered]
+    if missing and not _ROOT_ALTERNATIVES & schema.keys():
+        raise BadToolError(f"input_schema lacks the property {missing[0]!r}, which the function needs")
+
+
+def _require_well_formed(schema: JsonObject, role: str) -> None:
+    from jsonschema import exceptions, validators  # type: ignore[import-untyped]
+
+    jsonschema: Any = validators
+    try:
+        # Without a checker of formats, which would give the schema's patterns to Python's re.
+        jsonschema.validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(
+            dict(schema), format_checker=None
+        )
+    except exceptions.SchemaError as error:
+        fault: Any = error
+        reason = fault.message[:_LONGEST_REASON]
+        raise BadToolError(f"{role} is no JSON Schema, at {fault.json_path}: {reason}") from None

@@ -1,14 +1,106 @@
-"""Result converters: how the author of a tool decides what a model reads of its results."""
+"""What a tool returns: content blocks in MCP's shape, the output of a remote tool, and converters.
+
+By a converter the author of a tool decides what a model reads of its results.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from toolsearch.errors import BadToolError
-from toolsearch.tools.json_types import Json
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.json_types import Json, JsonObject
+
+DATA: Final = "data"  # the field of an image's or a sound's bytes, in base64
+
+
+BLOB: Final = "blob"  # that of a resource's
+
+
+def text_block(text: str) -> dict[str, Json]:
+    return {"type": "text", "text": text}
+
+
+def image_block(data: str, mime_type: str) -> dict[str, Json]:
+    """*data* is in base64."""
+    return {"type": "image", "data": data, "mimeType": mime_type}
+
+
+def bytes_block(data: str, uri: str) -> dict[str, Json]:
+    """A resource of bytes of no known kind; *data* is in base64."""
+    resource = {"uri": uri, "mimeType": "application/octet-stream", "blob": data}
+    return {"type": "resource", "resource": resource}
+
+
+def block_text(block: JsonObject) -> str | None:
+    """The text that *block* carries, be it a text block or a resource of text; None if it carries none."""
+    text = _holder(block).get("text")
+    return text if isinstance(text, str) else None
+
+
+def binary_data(block: JsonObject) -> str | None:
+    """The base64 data of an image, of sound or of a resource of bytes; None for every other block."""
+    data = _holder(block).get(BLOB if block.get("type") == "resource" else DATA)
+    return data if isinstance(data, str) else None
+
+
+def image_of(block: JsonObject) -> tuple[str, str] | None:
+    """The MIME type and the base64 data of an image; None for every other block, and for one without data."""
+    mime_type, data = block.get("mimeType"), block.get("data")
+    if block.get("type") != "image" or not isinstance(mime_type, str) or not isinstance(data, str):
+        return None
+    return (mime_type, data) if data else None
+
+
+def link_uri(block: JsonObject) -> str | None:
+    """Where a resource link points to; None for every other block."""
+    uri = block.get("uri") if block.get("type") == "resource_link" else None
+    return uri if isinstance(uri, str) else None
+
+
+def with_text(block: JsonObject, text: str) -> dict[str, Json]:
+    """*block*, which carries a text, with another one."""
+    if block.get("type") == "resource":
+        return {**block, "resource": {**_holder(block), "text": text}}
+    return {**block, "text": text}
+
+
+def in_words(block: JsonObject) -> str:
+    """Return *block* as text, for a model that can only be sent text: what cannot be sent is named."""
+    text = block_text(block)
+    if text is not None:
+        return text
+    kind = str(block.get("type", "unknown"))
+    if kind == "resource_link":
+        return f"{block.get('name', 'resource')}: {block.get('uri', '')}"
+    data = binary_data(block)
+    mime_type = _holder(block).get("mimeType", "unknown type")
+    size = f", {len(data) * 3 // 4:,} bytes" if data is not None else ""
+    return f"[{kind} ({mime_type}{size}) left out: it cannot be sent here as text]"
+
+
+def _holder(block: JsonObject) -> JsonObject:
+    """What in *block* holds its content: the resource of a block of that type, as far as it is one."""
+    if block.get("type") != "resource":
+        return block
+    resource = block.get("resource")
+    return cast("JsonObject", resource) if isinstance(resource, Mapping) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """The answer of a tool that speaks MCP.
+
+    content     blocks with a ``type``: text, image, audio, resource, resource_link; kept as received, others too
+    structured  the same as JSON, where the tool gives it
+    is_error    the tool ran and says that it failed
+    """
+
+    content: tuple[JsonObject, ...]
+    structured: Json | None = None
+    is_error: bool = False
 
 
 class ToolCallResultConverter(Protocol):

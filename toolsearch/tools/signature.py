@@ -29,10 +29,8 @@ from pydantic_core import to_jsonable_python
 
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.definition import ToolContext
-from toolsearch.tools.input_type import UNUSABLE_TYPE, explain, json_bytes, why_unusable
-from toolsearch.tools.json_schema import schema_of
+from toolsearch.tools.json_schema import UNUSABLE_TYPE, ToolParam, explain, json_bytes, schema_of, why_unusable
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.params import ToolParam
 
 # What a function may be annotated to return and no model could be sent
 _NOT_RESULTS = (Callable, Generator, Iterator, AsyncGenerator, AsyncIterable, AsyncIterator)

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn, cast
 
 from toolsearch.errors import BadToolError
-from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.schema_walk import is_schema
+from toolsearch.tools.json_types import Json, JsonObject, is_schema
 
 _KEPT = frozenset(
     {

@@ -7,6 +7,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import mcp.types as types
@@ -18,31 +19,92 @@ from toolsearch.errors import (
     ServerUnavailableError,
     ToolSearchError,
 )
-from toolsearch.upstreams.backoff import delay_s
-from toolsearch.upstreams.breaker import Breaker
 from toolsearch.upstreams.config import StdioServer
-from toolsearch.upstreams.connection import Connection
-from toolsearch.upstreams.connector import Connector
-from toolsearch.upstreams.faults import Fault, FaultKind
+from toolsearch.upstreams.connection import Connection, Connector, Event, Health
+from toolsearch.upstreams.faults import Breaker, Fault, FaultKind, RepeatedWarning, ServerErrors, delay_s
 from toolsearch.upstreams.follower import ListingFollower
-from toolsearch.upstreams.health import Event, Health
-from toolsearch.upstreams.idle_gate import IdleGate
 from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
 from toolsearch.upstreams.oauth import stored_tokens
-from toolsearch.upstreams.repeated import RepeatedWarning
 from toolsearch.upstreams.sender import Sender
-from toolsearch.upstreams.server_errors import ServerErrors
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.upstreams.talkback import Talkback
 
+_LOGIN_POLL_S = 5.0
+
+
+class IdleGate:
+    """Waits for a time, for a login or for somebody who uses the server; whoever uses it ends every wait at once.
+
+    *is_in_use* says whether the server is connected or being connected. While it is, no wait begins.
+    """
+
+    def __init__(self, *, clock: Callable[[], float], is_in_use: Callable[[], bool]) -> None:
+        self._clock = clock
+        self._is_in_use = is_in_use
+        self._woken = asyncio.Event()
+        self._used_at_s: float | None = None
+        self.opens_at_s: float | None = None  # when the present wait ends by itself; None if there is no such time
+
+    def wake(self) -> None:
+        """End the present wait because somebody uses the server."""
+        self.note_use()
+        self.open()
+
+    def open(self) -> None:
+        """End the present wait without counting it as a use, for example because somebody may use the server soon."""
+        self._woken.set()
+
+    def note_use(self) -> None:
+        """Remember that the server is being used now."""
+        self._used_at_s = self._clock()
+
+    def was_used_within(self, seconds: float) -> bool:
+        return self._used_at_s is not None and self._clock() - self._used_at_s < seconds
+
+    async def until_used(self) -> None:
+        await self.until(None)
+
+    async def until(self, at_s: float | None) -> None:
+        """Wait until *at_s* on the clock, or, for None, until somebody uses the server."""
+        if self._is_in_use():
+            return
+        self.opens_at_s = at_s
+        await self._woken_within(None if at_s is None else max(at_s - self._clock(), 0.0))
+        self.opens_at_s = None
+
+    async def until_changed(self, stamp: Callable[[], float]) -> None:
+        """Wait until *stamp*, which is asked every few seconds, gives another number."""
+        before = stamp()
+        while not self._is_in_use() and stamp() == before:
+            if await self._woken_within(_LOGIN_POLL_S):
+                return
+
+    async def _woken_within(self, seconds: float | None) -> bool:
+        self._woken.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        return self._woken.is_set()
+
+
 logger = logging.getLogger(__name__)
 
+
 _STEADY_S = 10.0  # a session that ended earlier counts as a failure to connect
+
+
 _WANTED_S = 600.0  # a lazy server that nobody has used for so long is not reconnected when it goes
+
+
 _GONE = (0, 502, 503, 504)  # what a server that restarts, or a proxy before it, answers with; 0: no answer
+
+
 _DEGRADED_FAULTS = 2
+
+
 _DEGRADED_JUNK = 50  # lines in a row
+
 
 _CHANGES = (
     types.ToolListChangedNotification,

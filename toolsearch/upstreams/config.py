@@ -2,41 +2,62 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
-from toolsearch.documents.files import read_document
 from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.documents.reading import read_document
 from toolsearch.errors import SourceError
 from toolsearch.option_values import name_list
-from toolsearch.tools.definition import legal_name
+from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import did_you_mean
-from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.secrets import (
     as_secrets,
     certain_secrets,
     keys_in,
+    redacted,
     secrets_of_arguments,
     secrets_of_headers,
     secrets_of_url,
 )
 
 Mode: TypeAlias = Literal["auto", "legacy"]
+
+
 HttpKind: TypeAlias = Literal["http", "sse"]
 
+
 _SECTIONS = ("mcpServers", "servers")  # the second is VS Code's
+
+
 _GATEWAY_SECTION = "toolsearch"  # the gateway's own settings, in a file that other clients read too
+
+
 _OWN_SECTIONS = (_SECTIONS[0], _GATEWAY_SECTION)
+
+
 _HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")
+
+
 _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "mode"})
+
+
 _GEMINI_URL = "httpUrl"  # there the word for streamable HTTP; url is for the older one
+
+
 _HTTP_KEYS = frozenset({"type", "url", _GEMINI_URL, "headers", "disabled", "mode"})
+
+
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
+
+
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
@@ -306,3 +327,29 @@ class _Expansion:
             return default
         self.used.append(value)
         return value
+
+
+_HASH_DIGITS = 16
+
+
+def server_identity(server: McpServer) -> str:
+    """``<name>@<hash>``, where the hash is over the command and its arguments, or the URL, without any secret.
+
+    A name that points elsewhere is another server, for which nothing is approved. Changing only the credentials keeps
+    the identity.
+    """
+    where = json.dumps([redacted(part, server.credentials) for part in _where(server)])
+    return f"{server.name}@{hashlib.sha256(where.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_DIGITS]}"
+
+
+def identity_hash(server: McpServer) -> str:
+    """SHA-256 (hex) of its identity, to name a file by."""
+    return hashlib.sha256(server_identity(server).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _where(server: McpServer) -> list[str]:
+    if isinstance(server, StdioServer):
+        return ["stdio", server.command, *server.args, server.cwd or ""]
+    parts = urlsplit(server.url)
+    host = parts.netloc.rpartition("@")[2]
+    return [server.transport, urlunsplit(parts._replace(netloc=host))]

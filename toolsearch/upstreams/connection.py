@@ -1,17 +1,199 @@
-"""The session with one server: opened when it is first needed, shared by all requests, and reopened after a loss."""
+"""The connection with one server: opened when it is first needed, shared by all requests, and reopened after a loss.
+
+It remembers which protocol and transport worked last time. One table has all transitions of the server's state.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from enum import Enum
+
+import httpx2
 
 from toolsearch.errors import ServerUnavailableError
-from toolsearch.upstreams.breaker import Breaker, Permit
-from toolsearch.upstreams.connector import CannotConnectError, Connector
-from toolsearch.upstreams.faults import Fault, FaultKind
-from toolsearch.upstreams.health import Event, Health
-from toolsearch.upstreams.server_errors import ServerErrors
-from toolsearch.upstreams.session import McpSession
+from toolsearch.upstreams.config import HttpServer, McpServer, Mode
+from toolsearch.upstreams.faults import Breaker, Fault, FaultKind, Permit, ServerErrors, fault_of_connecting, silence
+from toolsearch.upstreams.interface import UpstreamState
+from toolsearch.upstreams.session import McpSession, ParameterHeaders, SessionLifetime, SessionPeer
+from toolsearch.upstreams.settings import OpenTransport
+
+_TAKES_NO_POST = (404, 405)
+
+
+class CannotConnectError(Exception):
+    """Has the fault, and the last lines that a child process wrote to stderr."""
+
+    def __init__(self, fault: Fault, last_words: str) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
+        self.last_words = last_words
+
+
+class Connector:
+    """*peer* is asked for what a session is opened with, in the task that opens it."""
+
+    def __init__(
+        self,
+        server: McpServer,
+        peer: Callable[[], SessionPeer],
+        *,
+        timeout_s: float,
+        auth: httpx2.Auth | None,
+        open_transport: OpenTransport | None = None,
+    ) -> None:
+        self._server = server
+        self._peer = peer
+        self._timeout_s = timeout_s
+        self._auth = auth
+        self._open_transport = open_transport
+        self._is_old = False
+        self._parameter_headers: ParameterHeaders = {}
+        self._lifetimes: set[SessionLifetime] = set()
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the server spoke the older protocol last time. Asking it for the newer one can take 10 s."""
+        return self._is_old
+
+    def remember_as_old(self) -> None:
+        self._is_old = True
+
+    async def open(self) -> McpSession:
+        """Raises CannotConnectError."""
+        try:
+            session = await self._open(self._server)
+        except CannotConnectError as error:
+            self._is_old = False  # it may have been updated
+            older = _older_way(self._server, error.fault)
+            if older is None:
+                raise
+            try:
+                session = await self._open(older)
+            except CannotConnectError:
+                raise error from None
+            self._server = older
+        self._is_old = session.shook_hands
+        return session
+
+    async def aclose(self) -> None:
+        """End all connections, and the processes behind them."""
+        for lifetime in self._lifetimes:
+            lifetime.end()
+        if self._lifetimes:
+            await asyncio.wait([lifetime.task for lifetime in self._lifetimes])
+
+    async def _open(self, server: McpServer) -> McpSession:
+        mode: Mode = "legacy" if self._is_old else server.mode
+        lifetime = SessionLifetime(
+            server,
+            mode,
+            connect_timeout_s=self._timeout_s,
+            parameter_headers=self._parameter_headers,
+            peer=self._peer(),
+            auth=self._auth,
+            open_transport=self._open_transport,
+        )
+        self._lifetimes.add(lifetime)
+        lifetime.task.add_done_callback(lambda _: self._lifetimes.discard(lifetime))
+        try:
+            async with asyncio.timeout(self._timeout_s):  # the lifetime itself still has to end its process
+                return await lifetime.opened
+        except TimeoutError as error:
+            fault = replace(silence(self._timeout_s), may_have_run=False)
+            raise CannotConnectError(fault, lifetime.stderr.words()) from error
+        except Exception as error:  # whatever the SDK, the network or the system made of it
+            raise CannotConnectError(fault_of_connecting(error, server), await lifetime.stderr.last_words()) from error
+
+
+def _older_way(server: McpServer, fault: Fault) -> HttpServer | None:
+    """*server* over the HTTP of before 2025, if it failed only because it takes no POST; else None."""
+    if not isinstance(server, HttpServer) or server.kind_is_given or server.kind == "sse":
+        return None
+    return replace(server, kind="sse") if fault.status in _TAKES_NO_POST else None
+
+
+class Event(Enum):
+    """What can happen to a server."""
+
+    CONNECTING = "an attempt to connect has begun"
+    OPENED = "it is connected"
+    UNREACHABLE = "an attempt to connect has failed"
+    LOGIN_REFUSED = "it wants a login"
+    LOST = "the connection has ended"
+    FAULT = "a request was not answered"
+    FAILING = "requests, or listings of what it has, fail again and again"
+    ANSWERED = "a request was answered, and nothing fails"
+    IDLED = "nothing is done for it until somebody uses it"
+
+
+_IDLE, _STARTING, _READY = UpstreamState.IDLE, UpstreamState.STARTING, UpstreamState.READY
+
+
+_DEGRADED, _DOWN, _NEEDS_LOGIN = UpstreamState.DEGRADED, UpstreamState.DOWN, UpstreamState.NEEDS_LOGIN
+
+
+# An event without an entry changes nothing, such as an answer that arrives after the connection has ended.
+TRANSITIONS: Mapping[UpstreamState, Mapping[Event, UpstreamState]] = {
+    _IDLE: {
+        Event.CONNECTING: _STARTING,
+        Event.OPENED: _READY,
+        Event.UNREACHABLE: _DOWN,
+        Event.LOGIN_REFUSED: _NEEDS_LOGIN,
+    },
+    _STARTING: {
+        Event.OPENED: _READY,
+        Event.UNREACHABLE: _DOWN,
+        Event.LOGIN_REFUSED: _NEEDS_LOGIN,
+    },
+    _READY: {
+        Event.FAILING: _DEGRADED,
+        Event.LOGIN_REFUSED: _NEEDS_LOGIN,
+        Event.LOST: _DOWN,
+    },
+    _DEGRADED: {
+        Event.OPENED: _READY,
+        Event.ANSWERED: _READY,
+        Event.LOGIN_REFUSED: _NEEDS_LOGIN,
+        Event.LOST: _DOWN,
+    },
+    _DOWN: {
+        Event.OPENED: _READY,
+        Event.LOGIN_REFUSED: _NEEDS_LOGIN,
+        Event.IDLED: _IDLE,
+    },
+    _NEEDS_LOGIN: {
+        Event.OPENED: _READY,
+        Event.ANSWERED: _READY,
+        Event.FAULT: _DEGRADED,  # it fails in another way now, so the login was accepted
+        Event.FAILING: _DEGRADED,
+        Event.UNREACHABLE: _DOWN,
+    },
+}
+
+
+_IS_WELL = (Event.OPENED, Event.ANSWERED)
+
+
+class Health:
+    """The present state, since when, and what went wrong last, or "". *on_change* is called after each change."""
+
+    def __init__(self, on_change: Callable[[UpstreamState], None], clock: Callable[[], float]) -> None:
+        self._on_change = on_change
+        self._clock = clock
+        self.state = UpstreamState.IDLE
+        self.since_s = clock()
+        self.reason = ""
+
+    def note(self, event: Event, reason: str = "") -> None:
+        """*event* has happened; *reason* says in a sentence what went wrong."""
+        self.reason = "" if event in _IS_WELL else reason or self.reason
+        state = TRANSITIONS[self.state].get(event, self.state)
+        if state is not self.state:
+            self.state = state
+            self.since_s = self._clock()
+            self._on_change(state)
 
 
 class Connection:

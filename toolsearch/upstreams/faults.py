@@ -1,7 +1,13 @@
-"""What a failure of a server means: why it happened, whether the request ran, whether somebody must log in."""
+"""What a failure of a server means, the error that it becomes, and when the server is asked again.
+
+No message shows a secret. A breaker stops asking a server that fails every time.
+"""
 
 from __future__ import annotations
 
+import logging
+import random as _random
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import cast
@@ -11,6 +17,7 @@ from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED
 
 from toolsearch.documents.json_values import is_object
+from toolsearch.errors import LoginRequiredError, ServerBusyError, ServerUnavailableError, ToolTimeoutError
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.config import McpServer, StdioServer
 from toolsearch.upstreams.http import (
@@ -22,6 +29,8 @@ from toolsearch.upstreams.http import (
     STATUS,
     response_facts,
 )
+from toolsearch.upstreams.secrets import redacted
+from toolsearch.upstreams.settings import UpstreamSettings
 
 _SDKS_OWN_WORDS = ("Connection closed", "SSE stream ")
 
@@ -123,3 +132,171 @@ def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
+
+
+_FIRST_S = 0.5
+
+
+_LONGEST_S = 60.0
+
+
+_LONGEST_ASKED_S = 600.0  # a server may ask for patience, but not to be forgotten
+
+
+def delay_s(failures: int, random: Callable[[], float], *, asked_s: float = 0.0) -> float:
+    """Seconds to wait after that many failures in a row: anything up to 0.5 s after the first, then twice that, and at
+    most 60 s; not less than the server has *asked_s* for. *random* gives numbers in [0, 1).
+
+    Source: "full jitter" in M. Brooker, Exponential Backoff and Jitter, 2015.
+    """
+    ceiling = min(_LONGEST_S, _FIRST_S * 2.0 ** min(max(failures - 1, 0), 30))
+    return max(random() * ceiling, min(asked_s, _LONGEST_ASKED_S))
+
+
+_MOST_FAULTS = 5
+
+
+class Breaker:
+    """A circuit breaker. Five faults in a row open it, and so does one where the server asks us to wait.
+
+    closed ──5 faults──> open ──after the backoff──> half-open ──answered──> closed
+                           ^                            │
+                           └───────────fault────────────┘
+    """
+
+    def __init__(self, *, clock: Callable[[], float], random: Callable[[], float] = _random.random) -> None:
+        self._clock = clock
+        self._random = random
+        self._retry_at_s: float | None = None
+        self._is_open = False
+        self.probe: Permit | None = None
+        self.faults = 0  # in a row
+
+    @property
+    def retry_at_s(self) -> float | None:
+        """When to try again, by the clock; None if that is possible now."""
+        return self._retry_at_s
+
+    @property
+    def is_open(self) -> bool:
+        """Whether `admit` would refuse."""
+        if not self._is_open:
+            return False
+        is_too_early = self._retry_at_s is not None and self._clock() < self._retry_at_s
+        return is_too_early or self.probe is not None
+
+    def admit(self) -> Permit | None:
+        """A permit for one request, which is to be told the outcome; None while the breaker is open."""
+        if self.is_open:
+            return None
+        permit = Permit(self)
+        if self._is_open:
+            self.probe = permit
+        return permit
+
+    def answered(self) -> None:
+        self.faults = 0
+        self._is_open = False
+        self._retry_at_s = None
+        self.probe = None
+
+    def failed(self, permit: Permit | None = None, *, asked_s: float = 0.0) -> None:
+        """Count one more fault; *asked_s* is how long the server itself asks us to wait."""
+        if self._is_open and self.probe is not permit:
+            return  # it was sent before the breaker opened; counting it would only prolong the wait
+        self.probe = None
+        self.faults += 1
+        self._retry_at_s = self._clock() + delay_s(self.faults, self._random, asked_s=asked_s)
+        self._is_open = self.faults >= _MOST_FAULTS or asked_s > 0
+
+    def given_up(self, permit: Permit) -> None:
+        """The holder of *permit* gave up before there was an outcome. Does nothing after one."""
+        if self.probe is permit:
+            self.probe = None
+
+
+class Permit:
+    """Lets one request through a breaker, and is told what became of it."""
+
+    def __init__(self, breaker: Breaker) -> None:
+        self._breaker = breaker
+
+    @property
+    def is_probe(self) -> bool:
+        return self._breaker.probe is self
+
+    def answered(self) -> None:
+        self._breaker.answered()
+
+    def failed(self, *, asked_s: float = 0.0) -> None:
+        self._breaker.failed(self, asked_s=asked_s)
+
+    def given_up(self) -> None:
+        self._breaker.given_up(self)
+
+
+class ServerErrors:
+    """Of one server; *can_log_in* says whether a login on the command line would help."""
+
+    def __init__(self, settings: UpstreamSettings, *, can_log_in: bool, clock: Callable[[], float]) -> None:
+        self._name = settings.name
+        self._secrets = settings.server.secrets
+        self._can_log_in = can_log_in
+        self._clock = clock
+
+    def unavailable(self, reason: str, *, retry_after_s: float | None = None) -> ServerUnavailableError:
+        text = f"MCP server {self._name!r}: {redacted(reason, self._secrets)}"
+        return ServerUnavailableError(text, retry_after_s=retry_after_s)
+
+    def login_required(self, fault: Fault) -> LoginRequiredError:
+        remedy = f"run: toolsearch gateway login {self._name}" if self._can_log_in else "check its 'headers'"
+        text = f"MCP server {self._name!r} wants a login (HTTP {fault.status}), and the request did not run; {remedy}"
+        return LoginRequiredError(text)
+
+    def not_judged(self, error: Exception) -> ServerUnavailableError:
+        return self.unavailable(f"what it lists could not be judged: {error}")
+
+    def breaker_open(self, breaker: Breaker) -> ServerUnavailableError:
+        left_s = max((breaker.retry_at_s or 0.0) - self._clock(), 0.0)
+        when = f"in {left_s:.0f} s" if left_s >= 1 else "in a moment"
+        if breaker.faults == 1:  # a single fault opens the breaker only if the server asked us to wait
+            return self.unavailable(f"it asked to be left alone; try again {when}", retry_after_s=left_s)
+        reason = f"it failed {breaker.faults} times in a row, and is tried again {when}"
+        return self.unavailable(reason, retry_after_s=left_s)
+
+    def not_sent_within(self, timeout_s: float, *, is_connected: bool) -> ServerUnavailableError:
+        if not is_connected:
+            return self.unavailable(f"it was not connected and listed within {timeout_s:g} s; the request did not run")
+        text = f"MCP server {self._name!r} had no room for this request within {timeout_s:g} s; it did not run"
+        return ServerBusyError(text)
+
+    def unanswered(self, fault: Fault) -> Exception:
+        """For a request that was sent, or that a proxy on the way has refused."""
+        if fault.kind is FaultKind.LOGIN:
+            return self.login_required(fault)
+        if fault.kind is FaultKind.SILENT:
+            return ToolTimeoutError(f"MCP server {self._name!r}: {fault.reason}; the call may have run")
+        if fault.kind is FaultKind.LOST and not fault.status and fault.may_have_run:
+            return self.unavailable(f"{fault.reason} during the call, which may have run")
+        return self.unavailable(f"{fault.reason}; the call {fault.outcome}", retry_after_s=fault.asked_s or None)
+
+
+def as_not_sent(error: ServerUnavailableError) -> ServerUnavailableError:
+    """*error*, which says that the server is unavailable, as the error of a request that was waiting for the server."""
+    return ServerUnavailableError(f"{error}; the request did not run", retry_after_s=error.retry_after_s)
+
+
+class RepeatedWarning:
+    """Warns when a problem begins, when it becomes another one, and when it comes back after it was solved."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._last = ""
+
+    def warn(self, text: str) -> None:
+        if text != self._last:
+            self._logger.warning("%s", text)
+        self._last = text
+
+    def is_well(self) -> None:
+        self._last = ""

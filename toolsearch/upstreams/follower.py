@@ -13,17 +13,20 @@ from typing import Any
 from mcp import MCPError
 
 from toolsearch.errors import ServerUnavailableError, ToolSearchError
-from toolsearch.upstreams.backoff import delay_s
-from toolsearch.upstreams.faults import Fault, FaultKind, fault_of_request, silence
+from toolsearch.upstreams.faults import (
+    Fault,
+    FaultKind,
+    RepeatedWarning,
+    ServerErrors,
+    delay_s,
+    fault_of_request,
+    silence,
+)
 from toolsearch.upstreams.interface import Listing
-from toolsearch.upstreams.listing import read_server
-from toolsearch.upstreams.listing_store import listing_store
-from toolsearch.upstreams.repeated import RepeatedWarning
-from toolsearch.upstreams.server_errors import ServerErrors
+from toolsearch.upstreams.listing import hear_of_changes, listing_store, read_server
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
-from toolsearch.upstreams.subscription import hear_of_changes
-from toolsearch.upstreams.turns import outside_of_turns
+from toolsearch.upstreams.talkback import outside_of_turns
 
 logger = logging.getLogger(__name__)
 

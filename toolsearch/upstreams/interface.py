@@ -1,14 +1,17 @@
-"""The interface of one connected MCP server: what may be asked of it, and what it reports."""
+"""The interface of one connected MCP server: what may be asked of it, what it lists, and what it reports."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from toolsearch.tools.definition import Tool
-from toolsearch.tools.refusal import Refusal
+from toolsearch.errors import BadToolError
+from toolsearch.tools.definition import Refusal, Tool, ToolOrigin
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import all_namespaced, namespaced
+from toolsearch.wire.mcp.definitions import read_tool, tool_name
 
 
 class UpstreamState(Enum):
@@ -183,3 +186,33 @@ class UpstreamSinks:
     listing: Callable[[Listing], Awaitable[None]]
     state: Callable[[str, UpstreamState], None]
     updated: Callable[[str, str], None] = lambda _server, _uri: None
+
+
+def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[list[Tool], list[Refusal]]:
+    """Return the tools among *entries* in their order, and why each other entry is none.
+
+    Names that differ for the server and would be one for a model are kept apart by a tail, in whatever order they are
+    listed. A second tool of the very same name is refused, since a call could not say which one is meant.
+    """
+    listed = [(entry, tool_name(entry) or "") for entry in entries]
+    names = all_namespaced(server, (name for _, name in listed if name))
+    tools: dict[str, Tool] = {}  # by the name that the server gives them
+    refused: list[Refusal] = []
+    for place, (entry, name) in enumerate(listed, start=1):
+        try:
+            definition = read_tool(entry, name=names.get(name, ""), server=server)
+            if name in tools:
+                raise BadToolError(f"the server lists {name!r} before, under the same name")  # noqa: TRY301
+        except BadToolError as reason:
+            label = namespaced(server, name) if name else f"{server}: entry {place}"
+            refused.append(Refusal(label, source, str(reason)))
+            continue
+        raw: JsonObject = entry
+        tools[name] = Tool(definition, source=source, origin=ToolOrigin(server, name, raw))
+    return list(tools.values()), refused
+
+
+CONNECT_TIMEOUT_S: Final = 30.0  # to start, and to answer the first request
+
+
+CALL_TIMEOUT_S: Final = 60.0

@@ -1,29 +1,34 @@
-"""Lists everything that one server has, page by page. A malformed entry costs only itself.
-
-A list that repeats itself or does not end is cut, and says so. Entries that were known before and lie behind the cut
-are kept, since they may well still exist.
-"""
+"""What one server lists: read page by page, kept on disk for the next start, and announced when it has changed."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TypeAlias
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from mcp import MCPError
+from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.types import METHOD_NOT_FOUND
 
 from toolsearch.documents.json_values import is_object
+from toolsearch.errors import StorageError
+from toolsearch.storage.files import ListingFiles, ListingPersistence
+from toolsearch.tools.definition import Refusal
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.refusal import Refusal
-from toolsearch.upstreams.config import McpServer
-from toolsearch.upstreams.entries import read_listing
-from toolsearch.upstreams.faults import fault_of_request
-from toolsearch.upstreams.interface import Listing
+from toolsearch.upstreams.config import McpServer, identity_hash
+from toolsearch.upstreams.faults import delay_s, fault_of_request
+from toolsearch.upstreams.interface import Listing, read_listing
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.upstreams.session import McpSession
+from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, ListOf, next_cursor, page_params, ttl_s
 
 _MOST_PAGES = 1_000
+
+
 _Objects: TypeAlias = tuple[JsonObject, ...]
 
 
@@ -133,3 +138,143 @@ class _Reading:
 def _about(session: McpSession) -> str:
     info = session.sdk.server_info
     return (info.description or info.title or "") if info is not None else ""
+
+
+logger = logging.getLogger(__name__)
+
+
+_FORMAT = 1
+
+
+class ListingStore:
+    """Of one server. It is kept under a hash of how the server is reached: another command has another listing."""
+
+    def __init__(self, server: McpServer, kept: ListingPersistence) -> None:
+        self._server = server
+        self._kept = kept
+        self._name = identity_hash(server)
+
+    def load(self) -> tuple[Listing, bool] | None:
+        """The listing, and whether the server speaks the older protocol; None where there is nothing sound."""
+        try:
+            kept = self._kept.load(self._name)
+            if kept is None or kept["format"] != _FORMAT:
+                return None
+            return self._listing(kept), kept["is_old"] is True
+        except (StorageError, OSError, ValueError, LookupError, TypeError) as error:
+            logger.warning("the listing kept of %s cannot be read: %r", self._server.name, error)
+            return None
+
+    def save(self, listing: Listing, *, is_old: bool) -> None:
+        kept: JsonObject = {
+            "format": _FORMAT,
+            "server": self._server.name,
+            "is_old": is_old,
+            "tools": [tool.origin.raw for tool in listing.tools if tool.origin],
+            "refused": [[refusal.name, refusal.reason] for refusal in listing.refused],
+            "instructions": listing.instructions,
+            "about": listing.about,
+            "prompts": listing.prompts,
+            "resources": listing.resources,
+            "resource_templates": listing.resource_templates,
+        }
+        try:
+            self._kept.save(self._name, kept)
+        except (StorageError, OSError, ValueError) as error:  # a lone surrogate, a full disk: it is only a cache
+            logger.warning("the listing of %s cannot be kept: %s", self._server.name, error)
+
+    def _listing(self, kept: Mapping[str, Any]) -> Listing:
+        name = self._server.name
+        listed, _ = read_listing(name, kept["tools"], name)
+        return Listing(
+            name,
+            tuple(listed),
+            tuple(Refusal(tool, name, reason) for tool, reason in kept["refused"]),
+            instructions=kept["instructions"],
+            about=kept["about"],
+            is_cached=True,
+            prompts=_objects(kept["prompts"]),
+            resources=_objects(kept["resources"]),
+            resource_templates=_objects(kept["resource_templates"]),
+        )
+
+
+def listing_store(settings: UpstreamSettings) -> ListingStore | None:
+    """None if nothing is kept of the server."""
+    kept = settings.listings
+    if kept is None and settings.state_folder is not None:
+        kept = ListingFiles(settings.state_folder / "listings")
+    return ListingStore(settings.server, kept) if kept is not None else None
+
+
+def _objects(entries: list[Any]) -> tuple[JsonObject, ...]:
+    return tuple(filter(is_object, entries))
+
+
+async def hear_of_changes(
+    session: McpSession,
+    *,
+    changed: Callable[[], None],
+    ended: Callable[[], None],
+    may_have_changed: Callable[[], None],
+    timeout_s: float,
+    random: Callable[[], float],
+) -> None:
+    """Listen until the session ends, and again after each time that the stream ends.
+
+    changed           called after each change that the server announces
+    ended             called when the stream ends, since another server may answer afterwards
+    may_have_changed  called whenever listening begins, since a change before that was not heard
+
+    Returns at once if the server announces nothing, or speaks the older protocol, which needs no subscription.
+    """
+    told = _told(session)
+    if session.shook_hands or told == _Told():
+        return
+    failures = 0
+    while not session.ended.is_set():
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(timeout_s):
+                    subscription = await stack.enter_async_context(
+                        listen(
+                            session.sdk,
+                            tools_list_changed=told.tools,
+                            prompts_list_changed=told.prompts,
+                            resources_list_changed=told.resources,
+                        )
+                    )
+                may_have_changed()
+                async for _ in subscription:
+                    failures = 0
+                    changed()
+        except MCPError as error:
+            fault = fault_of_request(error)
+            if fault is None or not fault.counts:
+                logger.debug("%s", error)
+                return  # it declares subscriptions, and does not have them
+        except (SubscriptionLost, TimeoutError):
+            pass
+        failures += 1
+        ended()
+        await asyncio.sleep(delay_s(failures, random))
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """The lists of which a server announces changes."""
+
+    tools: bool = False
+    prompts: bool = False
+    resources: bool = False
+
+
+def _told(session: McpSession) -> _Told:
+    declared = session.sdk.server_capabilities
+    if declared is None:
+        return _Told()
+    return _Told(
+        tools=declared.tools is not None and declared.tools.list_changed is True,
+        prompts=declared.prompts is not None and declared.prompts.list_changed is True,
+        resources=declared.resources is not None and declared.resources.list_changed is True,
+    )

@@ -1,18 +1,19 @@
-"""The OAuth tokens of a server: kept in a private file, put on requests, and refreshed.
-
-Nobody sits in front of a gateway who could log in. Without usable tokens, the server's 401 is passed on as it is; a
-person logs in with `toolsearch gateway login` (module `login`).
-"""
+"""OAuth at a server: a person logs in with a browser, and tokens are kept privately, put on requests, and refreshed."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx2
+from mcp import MCPError
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.client.auth.oauth2 import OAuthContext
 from mcp.shared.auth import (
@@ -25,12 +26,18 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
-from toolsearch.storage.private_files import write_private
-from toolsearch.upstreams.config import HttpServer
-from toolsearch.upstreams.identity import identity_hash
+from toolsearch.errors import BadSettingError, LoginRequiredError
+from toolsearch.storage.files import write_private
+from toolsearch.upstreams.config import HttpServer, identity_hash
+from toolsearch.upstreams.connection import CannotConnectError, Connector
+from toolsearch.upstreams.faults import fault_of_request
+from toolsearch.upstreams.session import SessionPeer
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
+from toolsearch.wire.mcp.requests import LIST_TOOLS
 
 _LONG_AGO_S = 1.0
+
+
 _IN_HEADER, _IN_BODY = "client_secret_basic", "client_secret_post"  # where a client's secret stands in a request
 
 
@@ -221,3 +228,79 @@ class _StoredTokenAuth(httpx2.Auth):
 def _has_changed(context: OAuthContext, token: str) -> bool:
     """Whether another request has had *token* replaced while this one waited for its answer."""
     return context.current_tokens is None or context.current_tokens.access_token != token
+
+
+_PATIENCE_S = 300.0
+
+
+_PAGE = b"<!doctype html><title>toolsearch</title><p>You can close this page and go back to the terminal."
+
+
+async def login(
+    settings: UpstreamSettings,
+    state_dir: Path,
+    *,
+    show: Callable[[str], None],
+    open_page: Callable[[str], object] | None = None,
+) -> None:
+    """Connect to the server once; if it asks for a login, *show* gets the address for the browser, and the answer is
+    awaited on a loopback address for five minutes.
+
+    *open_page* gets the address alone, in a thread, once it has been shown; the server has chosen it. Raises
+    BadSettingError where there is nothing to log in to, and LoginRequiredError where it did not work.
+    """
+    tokens = stored_tokens(replace(settings, state_folder=state_dir))
+    if tokens is None:
+        raise BadSettingError(f"MCP server {settings.name!r} is not one to log in to: it takes no OAuth over HTTP")
+    before = tokens.stamp()
+
+    async def ask(url: str) -> None:
+        show(f"Log in to {settings.name} here: {url}")
+        if open_page is not None:
+            await asyncio.to_thread(open_page, url)
+
+    async with _callback(tokens.callback_port) as (redirect_uri, answer):
+        tokens.forget()  # the registration is for another loopback port
+        provider = tokens.provider(redirect_uri, ask=ask, answer=lambda: asyncio.wait_for(answer, _PATIENCE_S))
+        connector = Connector(settings.server, SessionPeer, timeout_s=_PATIENCE_S, auth=provider)
+        try:
+            session = await connector.open()
+            await session.request(LIST_TOOLS, {})  # some let everybody in, and ask who it is only now
+        except CannotConnectError as error:
+            raise LoginRequiredError(f"the login to {settings.name!r} failed: {error}") from error
+        except MCPError as error:
+            if (fault := fault_of_request(error)) is not None:
+                raise LoginRequiredError(f"the login to {settings.name!r} failed: {fault.reason}") from error
+        finally:
+            await connector.aclose()
+    if tokens.stamp() in (0, before):
+        show(f"{settings.name} asks for no login.")
+        return
+    tokens.keep_servers_of(provider)
+    show(f"Logged in to {settings.name}.")
+
+
+@asynccontextmanager
+async def _callback(port: int) -> AsyncGenerator[tuple[str, asyncio.Future[AuthorizationCodeResult]]]:
+    """A page on a loopback address, at *port* or any if that is 0, and what the browser brings to it."""
+    answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+
+    async def serve(reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
+        line = (await reading.readline()).decode(errors="replace").split(" ")
+        query = parse_qs(urlsplit(line[1] if len(line) > 1 else "").query)
+        given = {name: values[0] for name, values in query.items()}
+        if not answer.done() and ("code" in given or "error" in given):
+            answer.set_result(
+                AuthorizationCodeResult(code=given.get("code", ""), state=given.get("state"), iss=given.get("iss"))
+            )
+        writing.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + _PAGE)
+        await writing.drain()
+        writing.close()
+
+    try:
+        listening = await asyncio.start_server(serve, "127.0.0.1", port)
+    except OSError as error:
+        raise LoginRequiredError(f"the browser cannot be sent to port {port} of this computer: {error}") from error
+    async with listening as server:
+        port = server.sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}/callback", answer

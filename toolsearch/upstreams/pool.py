@@ -13,14 +13,11 @@ from mcp import MCPError
 
 from toolsearch.errors import ServerUnavailableError, ToolExecutionError
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.results import ToolOutput
 from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks
 from toolsearch.upstreams.settings import UpstreamSettings
-from toolsearch.wire.mcp.envelope import asks_for_input
-from toolsearch.wire.mcp.methods import CALL_TOOL
-from toolsearch.wire.mcp.requests import call_params
-from toolsearch.wire.mcp.results import read_output
+from toolsearch.wire.mcp.requests import CALL_TOOL, asks_for_input, call_params, read_output
 from toolsearch_indexes.forking import follow_forks
 
 _T = TypeVar("_T")

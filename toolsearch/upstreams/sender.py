@@ -1,29 +1,64 @@
-"""Sends requests to one server, each at most once.
-
-The one exception is a request that was refused only because its session has expired: it has not run, and is sent once
-more on a new session. No request is sent before what the server lists on the same connection was judged.
-"""
+"""Sends requests to one server, each at most once, and a limited number at a time."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from mcp import MCPError
 
-from toolsearch.errors import LoginRequiredError, ServerUnavailableError, ToolTimeoutError
-from toolsearch.upstreams.breaker import Breaker, Permit
-from toolsearch.upstreams.concurrency import ConcurrencyLimit
+from toolsearch.errors import LoginRequiredError, ServerBusyError, ServerUnavailableError, ToolTimeoutError
 from toolsearch.upstreams.config import StdioServer
-from toolsearch.upstreams.faults import Fault, FaultKind, fault_of_request, silence
+from toolsearch.upstreams.faults import (
+    Breaker,
+    Fault,
+    FaultKind,
+    Permit,
+    ServerErrors,
+    as_not_sent,
+    fault_of_request,
+    silence,
+)
 from toolsearch.upstreams.interface import UpstreamRequest
-from toolsearch.upstreams.server_errors import ServerErrors, as_not_sent
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.upstreams.talkback import Talkback
+
+
+class ConcurrencyLimit:
+    """The limit of one server. To be used from one event loop."""
+
+    def __init__(self, server: str, *, max_running: int, max_waiting: int) -> None:
+        self._server = server
+        self._max_waiting = max_waiting
+        self._free = asyncio.Semaphore(max_running)  # serves waiters in the order of their arrival
+        self.running = 0
+        self.waiting = 0
+        self.shed = 0  # refused since the start
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncGenerator[None]:
+        """Hold a slot, and wait for one if need be. Raises ServerBusyError at once if too many wait already."""
+        if self._free.locked() and self.waiting >= self._max_waiting:
+            self.shed += 1
+            raise ServerBusyError(
+                f"MCP server {self._server!r} is busy: {self.running} requests run and {self.waiting} wait; "
+                "this one did not run, try again later"
+            )
+        self.waiting += 1
+        try:
+            await self._free.acquire()
+        finally:
+            self.waiting -= 1
+        self.running += 1
+        try:
+            yield
+        finally:
+            self.running -= 1
+            self._free.release()
 
 
 class Sender:

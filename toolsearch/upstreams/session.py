@@ -1,14 +1,19 @@
-"""Opens one MCP session over stdio or HTTP, and returns results exactly as they came, even malformed ones."""
+"""Opens one MCP session over stdio or HTTP, and returns results exactly as they came, even malformed ones.
+
+A session lives in a task of its own, since the SDK's scopes must be left by the task that entered them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO, TypeAlias
 
+import anyio
 import httpx2
 from mcp import ClientSession, MCPError, types
 from mcp.client.session import ElicitationFnT, ListRootsFnT, MessageHandlerFnT, SamplingFnT
@@ -22,23 +27,38 @@ from pydantic import ValidationError
 
 from toolsearch.documents.json_values import is_object
 from toolsearch.upstreams.config import McpServer, Mode, StdioServer
-from toolsearch.upstreams.http import FaultTolerantClient
+from toolsearch.upstreams.http import FaultTolerantClient, sse_streams
 from toolsearch.upstreams.settings import OpenTransport
-from toolsearch.upstreams.sse import sse_streams
-from toolsearch.upstreams.stdio import stdio_streams
+from toolsearch.upstreams.stdio import StderrTail, stdio_streams
 from toolsearch.upstreams.streams import PacedReading, Streams
 from toolsearch.wire.mcp.definitions import schema_of, tool_name
-from toolsearch.wire.mcp.envelope import META, carried, carrying, meta_of, with_meta
 from toolsearch.wire.mcp.lists import TOOLS
-from toolsearch.wire.mcp.methods import CALL_TOOL, LIST_TOOLS
-from toolsearch.wire.mcp.requests import arguments_in, called_name
+from toolsearch.wire.mcp.requests import (
+    CALL_TOOL,
+    LIST_TOOLS,
+    META,
+    arguments_in,
+    called_name,
+    carried,
+    carrying,
+    meta_of,
+    with_meta,
+)
 
 ParameterHeaders: TypeAlias = dict[str, Mapping[tuple[str, ...], str]]  # tool -> path into its arguments -> header
 
+
 _CAPABILITIES = "toolsearch/capabilities"
+
+
 _CLIENT = types.Implementation(name="toolsearch", version="0.1.0")
+
+
 _HTTP_TIMEOUT = httpx2.Timeout(30.0, read=None)  # how long an answer may take is set per call
+
+
 _LARGEST_EVENT = 32 * 1024 * 1024  # bytes, as of a line of a child process
+
 
 for _name in (
     "mcp",
@@ -218,3 +238,68 @@ async def _shake_hands(session: ClientSession, mode: Mode) -> None:
         if mode == "legacy" or error.code != UNSUPPORTED_PROTOCOL_VERSION:
             raise
         await session.discover()  # a slow starter, which answered the first question when we no longer listened
+
+
+_ENDING_S = 5.0  # for a polite end over HTTP; a child process has its own, shorter terms
+
+
+class SessionLifetime:
+    """Opens a session at once, and keeps it until the server or `end` ends it.
+
+    opened  the session after its handshake, or the exception that prevented it; cancelling this gives up
+    stderr  the last lines that a child process wrote
+    """
+
+    def __init__(
+        self,
+        server: McpServer,
+        mode: Mode,
+        *,
+        connect_timeout_s: float,
+        parameter_headers: ParameterHeaders,
+        peer: SessionPeer | None = None,
+        auth: httpx2.Auth | None = None,
+        open_transport: OpenTransport | None = None,
+    ) -> None:
+        self.opened: asyncio.Future[McpSession] = asyncio.get_running_loop().create_future()
+        self.stderr = StderrTail()
+        self._server = server
+        self._mode: Mode = mode
+        self._parameter_headers = parameter_headers
+        self._peer = peer
+        self._auth = auth
+        self._open_transport = open_transport
+        self._scope = anyio.CancelScope(deadline=anyio.current_time() + connect_timeout_s)
+        self.task = asyncio.create_task(self._live())
+
+    def end(self) -> None:
+        """Begin to end; *task* is done when the connection is closed and its process gone."""
+        if self.opened.done() and not self.opened.cancelled() and self.opened.exception() is None:
+            self.opened.result().ended.set()
+        else:
+            self._scope.cancel()
+
+    async def _live(self) -> None:
+        failure: Exception = TimeoutError()
+        with self._scope:
+            try:
+                with self.stderr.pipe() as stream:
+                    async with open_session(
+                        self._server,
+                        mode=self._mode,
+                        stderr=stream,
+                        parameter_headers=self._parameter_headers,
+                        peer=self._peer,
+                        auth=self._auth,
+                        open_transport=self._open_transport,
+                    ) as session:
+                        if self.opened.cancelled():
+                            return  # the caller gave up before the handshake was done
+                        self._scope.deadline = math.inf
+                        self.opened.set_result(session)
+                        await session.ended.wait()
+                        self._scope.deadline = anyio.current_time() + _ENDING_S
+            except Exception as error:  # noqa: BLE001  whatever a connection dies of ends here, and is told in *opened*
+                failure = error
+        if not self.opened.done():
+            self.opened.set_exception(failure)

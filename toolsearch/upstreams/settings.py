@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import Field
 
-from toolsearch.setting_sections import SettingsSection
-from toolsearch.setting_values import Count, Natural, Seconds
-from toolsearch.storage.listings import ListingPersistence
+from toolsearch.setting_types import Count, Natural, Seconds, SettingsSection
+from toolsearch.storage.files import ListingPersistence
 from toolsearch.upstreams.config import McpServer
-from toolsearch.upstreams.timeouts import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
+from toolsearch.upstreams.interface import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
 
 if TYPE_CHECKING:
     import httpx2

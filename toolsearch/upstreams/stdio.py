@@ -1,14 +1,21 @@
-"""A child process as a transport. Lines without end and lines that are no messages take a bounded amount of memory.
+"""A child process as a transport: its messages, what it writes to stderr, and its end.
 
-The SDK's own transport keeps everything up to the next newline, and logs every line of junk with a traceback.
+Lines without end and lines that are no messages take a bounded amount of memory. If this process is killed, a guard
+ends the children.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import os
 import re
+import subprocess
 import sys
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import islice
 from typing import TextIO, cast
 
@@ -27,16 +34,127 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
 from toolsearch.upstreams.config import StdioServer
-from toolsearch.upstreams.orphans import guard
 from toolsearch.upstreams.streams import Streams
+from toolsearch_indexes.forking import follow_forks
+
+logger = logging.getLogger(__name__)
+
+
+_ORPHAN_GRACE_S = 2  # to end by itself, and again after SIGTERM
+
+
+# Its input is a line for each group of processes, "+ ID" at its start and "- ID" at its end, and ends when we do.
+_WATCH = f"""
+trap '' INT TERM HUP
+groups=
+while read -r sign id; do
+  left=
+  for group in $groups; do [ "$group" = "$id" ] || left="$left $group"; done
+  groups=$left
+  [ "$sign" = + ] && groups="$groups $id"
+done
+[ -z "$groups" ] && exit
+sleep {_ORPHAN_GRACE_S}
+for group in $groups; do kill -s TERM -- "-$group"; done
+sleep {_ORPHAN_GRACE_S}
+for group in $groups; do kill -s KILL -- "-$group"; done
+"""
+
+
+class OrphanGuard:
+    """Knows the groups of processes that must not outlive this process. Its shell runs while there are any.
+
+    May be used from any thread. If the guard itself fails, that is logged, and the servers run all the same.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._groups: set[int] = set()
+        self._shell: subprocess.Popen[bytes] | None = None
+        follow_forks(self)
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:  # the servers, and the shell that waits for the end of a pipe, are the parent's
+            self._groups.clear()
+            self._stop()
+        self._lock.release()
+
+    def add(self, group: int) -> None:
+        if sys.platform == "win32":
+            return
+        with self._lock:
+            self._groups.add(group)
+            if self._shell is not None and self._shell.poll() is None:
+                self._tell(f"+ {group}\n")
+            else:
+                self._start()
+
+    def discard(self, group: int) -> None:
+        """To be called once the group has ended, and so before the system gives its number to another one."""
+        with self._lock:
+            if group not in self._groups:
+                return
+            self._groups.discard(group)
+            self._tell(f"- {group}\n")
+            if not self._groups:
+                self._stop()
+
+    def _start(self) -> None:
+        self._stop()
+        try:
+            self._shell = subprocess.Popen(  # noqa: S603  nothing from outside is in it
+                ["/bin/sh", "-c", _WATCH],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for us, and we end the servers then
+                bufsize=0,
+            )
+        except OSError as error:
+            logger.warning("servers may outlive this process if it is killed: no shell could be started (%s)", error)
+            return
+        self._tell("".join(f"+ {group}\n" for group in sorted(self._groups)))
+
+    def _tell(self, line: str) -> None:
+        if self._shell is not None and self._shell.stdin is not None:
+            try:
+                self._shell.stdin.write(line.encode())
+            except OSError:  # somebody has ended it; the next server gets another one
+                logger.debug("the shell that would end servers has ended")
+
+    def _stop(self) -> None:
+        if self._shell is not None:
+            if self._shell.stdin is not None:
+                self._shell.stdin.close()
+            self._shell.wait()
+            self._shell = None
+
+
+guard = OrphanGuard()
+
 
 _LONGEST_LINE = 32 * 1024 * 1024  # bytes; a picture or a whole listing is a fraction of that
+
+
 # A program that shows its progress may write a message behind that, on the same line. Ours, not a pattern from outside.
 _MESSAGE = re.compile(rb'\{\s*"(?:jsonrpc|id|method|params|result|error)"\s*:')
+
+
 _MOST_BEGINNINGS = 4
+
+
 _GRACE_S = 2.0  # to end once its stdin is closed, and again after SIGTERM
+
+
 _FLUSH_S = 0.5
+
+
 _POLL_S = 0.01
+
+
 _GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
@@ -191,3 +309,55 @@ async def _has_ended(process: ServerProcess, within_s: float) -> bool:
             return False
         await anyio.sleep(_POLL_S)
     return True
+
+
+_KEPT_BYTES = 4_096
+
+
+_KEPT_LINES = 5
+
+
+_DRAIN_S = 0.5  # how long to wait for the last output of a process that has ended
+
+
+class StderrTail:
+    """The last few lines of one process. It is read without end, so a chatty process never blocks on its pipe."""
+
+    def __init__(self) -> None:
+        self._tail = b""
+        self._is_cut = False
+        self._at_end: Future[None] = Future()
+
+    @contextmanager
+    def pipe(self) -> Generator[TextIO]:
+        """Give the end to write to, as a child's stderr; closed on leaving."""
+        reading, writing = os.pipe()
+        # A thread, since an event loop cannot watch pipes on every system; it ends when the last writer has closed.
+        threading.Thread(target=self._drain, args=(reading,), name="mcp-stderr", daemon=True).start()
+        with os.fdopen(writing, "w", encoding="utf-8") as stream:
+            yield stream
+
+    def _drain(self, reading: int) -> None:
+        while chunk := os.read(reading, 65_536):
+            whole = self._tail + chunk
+            self._is_cut = self._is_cut or len(whole) > _KEPT_BYTES
+            self._tail = whole[-_KEPT_BYTES:]
+        os.close(reading)
+        self._at_end.set_result(None)
+
+    def words(self) -> str:
+        """The last lines up to now, joined by `` | ``."""
+        kept = _from_a_word_on(self._tail) if self._is_cut else self._tail
+        lines = [line.strip() for line in kept.decode(errors="replace").splitlines()]
+        return " | ".join([line for line in lines if line][-_KEPT_LINES:])
+
+    async def last_words(self) -> str:
+        """The last lines of a process that has just died; waits a moment for them."""
+        await asyncio.wait([asyncio.wrap_future(self._at_end)], timeout=_DRAIN_S)
+        return self.words()
+
+
+def _from_a_word_on(cut: bytes) -> bytes:
+    """*cut* from its first whole line or word on: the tail of a secret could not be recognised as one."""
+    _, newline, lines = cut.partition(b"\n")
+    return lines if newline else b"".join(cut.split(None, 1)[1:])

@@ -1,12 +1,20 @@
-"""A model's answer, whole or in pieces, the same for every provider."""
+"""A model's answer, whole or in pieces, the same for every provider; pieces are put together again.
+
+What an endpoint sends is checked, since SDKs hand on whatever JSON came, null included.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol, TypeVar, cast, runtime_checkable
 
+from pydantic import BaseModel, ValidationError
+
+from toolsearch.errors import ChatModelError
 from toolsearch.tools.calls import ToolCall, marked_unfinished
+from toolsearch.tools.json_schema import explain
+from toolsearch.tools.json_types import Json
 from toolsearch.wire.messages import AssistantMessage, Message
 
 
@@ -34,7 +42,11 @@ class Usage:
 
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "return_direct", "call_limit", "other"]
+
+
 OTHER_CHOICES: Final = "other_choices"  # in the metadata: the messages of the choices that do not count
+
+
 _CUT_OFF: tuple[FinishReason, ...] = ("length", "content_filter", "other")
 
 
@@ -96,3 +108,154 @@ def finish_reason_with_calls(reason: FinishReason, calls: Sequence[ToolCall]) ->
     if not calls or reason not in ("stop", "tool_calls"):
         return reason
     return "other" if all(call.unfinished for call in calls) else "tool_calls"
+
+
+def aggregate(chunks: Iterable[ChatChunk]) -> ChatResponse:
+    """Return the response that *chunks* are the pieces of. Raises ChatModelError as `ChunkAggregator.response` does."""
+    aggregator = ChunkAggregator()
+    for chunk in chunks:
+        aggregator.add(chunk)
+    return aggregator.response()
+
+
+class ChunkAggregator:
+    """Takes the pieces of one answer, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._calls = _GrowingCalls()
+        self._finish_reason: FinishReason | None = None
+        self._usage = Usage()
+        self._message: AssistantMessage | None = None
+        self._metadata: dict[str, Any] = {}
+        self._steps: tuple[Message, ...] = ()
+
+    def add(self, chunk: ChatChunk) -> None:
+        if chunk.text:
+            self._texts.append(chunk.text)
+        for delta in chunk.tool_calls:
+            self._calls.add(delta)
+        self._finish_reason = chunk.finish_reason or self._finish_reason
+        self._usage = chunk.usage or self._usage  # some endpoints count up in every piece: the last count is the sum
+        self._message = chunk.message or self._message
+        self._metadata.update(chunk.metadata)
+        self._steps = chunk.steps or self._steps
+
+    def response(self) -> ChatResponse:
+        """Return the whole answer; a message that came whole counts more than its pieces.
+
+        Raises ChatModelError if neither a finish reason nor a whole message has come: the stream was cut off. Also for
+        a call without a name. Calls are marked as unfinished unless the finish reason says that the reply is whole.
+        """
+        if self._finish_reason is None and self._message is None:
+            raise ChatModelError("the model's stream ended in the midst of the answer; ask again")
+        message = self._message or AssistantMessage("".join(self._texts), self._calls.finished())
+        return ChatResponse(
+            message,
+            _finish_reason(self._finish_reason, message),
+            self._usage,
+            self._metadata,
+            self._steps,
+        )
+
+
+def _finish_reason(told: FinishReason | None, message: AssistantMessage) -> FinishReason:
+    """Some endpoints say "stop" although the model wants tools called."""
+    if message.tool_calls:
+        return "tool_calls" if told == "stop" else told or "other"
+    return told or "stop"
+
+
+@dataclass(slots=True)
+class _GrowingCall:
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class _GrowingCalls:
+    """Calls in the order in which they began."""
+
+    def __init__(self) -> None:
+        self._all: list[_GrowingCall] = []
+        self._by_index: dict[int, _GrowingCall] = {}
+
+    def add(self, delta: ToolCallDelta) -> None:
+        if not (delta.id or delta.name or delta.arguments):
+            return
+        call = self._by_index.get(delta.index)
+        # Endpoints are known that give parallel calls one index: another id is another call.
+        if call is None or (delta.id and call.id and delta.id != call.id):
+            call = _GrowingCall()
+            self._all.append(call)
+            self._by_index[delta.index] = call
+        call.id = call.id or delta.id
+        call.name = call.name or delta.name  # and others that repeat the name in each piece
+        call.arguments += delta.arguments
+
+    def finished(self) -> tuple[ToolCall, ...]:
+        """Calls without an id get ``call_1``, ``call_2`` ... by position; without arguments, an empty object."""
+        nameless = [call for call in self._all if not call.name]
+        if nameless:
+            raise ChatModelError("the model's stream holds a tool call without a name; ask again")
+        return tuple(
+            ToolCall(call.id or f"call_{position}", call.name, call.arguments.strip() or "{}")
+            for position, call in enumerate(self._all, 1)
+        )
+
+
+def last_chunk(response: ChatResponse, *, text: str = "") -> ChatChunk:
+    """Return the piece that ends a stream of *response*; *text* is what of it has not been sent yet."""
+    return ChatChunk(
+        text=text,
+        finish_reason=response.finish_reason,
+        usage=response.usage,
+        message=response.message,
+        metadata=response.metadata,
+        steps=response.steps,
+    )
+
+
+_WRITTEN_BY_MODELS = ("arguments", "input")
+
+
+@runtime_checkable
+class _Dictable(Protocol):
+    """A pydantic model of one of the SDKs."""
+
+    def to_dict(self, *, warnings: bool) -> dict[str, Json]: ...
+
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+def read(shape: type[Shape], answer: object) -> tuple[Shape, dict[str, Json]]:
+    """Return what *answer*, an SDK's object, says, and the same as the provider sent it.
+
+    Raises ChatModelError, which names the place and shows no value, if it is not of that shape.
+    """
+    sent = answer.to_dict(warnings=False) if isinstance(answer, _Dictable) else answer
+    try:
+        return shape.model_validate(sent), cast("dict[str, Json]", sent)
+    except ValidationError as error:
+        raise ChatModelError(
+            f"the endpoint's answer is not one of this API ({explain(error, whole='the answer')}); "
+            "check the model and the base URL, or ask again"
+        ) from None  # pydantic's own text repeats the values
+
+
+def without_nulls(value: Json) -> Json:
+    """Return *value* without the keys that are null: APIs send some that they do not take back.
+
+    What a model wrote to a tool stays as it is, nulls included.
+    """
+    if isinstance(value, dict):
+        fields = cast("dict[str, Json]", value)
+        return {
+            key: part if key in _WRITTEN_BY_MODELS else without_nulls(part)
+            for key, part in fields.items()
+            if part is not None
+        }
+    if isinstance(value, list):
+        return [without_nulls(part) for part in cast("Sequence[Json]", value)]
+    return value

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from toolsearch.documents.json_values import as_list, is_object
-from toolsearch.tools.blocks import block_text, image_block, image_of, in_words, text_block
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.results import block_text, image_block, image_of, in_words, text_block
 
 WritePart: TypeAlias = Callable[[JsonObject], "dict[str, Json]"]
 ReadPart: TypeAlias = Callable[[JsonObject], "dict[str, Json] | None"]

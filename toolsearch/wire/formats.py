@@ -1,18 +1,26 @@
-"""Which formats there are, and writing in the one that was asked for."""
+"""Which formats there are, and reading and writing tools, results and conversations in the one that was asked for.
+
+Providers cache a prompt by what it begins with, so the parts of a request are in the order in which the model reads
+them. What only the API reads is left out: marks for its cache, ids and states of items, and definitions that nothing
+refers to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from toolsearch.documents.json_values import as_list, as_object, is_object
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire import anthropic, mcp, openai_chat, openai_responses
-from toolsearch.wire.json_copies import ToPlain, itself_if_plain
-from toolsearch.wire.messages import ToolChangeMessage
+from toolsearch.wire.messages import Message, ToolChangeMessage
 from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.request_parts import PromptPart, ToPlain, itself_if_plain
 
 WireFormat: TypeAlias = Literal["openai", "openai-responses", "anthropic", "mcp"]
 
@@ -50,10 +58,12 @@ _MODULES: Mapping[str, WireModule] = {
     "mcp": mcp,
 }
 
+
 _DEFERRING: Mapping[str, Callable[[Iterable[ToolDefinition], Iterable[ToolDefinition]], list[dict[str, Any]]]] = {
     "openai-responses": openai_responses.write_tool_list,
     "anthropic": anthropic.write_tool_list,
 }
+
 
 TOOL_FORMATS = tuple(_MODULES)
 
@@ -163,3 +173,160 @@ class RenderedTools:
         if len(kept) > self._max_kept:
             self._kept = {}  # rare, and simpler than to tell which are still in use
         return rendered
+
+
+Entries: TypeAlias = list[dict[str, Any]]
+
+
+class PromptModule(Protocol):
+    """What the module of every model API has."""
+
+    @property
+    def is_own(self) -> Callable[[JsonObject], bool]:
+        """Whether an entry of a conversation is as only this API has it."""
+        ...
+
+    @property
+    def read_messages(self) -> Callable[[JsonObject], list[Message]]:
+        """The conversation of a request. Raises BadArgumentsError for what cannot be read."""
+        ...
+
+    def front_parts(self, tools: Iterable[JsonObject], system: str) -> Iterator[PromptPart]:
+        """What stands before the messages: the tools that are read, and the system's text, if there is one."""
+        ...
+
+    def message_parts(self, messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[PromptPart]:
+        """The messages of a request with the list *tools*, with what they have the model read of that."""
+        ...
+
+    def sendable(self, entries: Iterable[object]) -> list[Any]:
+        """Return the *entries* of a conversation, as a loop has collected them, as the API takes them.
+
+        What it would refuse of a model's answers is put right, the same way each time; the rest stays as it is.
+        """
+        ...
+
+    @property
+    def write_messages(self) -> Callable[[Sequence[Message], NativeSearch | None], Mapping[str, Json]]: ...
+
+
+MODULES: Final[Mapping[WireFormat, PromptModule]] = {
+    "openai-responses": openai_responses,
+    "openai": openai_chat,
+    "anthropic": anthropic,
+}
+
+
+def prompt_module(wire_format: str) -> PromptModule:
+    """Return the module of *wire_format*. Raises BadSettingError for "mcp", whose requests are no prompts."""
+    for known, module in MODULES.items():
+        if known == wire_format:
+            return module
+    raise BadSettingError(f"{wire_format!r} is no format of prompts; there are {', '.join(map(repr, MODULES))}")
+
+
+def render_messages(
+    messages: Sequence[Message], wire_format: str, *, native_search: NativeSearch | None = None
+) -> Entries:
+    """Return what to append to a conversation for *messages*. The system's text has a place of its own.
+
+    With *native_search*, searches are the provider's own where it has such.
+    """
+    (entries,) = prompt_module(wire_format).write_messages(messages, native_search).values()
+    return list(entries)
+
+
+def sendable_messages(entries: Iterable[object], wire_format: WireFormat) -> list[Any]:
+    """Return the conversation that a loop has collected, *entries* in the format's own shape, as the API takes it.
+
+    APIs refuse some of what their models answer when it is sent back to them, such as an answer without content. That
+    is put right, the same way in each request, whether or not your loop has kept it; the rest stays as it is. Raises
+    BadSettingError for "mcp", whose requests are no prompts.
+    """
+    return prompt_module(wire_format).sendable(entries)
+
+
+def as_reply(entries: Entries, wire_format: str) -> object:
+    """What `parse_tool_calls` takes for the entries of one reply: their list where a reply is several items."""
+    return entries if wire_format == "openai-responses" else entries[0]
+
+
+_ITEMS: Final = "input"  # where a request of Responses has its conversation
+
+
+_MESSAGES: Final = "messages"  # and where the others have it
+
+
+def is_request(value: JsonObject) -> bool:
+    """Whether *value* is a request of a model API: an object that holds a conversation."""
+    return isinstance(value.get(_MESSAGES), list) or isinstance(value.get(_ITEMS), list | str)
+
+
+def is_entry(value: JsonObject) -> bool:
+    """Whether *value* is one entry of a conversation: a message, or an item of Responses."""
+    return "role" in value or openai_responses.is_own(value)
+
+
+def entries_of(request: JsonObject) -> list[Json]:
+    """The conversation that *request* holds."""
+    held = request.get(_ITEMS, request.get(_MESSAGES))
+    return [{"role": "user", "content": held}] if isinstance(held, str) else as_list(held) or []
+
+
+def entries_of_reply(reply: JsonObject) -> list[Json]:
+    """What *reply*, which answered a request, adds to the conversation; ``[]`` if it is none of the three kinds."""
+    choices, output = as_list(reply.get("choices")), as_list(reply.get("output"))
+    if output is not None:
+        return output
+    if choices is not None:
+        said = [(as_object(choice) or {}).get("message") for choice in choices[:1]]
+        return [message for message in said if is_object(message)]
+    return [reply] if "role" in reply else []
+
+
+def format_of(entries: Sequence[Json], request: JsonObject) -> WireFormat:
+    """The format of *entries*, which *request* had; where all formats say the same, it is any of them."""
+    for wire_format, module in MODULES.items():
+        if any(is_object(entry) and module.is_own(entry) for entry in entries):
+            return wire_format
+    if _ITEMS in request:
+        return "openai-responses"
+    return "anthropic" if "system" in request else "openai"
+
+
+def read_conversation(entries: Sequence[Json], request: JsonObject, wire_format: WireFormat) -> list[Message]:
+    """Return *entries* as messages, after what else *request* says of them. Definitions in them are not read.
+
+    Raises BadArgumentsError for what cannot be read.
+    """
+    key = _ITEMS if wire_format == "openai-responses" else _MESSAGES
+    return MODULES[wire_format].read_messages({**request, key: entries})
+
+
+_NAMES = re.compile(r'"name": "([\w-]+)"')
+
+
+def are_deferred(entries: Iterable[Any]) -> bool:
+    """Whether the provider's own tool search is to find some of *entries*."""
+    return any('"defer_loading": true' in json.dumps(entry, default=str) for entry in entries)
+
+
+def names_in(value: Any) -> list[str]:
+    """What stands anywhere in *value* as a name, of tools among others, in order."""
+    return _NAMES.findall(json.dumps(value, default=str))
+
+
+def chosen_names(request: Mapping[str, Any]) -> list[str]:
+    """The tools that the model is made to call, or to choose from."""
+    return names_in(request.get("tool_choice"))
+
+
+def with_cache_mark(kept: Sequence[Any], entries: Iterable[Any]) -> list[Any]:
+    """Return *kept*, where the last one has the last mark of *entries* up to which the provider caches the prompt.
+
+    One of *kept* that has a mark of its own keeps it, and then none is added.
+    """
+    marks = [entry["cache_control"] for entry in entries if "cache_control" in entry]
+    if not kept or not marks or any("cache_control" in entry for entry in kept):
+        return list(kept)
+    return [*kept[:-1], {**kept[-1], "cache_control": marks[-1]}]

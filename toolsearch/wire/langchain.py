@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.wire.reply_items import ReplyItems, call_in, list_in, mapping
-from toolsearch.wire.unfinished import why_unfinished
+from toolsearch.wire.reply_parts import ReplyItems, call_in, list_in, mapping, why_unfinished
 
 _UNREADABLE = "invalid_tool_call"
 _KINDS = ("tool_call", _UNREADABLE)

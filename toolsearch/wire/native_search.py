@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from toolsearch.documents.json_values import is_object
-from toolsearch.tools.blocks import block_text, text_block
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.tools.results import block_text, text_block
 
 _BESIDE: Final = f"{TOOL_NAME}: "  # begins a text that follows the results of searches
 

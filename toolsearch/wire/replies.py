@@ -1,16 +1,17 @@
-"""The calls in a model's reply, whatever format it is in."""
+"""The calls in a model's reply, and what it says of its request's size, whatever format it is in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadArgumentsError
 from toolsearch.tools.calls import ToolCall, marked_unfinished
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire import anthropic, langchain, openai_chat, openai_responses
 from toolsearch.wire.formats import WireFormat
-from toolsearch.wire.reply_items import (
+from toolsearch.wire.reply_parts import (
     ReadCall,
     ReplyItems,
     call_in,
@@ -80,3 +81,24 @@ def _read(item: object, position: int) -> tuple[WireFormat, ToolCall] | None:
     if stands_beside_calls(fields, position):
         return None
     return "mcp", call_in(fields, fields.get("id"), "arguments", position)
+
+
+_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")  # Anthropic's, which are no part of the input
+
+
+def input_tokens(reply: object) -> int:
+    """The tokens of the whole prompt that *reply* answers, cached or not, by the provider's count; 0 if it says none.
+
+    Takes what `parse_tool_calls` takes.
+    """
+    fields = mapping(reply)
+    usage = None if fields is None else fields.get("usage", fields.get("usage_metadata"))
+    if not is_object(usage):
+        return 0
+    read = _tokens(usage, "prompt_tokens") or _tokens(usage, "input_tokens")
+    return read + sum(_tokens(usage, name) for name in _BESIDE)
+
+
+def _tokens(usage: JsonObject, name: str) -> int:
+    count = usage.get(name)
+    return count if isinstance(count, int) and count > 0 else 0

@@ -1,22 +1,25 @@
-"""A conversation as one endpoint takes it: what its API would refuse is moved, told otherwise, or left out.
+"""A conversation as one endpoint takes it: what its API would refuse is moved, said differently, or left out.
 
-What comes of a message depends on those before it, and on results that follow it, so a conversation that grows is sent
-again as it was. That keeps the provider's cache, and the signatures of what a model has thought.
+That includes thinking that a provider binds to all that came before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
+from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import Capabilities
 from toolsearch.wire.messages import (
     AssistantMessage,
     Message,
+    ProviderItems,
     SystemMessage,
     ToolChangeMessage,
     ToolMessage,
     UserMessage,
+    verbatim_items,
 )
 
 
@@ -87,3 +90,19 @@ def _possible_changes(
         withdrawable.update(definition.name for definition in added)
         if added or removed:
             yield ToolChangeMessage(added, removed)
+
+
+def without_bound_thinking(messages: Iterable[Message]) -> list[Message]:
+    """Return *messages* without such thinking: for a conversation of which something was dropped or changed.
+
+    All of it has to go, since a block is bound to the blocks before it, too.
+    """
+    return [_without(message) if isinstance(message, AssistantMessage) else message for message in messages]
+
+
+def _without(message: AssistantMessage) -> AssistantMessage:
+    items = verbatim_items(message, anthropic.PROVIDER)
+    kept = tuple(item for item in items if item.get("type") not in anthropic.THINKING)
+    if len(kept) == len(items):
+        return message
+    return replace(message, verbatim=ProviderItems(anthropic.PROVIDER, kept) if kept else None)

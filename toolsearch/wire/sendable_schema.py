@@ -15,11 +15,8 @@ from typing import Final, TypeAlias, cast
 
 from toolsearch.documents.json_values import as_texts, is_list
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.json_copies import is_plain_object, itself_if_plain
-from toolsearch.wire.key_names import sendable_keys
-from toolsearch.wire.schema_patterns import is_common_pattern
-from toolsearch.wire.schema_refs import References
-from toolsearch.wire.tool_rules import MOST_LEVELS, MOST_SCHEMAS
+from toolsearch.wire.request_parts import is_plain_object, itself_if_plain
+from toolsearch.wire.tool_rules import MOST_LEVELS, MOST_SCHEMAS, References, is_common_pattern, sendable_keys
 
 _Made: TypeAlias = dict[str, Json]
 _OwnWay: TypeAlias = Callable[[_Made, Json, JsonObject, str, int], None]

@@ -1,33 +1,237 @@
-"""What model APIs demand of a tool's definition. For one that does not meet it, they refuse the whole request.
+"""What model APIs demand of a tool's definition: limits, names of properties, patterns, references.
 
-Rules about a schema hold on every wire, also where only one API demands them: MCP's clients and OpenAI's format reach
-other models as well, and an argument is to have one name wherever a conversation goes on.
-
-rule                             who refuses what does not meet it, and where that is known from
--------------------------------  --------------------------------------------------------------------------------------
-keys of properties               Anthropic, "Property keys should match pattern": anthropics/claude-code#34771 #79418
-valid by draft 2020-12           Anthropic, "It must match JSON Schema draft 2020-12": Dokploy/mcp#74,
-                                 homeassistant-ai/ha-mcp#2361; xAI: NousResearch/hermes-agent#20976
-no alternatives at the root      Anthropic and OpenAI: nspady/google-calendar-mcp#39
-the root has properties          OpenAI: spring-projects/spring-ai#4776; only the root: caozhiyuan/copilot-api#131
-arrays have items                OpenAI: streamnative/streamnative-mcp-server#26; beside ``prefixItems`` as well:
-                                 AnswerDotAI/fastcore#798; also if array is one of several types: byterover-cli#42
-references lead to ``#/$defs/``  Moonshot, by OpenAI's format and by Anthropic's: HKUDS/nanobot#5040
-text is Unicode                  SDKs, which send UTF-8: half of a surrogate pair has none
-length of the description        OpenAI and Azure: getsentry/sentry-mcp#106, langchain-ai/open_deep_research#80. Newer
-                                 models take more (run-llama/llama_index#18784), but nothing tells which servers do
+If one definition does not meet it, they refuse the whole request.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final
+import unicodedata
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
+
+from toolsearch.documents.json_values import as_texts, is_list
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.request_parts import is_plain_object
 
 KEY: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # of a property, as a whole
+
+
 LONGEST_KEY: Final = 64
+
+
 MOST_LEVELS: Final = 60  # schemas in schemas; a catalog takes no tool that is nested deeper
+
+
 MOST_SCHEMAS: Final = 20_000  # in one tool
 
+
 LONGEST_DESCRIPTION: Final[Mapping[str, int]] = {"openai": 1_024, "openai-responses": 1_024}
+
+
 """By format, in UTF-16 units, which are never fewer than characters; a format that is missing has no bound."""
+
+
+_OF_NAMES: Final = frozenset({"properties", "dependencies", "dependentRequired", "dependentSchemas"})
+
+
+_WORDS: Final = (("<=", "_lte"), (">=", "_gte"), ("!=", "_ne"), ("<", "_lt"), (">", "_gt"), ("=", "_eq"), ("!", "_not"))
+
+
+_OTHERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+_ROOM_FOR_NUMBER: Final = 6
+
+
+_READ: Final = 1_000  # characters of a name; more would not fit anyway
+
+
+def is_sendable_key(name: object) -> bool:
+    return isinstance(name, str) and KEY.fullmatch(name) is not None
+
+
+def sendable_keys(schema: JsonObject) -> dict[str, str]:
+    """The name to send for each property anywhere in *schema* whose own name cannot be sent.
+
+    No two get the same one, nor one that a property has anyway. The result does not depend on the order of the schema.
+    """
+    names = set(_property_names(schema))
+    refused = sorted(name for name in names if not is_sendable_key(name))
+    free = FreeKeys(names)
+    return {name: free.name(name) for name in refused}
+
+
+class FreeKeys:
+    """Gives names that can be sent, none of them twice and none of *taken*."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._numbers: dict[str, int] = {}
+
+    def name(self, wanted: str) -> str:
+        """*wanted* itself if that can be sent and is free, else one that is like it."""
+        base = wanted if is_sendable_key(wanted) else readable_key(wanted)
+        candidate = base
+        while candidate in self._taken:
+            number = self._numbers[base] = self._numbers.get(base, 1) + 1
+            candidate = f"{base[: LONGEST_KEY - _ROOM_FOR_NUMBER]}_{number}"
+        self._taken.add(candidate)
+        return candidate
+
+
+def readable_key(name: str) -> str:
+    """``StartTime<`` gives ``StartTime_lt``, ``$filter`` gives ``filter``, and what has no letter is ``parameter``."""
+    text = "".join(c for c in unicodedata.normalize("NFKD", name[:_READ]) if not unicodedata.combining(c))
+    for sign, word in _WORDS:
+        text = text.replace(sign, word)
+    text = _OTHERS.sub("_", text).strip("_.-")
+    return text[:LONGEST_KEY].rstrip("_.-") or "parameter"
+
+
+def _property_names(schema: JsonObject) -> Iterator[str]:
+    """What may be the name of a property, and a little more: a loop, as nobody has bounded the schema yet."""
+    waiting: list[Json] = [schema]
+    while waiting:
+        value = waiting.pop()
+        if is_plain_object(value):
+            for keyword, each in value.items():
+                if keyword in _OF_NAMES and is_plain_object(each):
+                    for name, depending in each.items():
+                        yield from as_texts([name])
+                        yield from as_texts(depending)
+                elif keyword == "required":
+                    yield from as_texts(each)
+                if isinstance(each, (dict, list)):
+                    waiting.append(each)
+        else:
+            waiting += [each for each in value if isinstance(each, (dict, list))]
+
+
+_MOST_CHARACTERS: Final = 2_000
+
+
+_MAX_MEMORY_BYTES: Final = 1 << 20
+
+
+_CODE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+
+_OF_SOME: Final = re.compile(  # \p{L}, \z, \Q...\E, (?i), (?P<name>...), (?<name>...), [[:alpha:]], possessive a++
+    r"\\[pPzZAQECXRGKhHNu]|\(\?[^:]|\[\[:|[+*?}]\+"
+)
+
+
+@lru_cache(maxsize=4_096)
+def is_common_pattern(pattern: str) -> bool:
+    if len(pattern) > _MOST_CHARACTERS:
+        return False
+    plain = _CODE.sub(r"\\x{\1}", pattern.replace(r"\\", "--"))
+    if _OF_SOME.search(plain):
+        return False
+    import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+
+    re2: Any = untyped_re2
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY_BYTES
+    try:
+        re2.compile(plain, options)
+    except (re2.error, ValueError):
+        return False
+    return True
+
+
+Steps: TypeAlias = tuple[str, ...]  # from the root to a place in the schema
+
+
+_DEFINITIONS = ("$defs", "definitions")
+
+
+_ANCHORS = ("$anchor", "$dynamicAnchor")
+
+
+_IDS = ("$id", "id")
+
+
+class References:
+    """What stands under ``$defs`` or ``definitions`` at the root, and any other place that a reference leads to."""
+
+    def __init__(self, root: JsonObject) -> None:
+        self._root = root
+        self._names: dict[Steps, str] = {}
+        self._free = FreeKeys()
+        self._waiting: deque[tuple[str, Json]] = deque()
+        for container in _DEFINITIONS:
+            definitions = root.get(container)
+            for key, target in definitions.items() if is_plain_object(definitions) else ():
+                self._add((container, str(key)), target)
+
+    def sent(self, reference: str) -> str | None:
+        """The reference to send in the place of *reference*; None if it leads nowhere in the schema."""
+        steps = self._steps(reference)
+        if not steps:
+            return None if steps is None else "#"
+        if steps not in self._names:
+            target = self._at(steps)
+            if not isinstance(target, (dict, bool)):
+                return None
+            self._add(steps, target)
+        return f"#/$defs/{self._names[steps]}"
+
+    def target(self, reference: str) -> JsonObject | None:
+        """The schema that *reference* leads to."""
+        steps = self._steps(reference)
+        found = None if steps is None else self._at(steps)
+        return found if is_plain_object(found) else None
+
+    def definitions(self) -> Iterator[tuple[str, Json]]:
+        """Each name and what is defined by it. Rewriting a definition may add others, which come later."""
+        while self._waiting:
+            yield self._waiting.popleft()
+
+    def _add(self, steps: Steps, target: Json) -> None:
+        self._names[steps] = name = self._free.name(steps[-1])
+        self._waiting.append((name, target))
+
+    def _steps(self, reference: str) -> Steps | None:
+        address, _, fragment = reference.partition("#")
+        base = self._places.get(address) if address else ()
+        if base is None:
+            return None
+        if fragment and not fragment.startswith("/"):
+            return self._places.get(f"#{fragment}")
+        return (*base, *(unquote(step).replace("~1", "/").replace("~0", "~") for step in fragment.split("/")[1:]))
+
+    def _at(self, steps: Steps) -> Json:
+        found: Json = self._root
+        for step in steps:
+            if is_plain_object(found):
+                found = found.get(step)
+            elif is_list(found) and step.isdecimal() and len(step) < 7 and int(step) < len(found):
+                found = found[int(step)]
+            else:
+                return None
+        return found
+
+    @cached_property
+    def _places(self) -> Mapping[str, Steps]:
+        """Where each anchor (``#name``) and each ``$id`` stands. A loop, as nobody has bounded the schema yet."""
+        places: dict[str, Steps] = {}
+        waiting: list[tuple[Steps, Json]] = [((), self._root)]
+        while waiting:
+            steps, value = waiting.pop()
+            if is_plain_object(value):
+                for keyword in _ANCHORS:
+                    if isinstance(name := value.get(keyword), str):
+                        places.setdefault(f"#{name}", steps)
+                for keyword in _IDS:
+                    if isinstance(name := value.get(keyword), str):
+                        places.setdefault(name if name.startswith("#") else name.rstrip("#"), steps)
+                waiting += [((*steps, str(key)), each) for key, each in value.items()]
+            elif is_list(value):
+                waiting += [((*steps, str(at)), each) for at, each in enumerate(value)]
+        return places

@@ -3,4 +3,4 @@
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "model"
-"""model.onnx and tokenizer.json, as `toolsearch_indexes.onnx_reader.OnnxReader` opens them."""
+"""model.onnx and tokenizer.json, as `toolsearch_indexes.encoders.onnx.OnnxReader` opens them."""

@@ -11,9 +11,7 @@ from importlib.metadata import version
 from threading import Lock
 from typing import Any
 
-from toolsearch_indexes.encoders.batches import encode_in_batches
-from toolsearch_indexes.encoders.extras import require
-from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.protocol import FloatArray, encode_in_batches, require
 from toolsearch_indexes.errors import EncoderError
 from toolsearch_indexes.forking import was_forked
 

@@ -1,12 +1,16 @@
-"""What the semantic arm asks of an encoder."""
+"""What the semantic arm asks of an encoder, and what encoders share: batches, a progress bar, libraries of extras."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+import importlib
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from toolsearch_indexes.errors import EncoderError, MissingExtraError
 
 FloatArray: TypeAlias = NDArray[np.float32]
 
@@ -46,3 +50,74 @@ class KnowsWords(Protocol):
     def knows(self, word: str) -> bool:
         """Whether the encoder has met *word*: one part of a query, in lower case."""
         ...
+
+
+_WORTH_A_BAR = 300  # texts: below that it is over before it is read
+
+
+@contextmanager
+def progress_bar(label: str, total: int, *, show: bool | None) -> Generator[Callable[[int], None]]:
+    """Give what is to be called with the number of texts just done.
+
+    *show*: None shows the bar if stderr is a terminal, True also where it is not. Fewer than 300 texts never have one.
+    """
+    if show is False or total < _WORTH_A_BAR:
+        yield _no_bar
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, disable=show is None and not console.is_terminal) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+def _no_bar(done: int) -> None:
+    """Show nothing of it."""
+
+
+def encode_in_batches(
+    texts: Sequence[str],
+    encode: Callable[[list[str]], FloatArray],
+    *,
+    dimensions: int,
+    batch_size: int,
+    show_progress: bool | None = False,
+) -> FloatArray:
+    """Return one unit row per text; *encode* gives (n, dimensions) of any length for at most *batch_size* texts.
+
+    Shortest texts first, so that a batch pads little. Raises EncoderError if a vector is not finite.
+    """
+    matrix = np.zeros((len(texts), dimensions), dtype=np.float32)
+    order = sorted((row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row]))
+    with progress_bar("Embedding tools", len(order), show=show_progress) as advance:
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            matrix[rows] = unit_rows(encode([texts[row] for row in rows]))
+            advance(len(rows))
+    return matrix
+
+
+def unit_rows(vectors: FloatArray) -> FloatArray:
+    """Return *vectors* (n, d) scaled to unit length; zero rows stay.
+
+    Raises EncoderError if one is not finite.
+    """
+    if not np.isfinite(vectors).all():
+        raise EncoderError("the model gave vectors that are not finite; its files are damaged or it cannot run here")
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: FloatArray = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return scaled
+
+
+def require(module: str, *, what: str, extra: str) -> Any:
+    """Import *module*, untyped, since type checkers must pass without it.
+
+    Raises MissingExtraError naming *what* needs it and which *extra* has it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(what, extra) from error

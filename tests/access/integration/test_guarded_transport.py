@@ -7,8 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx2
 import pytest
 
-from toolsearch.access.guarded_transport import GuardedTransport
-from toolsearch.access.url_guard import UrlGuard
+from toolsearch.access.url_guard import GuardedTransport, UrlGuard
 
 ELSEWHERE = "http://169.254.169.254/latest/meta-data/"
 

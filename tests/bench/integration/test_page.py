@@ -7,9 +7,8 @@ import pytest
 from tests.kit.browser import chromium
 from toolsearch.bench.costs import Costs
 from toolsearch.bench.prices import prices_of
-from toolsearch.bench.reports.as_html import as_html
-from toolsearch.bench.reports.content import report_of
-from toolsearch.bench.reports.curves import plots_of
+from toolsearch.bench.report_page import as_html, plots_of
+from toolsearch.bench.reports import report_of
 from toolsearch.bench.study import Row, Size, Study
 from toolsearch.wire.capabilities import Endpoint
 

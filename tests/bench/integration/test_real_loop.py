@@ -13,13 +13,11 @@ from tests.kit.loopback import Call, LoopbackApi, PromptCache, Reply, Request
 from tests.kit.loopback.prompt_cache import CacheUse, Rendered
 from tests.kit.prompt_bytes import ends_of, parts_of, tokens_of
 from toolsearch import PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch
-from toolsearch.bench.caching import cache_uses
-from toolsearch.bench.canned import Clock, engine_options
-from toolsearch.bench.playing import DONE, SYSTEM, Played, Player
+from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.costs import DONE, SYSTEM, Played, Player
 from toolsearch.bench.prices import CacheRules
-from toolsearch.bench.prompts import PartCounter
-from toolsearch.bench.ways import EVERY, FOUND_BEFORE, WayName, way_of, ways_of
-from toolsearch.bench.workload import Conversation, Step, Turn, Use
+from toolsearch.bench.prompts import PartCounter, cache_uses
+from toolsearch.bench.ways import EVERY, FOUND_BEFORE, Clock, WayName, engine_options, way_of, ways_of
 from toolsearch.tokens import default_counter
 from toolsearch.wire.capabilities import Endpoint, capabilities_of
 from toolsearch.wire.formats import WireFormat

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.wire.properties import generated as some
-from toolsearch.bench.transcripts import Transcript, read_transcript
-from toolsearch.bench.workload import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.logs import Transcript, read_transcript
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire import anthropic, openai_chat, openai_responses
 from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage

@@ -17,9 +17,8 @@ from tests.kit.tools import call, text_of
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import MissingExtraError, ServerUnavailableError, ToolExecutionError, ToolTimeoutError
-from toolsearch.tools.definition import NO_PARAMETERS, ToolDefinition
-from toolsearch.tools.output import ToolOutput
-from toolsearch.tools.refusal import Refusal
+from toolsearch.tools.definition import NO_PARAMETERS, Refusal, ToolDefinition
+from toolsearch.tools.results import ToolOutput
 
 RAW_SERVER = str(Path(__file__).parents[2] / "mcp_servers" / "raw_server.py")
 OpenSource = Callable[..., McpSource]

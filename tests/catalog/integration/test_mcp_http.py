@@ -15,7 +15,7 @@ from toolsearch.catalog.source import LoadReport
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import ServerUnavailableError
 from toolsearch.tools.definition import ToolContext
-from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.results import ToolOutput
 
 # the newer protocol wants this argument in a header too, for the proxies on the way
 TEXT = {"type": "string", "x-mcp-header": "Text"}

@@ -21,12 +21,10 @@ from tests.kit.chat_models import (
 from tests.kit.clock import Clock
 from tests.kit.loopback import Call, LoopbackApi, PromptCache, Reply, TokenCounts
 from toolsearch.chat.model import ChatOptions, Prompt
-from toolsearch.chat.models.anthropic_messages import AnthropicModel
-from toolsearch.chat.models.anthropic_turn import AnthropicTurn
+from toolsearch.chat.models.anthropic_messages import AnthropicModel, AnthropicTurn
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.wire.aggregate import aggregate
-from toolsearch.wire.answers import Usage
+from toolsearch.wire.answers import Usage, aggregate
 from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 
 SEARCH = "toolSearchTool"

@@ -7,9 +7,9 @@ from anthropic import AsyncAnthropic, AsyncAnthropicFoundry
 from openai import AsyncAzureOpenAI, AsyncOpenAI
 
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
-from toolsearch.chat.models.clouds import cloud_of
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+from toolsearch.chat.models.sdk import cloud_of
 from toolsearch.wire.capabilities import Endpoint
 
 _AZURE = "https://here.openai.azure.com"

@@ -15,8 +15,7 @@ from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.errors import BadSettingError, ChatModelError, MissingExtraError
 from toolsearch.tools.calls import ToolCall
-from toolsearch.wire.aggregate import aggregate
-from toolsearch.wire.answers import Usage
+from toolsearch.wire.answers import Usage, aggregate
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, ToolMessage, UserMessage
 
 KEY = "sk-secret-0123456789"

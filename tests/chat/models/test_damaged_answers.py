@@ -10,7 +10,7 @@ from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.errors import ChatModelError
-from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import aggregate
 
 MODELS: dict[str, Any] = {
     "openai": OpenAIChatModel,

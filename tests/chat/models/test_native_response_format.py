@@ -11,14 +11,13 @@ from pydantic import Field
 from tests.kit.chat_models import ADD, QUESTION
 from tests.kit.loopback import Call, LoopbackApi, Reply
 from toolsearch.chat.client import ChatClient
-from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
+from toolsearch.chat.model import ChatModel, ChatOptions, Prompt, ResponseFormat
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
-from toolsearch.chat.response_format import ResponseFormat
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import aggregate
 
 
 @dataclass

@@ -9,8 +9,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from tests.kit.chat_models import ADD, PIXEL, QUESTION, answered, pieces, prompt, text_result
 from tests.kit.loopback import Call, LoopbackApi, Raw, Reply
 from toolsearch.chat.client import ChatClient
-from toolsearch.chat.memory import MessageWindowMemory
-from toolsearch.chat.memory_advisor import MemoryAdvisor
+from toolsearch.chat.memory import MemoryAdvisor, MessageWindowMemory
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
@@ -18,11 +17,9 @@ from toolsearch.errors import ChatModelError
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.wire import openai_chat
-from toolsearch.wire.aggregate import aggregate
-from toolsearch.wire.answers import ChatResponse
+from toolsearch.wire.answers import ChatResponse, aggregate
 from toolsearch.wire.messages import AssistantMessage, ToolMessage, UserMessage
-from toolsearch.wire.openai_chat.answers import read_answer
-from toolsearch.wire.openai_chat.stream import StreamedAnswer
+from toolsearch.wire.openai_chat.answers import StreamedAnswer, read_answer
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.kit.loopback import Call, LoopbackApi, Reply
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import aggregate
 from toolsearch.wire.messages import AssistantMessage, ToolMessage
 
 SEARCH = "toolSearchTool"

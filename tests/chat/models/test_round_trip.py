@@ -16,7 +16,7 @@ from tests.kit.chat_models import QUESTION, pieces
 from toolsearch.chat.model import ChatModel, Prompt
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
-from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import aggregate
 from toolsearch.wire.messages import UserMessage
 
 # Of blocks that it does not know, Anthropic's SDK warns when it puts a stream together.

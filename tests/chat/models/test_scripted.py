@@ -5,7 +5,7 @@ import pytest
 from toolsearch.chat.model import Prompt
 from toolsearch.chat.models.scripted import ScriptedModel, scripted_calls
 from toolsearch.errors import ChatModelError
-from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import aggregate
 from toolsearch.wire.messages import UserMessage
 
 PROMPT = Prompt((UserMessage("Hello?"),))

@@ -13,7 +13,7 @@ from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.errors import BadSettingError, ChatModelError
-from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import aggregate
 from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolChangeMessage, UserMessage
 
 INLINE = "inline-tools-2026-09-15"

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from toolsearch.cli import main, output
-from toolsearch.cli.demo_story import BUDGET
-from toolsearch.cli.demo_view import _folded
+from toolsearch.cli.demo_story import BUDGET, _folded
 
 
 def demo(*arguments: str) -> str:

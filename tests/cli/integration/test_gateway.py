@@ -20,18 +20,16 @@ import pytest
 from tests.kit.commands import Ran, environment, is_running
 from tests.kit.gateway import raw_server, served
 from toolsearch.access.principals import LOCAL
-from toolsearch.cli.gateway_browser import open_page
+from toolsearch.cli.gateway import open_page
 from toolsearch.errors import PinStoreError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.reports.running import announced, running_gateways
+from toolsearch.gateway.reports.commands import announced, running_gateways
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.gate import make_gate
-from toolsearch.gateway.trust.pins import PinStore
-from toolsearch.gateway.trust.verdicts import ReviewItem, ReviewReason
+from toolsearch.gateway.trust.gate import PinStore, make_gate
+from toolsearch.gateway.trust.verdicts import ReviewItem, ReviewReason, tool_entry
 from toolsearch.storage.pins import FIRST_SIGHT
-from toolsearch.upstreams.entries import read_listing
-from toolsearch.upstreams.pinned import tool_entry
+from toolsearch.upstreams.interface import read_listing
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era
 
@@ -392,7 +390,7 @@ def test_login_opens_a_browser_only_where_there_is_a_screen(run, configured, mon
     async def log_in(settings: UpstreamSettings, _: Path, **more: Any) -> None:
         given.update(more, server=settings.name)
 
-    monkeypatch.setattr("toolsearch.upstreams.login.login", log_in)
+    monkeypatch.setattr("toolsearch.upstreams.oauth.login", log_in)
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("DISPLAY", screen)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)

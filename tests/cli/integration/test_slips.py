@@ -172,7 +172,7 @@ sys.exit(main())
 
 
 @pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize("module", ["typing", "toolsearch.cli.running", "typer", "toolsearch.cli.app"])
+@pytest.mark.parametrize("module", ["typing", "typer", "toolsearch.cli.app"])
 def test_ctrl_c_while_commands_are_imported_ends_in_silence(module):
     script = CTRL_C_WHILE_IMPORTING.format(module=module)
     done = subprocess.run([sys.executable, "-S", "-c", _with_path(script)], capture_output=True, text=True)

@@ -14,14 +14,12 @@ from tests.kit.commands import Ran
 from tests.kit.postgres import PostgresServer
 from tests.kit.service_process import ServiceProcess, service_process
 from tests.kit.storage_contracts.storage import contents, fill
-from toolsearch.service.backup import back_up, restore
-from toolsearch.service.secret_keys import open_seal
-from toolsearch.storage.postgres.inspection import Inspection
-from toolsearch.storage.postgres.place import warnings_of
+from toolsearch.service.data_folder import back_up, restore
+from toolsearch.service.seal import open_seal
+from toolsearch.storage.postgres.place import Inspection, PostgresStorage, warnings_of
 from toolsearch.storage.postgres.schema import VERSION
-from toolsearch.storage.postgres.storage import PostgresStorage
 from toolsearch.storage.records import THE_SERVICE
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 
 PASSWORD = "hunter2&more"
 QUOTED = "hunter2%26more"

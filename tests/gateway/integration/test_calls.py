@@ -22,13 +22,13 @@ from tests.kit.telemetry_recorder import Recorder
 from tests.mcp_servers.rich_http import over_http, rich_over_http
 from tests.mcp_servers.rich_server import CONTENTS, Rich
 from toolsearch.access.principals import LOCAL
-from toolsearch.calling.admission import Admitted
 from toolsearch.calling.hooks import Allow, Decision, Deny, Edit
 from toolsearch.calling.limits import CallLimits
+from toolsearch.calling.pipeline import Admitted
 from toolsearch.errors import CallLimitError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.proxy.session_limits import SessionLimits
+from toolsearch.gateway.proxy.calls import SessionLimits
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.storage.sqlite.stores import SqliteUsageStore

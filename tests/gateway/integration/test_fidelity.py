@@ -16,8 +16,7 @@ from tests.kit.gateway import ERAS, SERVERS, raw_server, served, text
 from tests.mcp_servers.rich_http import rich_over_http
 from tests.mcp_servers.rich_server import Rich
 from toolsearch.upstreams.config import read_mcp_config
-from toolsearch.upstreams.lifetime import SessionLifetime
-from toolsearch.upstreams.session import McpSession
+from toolsearch.upstreams.session import McpSession, SessionLifetime
 
 EVERYTHING = SERVERS / "node_modules" / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
 OWN = ("toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive")

@@ -19,8 +19,8 @@ from tests.kit.upstream_actors import text as text_of
 from toolsearch.errors import ServerUnavailableError
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.pins import PinStore
-from toolsearch.gateway.trust.results import SUSPICIOUS, marked
+from toolsearch.gateway.trust.gate import PinStore
+from toolsearch.gateway.trust.scan import SUSPICIOUS, marked
 from toolsearch.upstreams.interface import UpstreamState
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.datasets import SETS
 from toolsearch.gateway.trust.scan import Scanner
-from toolsearch.upstreams.pinned import Entry, Kind
+from toolsearch.gateway.trust.verdicts import Entry, Kind
 
 MOST_HELD = {"metatool": 0.031}  # 6 of 199 plugins, which speak to the model as advertisements do
 

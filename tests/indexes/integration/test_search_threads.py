@@ -32,7 +32,7 @@ for name in [name for name in os.environ if name.endswith("_NUM_THREADS")]:
     del os.environ[name]
 import faiss, numpy as np
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.vectors import VectorPart
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.errors import IndexStoreError
 from toolsearch_indexes.vector_cache import VectorCache
 

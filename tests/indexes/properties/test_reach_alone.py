@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolsearch_indexes.documents import Hit, ToolDocument
-from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.queries import Selection
 from toolsearch_indexes.views import View, ViewCache
 
 # Near each other, and each short or long for another, so that what is a typo or a short form hangs on what is in reach.

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kit.storage_contracts.contents import tool
 from tests.kit.storage_contracts.pins import seen
-from toolsearch.storage.changes import CONTENTS, PINS, RECORD_KINDS, Change
+from toolsearch.storage.replicas import CONTENTS, PINS, RECORD_KINDS, Change
 from toolsearch.storage.storage import Storage
 
 

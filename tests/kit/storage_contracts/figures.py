@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.storage.figures import FigureCell, FigureLog, FigureSum
+from toolsearch.storage.activity import FigureCell, FigureLog, FigureSum
 
 HOUR_S, DAY_S = 3_600, 86_400
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.storage.leases import Leases
+from toolsearch.storage.replicas import Leases
 
 
 class LeasesContract:

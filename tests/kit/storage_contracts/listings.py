@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.storage.listings import ListingPersistence
+from toolsearch.storage.files import ListingPersistence
 
 
 class ListingPersistenceContract:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.storage.messages import MessageStore
+from toolsearch.storage.sessions import MessageStore
 
 
 class MessageStoreContract:

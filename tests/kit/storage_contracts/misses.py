@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.storage.misses import Miss, MissKind, MissLog
+from toolsearch.storage.activity import Miss, MissKind, MissLog
 
 CORPUS = "catalog/main"
 

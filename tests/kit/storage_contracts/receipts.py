@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.storage.receipts import Receipt, ReceiptLog
+from toolsearch.storage.activity import Receipt, ReceiptLog
 
 
 def receipt(receipt_id: str, at_s: float = 1.0, *, session: str = "s1", key: str = "k1", tool: str = "t1") -> Receipt:

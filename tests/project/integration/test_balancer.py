@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit.balancer import Balancer, Replica, balancer
 from toolsearch.api.base import Problem
-from toolsearch.service.paths import mcp_path
+from toolsearch.service.web.paths import mcp_path
 
 TENANTS = [f"tenant-{number}" for number in range(12)]
 SEARCH = {"queries": ["send mail"]}

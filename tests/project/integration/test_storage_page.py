@@ -13,7 +13,7 @@ import pytest
 from tests.kit.postgres import PostgresServer, debian
 from tests.kit.storage_contracts.storage import contents, fill
 from toolsearch.storage.opening import open_storage
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 
 PAGE = (Path(__file__).parents[3] / "docs" / "storage.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

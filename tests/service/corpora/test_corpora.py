@@ -15,11 +15,11 @@ from toolsearch.errors import ContentsStoreError, RequestsFileError, UnknownReco
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
-from toolsearch.service.corpora.versions import by_subject
+from toolsearch.service.corpora.stored_tools import to_row
+from toolsearch.service.corpora.toolset_specs import by_subject
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.service.stored_tools import to_row
 from toolsearch.storage.contents import StoredTool
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.threads import in_thread
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch_indexes.encoders.static import StaticEncoder

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from toolsearch.service.corpora.read_ahead import ReadAhead
+from toolsearch.service.corpora.stored_tools import ReadAhead
 from toolsearch.storage.contents import StoredTool
 
 NAMES = [f"tool_{number:04}" for number in range(2_000)]

@@ -16,9 +16,9 @@ from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
+from toolsearch.service.corpora.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.tools.definition import ToolContext
 from toolsearch_indexes.encoders.static import StaticEncoder
 

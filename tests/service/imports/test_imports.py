@@ -9,8 +9,8 @@ import pytest
 
 from tests.kit.imports import NOW_S, TENANT, ImportsKit, importing, petstore
 from toolsearch.errors import BadSettingError, EncoderError, RecordConflictError, StillRunningError, UnknownRecordError
+from toolsearch.service.catalogs.imports.sources import CatalogSource, SourceSecrets
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.imports.sources import CatalogSource, SourceSecrets
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
 

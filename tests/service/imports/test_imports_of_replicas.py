@@ -12,12 +12,12 @@ import pytest
 from tests.kit.imports import NOW_S, TENANT, ImportsKit, importing_into, petstore
 from tests.kit.postgres import PostgresServer
 from toolsearch.errors import StillRunningError, UnknownRecordError
-from toolsearch.service.imports.sources import SOURCE, CatalogSource, SourceSecrets
+from toolsearch.service.catalogs.imports.sources import SOURCE, CatalogSource, SourceSecrets
+from toolsearch.service.catalogs.writing import REFUSED
 from toolsearch.service.job_records import JOB, Job, JobStep
-from toolsearch.service.refused_tools import REFUSED
 from toolsearch.service.seal import Seal
-from toolsearch.storage.postgres.storage import PostgresStorage
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 
 DOCUMENT = "https://docs.example/openapi.json"

@@ -13,10 +13,10 @@ from toolsearch.documents.json_values import as_list
 from toolsearch.errors import RecordStoreError, SourceError, StillRunningError, UnknownRecordError
 from toolsearch.service.job_records import JOB, Job, JobRecords, JobStep
 from toolsearch.service.jobs import Jobs, Progress, Work, new_job_id
-from toolsearch.service.replica_lease import ReplicaLease
+from toolsearch.service.replicas import ReplicaLease
 from toolsearch.storage.records import Record
-from toolsearch.storage.sql.database import Connection
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sql import Connection
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import JsonObject
 

@@ -13,7 +13,7 @@ from tests.kit.imports import TENANT, ImportsKit, importing_into, petstore
 from tests.kit.postgres import PostgresServer
 from tests.kit.replicas import eventually
 from toolsearch.service.job_records import Job, JobStep
-from toolsearch.storage.postgres.storage import PostgresStorage
+from toolsearch.storage.postgres.place import PostgresStorage
 
 _LEASE_S = 3.0  # of the process, so that a test need not wait for long
 

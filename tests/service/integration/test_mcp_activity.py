@@ -8,7 +8,7 @@ from tests.kit.agents import THEIRS, double
 from tests.kit.gateway import ERAS, names
 from tests.kit.mcp_sessions import mcp_service
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.tools.naming import TOOL_NAME
 
 ACME = CorpusRef("acme", "catalog", "default")

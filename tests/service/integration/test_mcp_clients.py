@@ -19,8 +19,8 @@ from tests.kit.gateway import text
 from tests.kit.inspector import calling, inspecting, needs_inspector
 from tests.kit.mcp_sessions import OWN, Served, mcp_service
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.tools.decorator import tool
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
+from toolsearch.tools.function_tools import tool
 from toolsearch.tools.naming import TOOL_NAME
 
 LISTED = [

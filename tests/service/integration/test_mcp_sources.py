@@ -18,10 +18,10 @@ from tests.kit.pages import sign_in
 from tests.kit.service import ServiceKit, serving
 from tests.mcp_servers.rich_http import rich_over_http
 from tests.mcp_servers.rich_server import Rich
+from toolsearch.service.catalogs.imports.servers import Noting
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.imports.noting import Noting
 from toolsearch.service.seal import Seal
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 
 UPDATE = {**ADD, "name": "update"}
 SOURCES = "/v1/catalogs/default/sources"

@@ -21,8 +21,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.kit import page_data
 from tests.kit.browser import Looked, Site, chromium, looking, served, sideways, violations
 from tests.kit.page_data import HOSTILE, NOW_S
-from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.service import Service
+from toolsearch.service.web.callers import ServiceCaller
 
 PICTURES = os.environ.get("TOOLSEARCH_SCREENSHOTS", "")
 

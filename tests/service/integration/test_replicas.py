@@ -13,8 +13,8 @@ from tests.kit.replicas import DEFAULT, Replicas, eventually, names, replicas, s
 from toolsearch.errors import StorageError, UnknownRecordError
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.stored_tools import to_row
-from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
+from toolsearch.service.corpora.stored_tools import to_row
+from toolsearch.service.corpora.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
 from toolsearch.storage.contents import ContentsSince
 from toolsearch.storage.postgres import listening
 from toolsearch.tools.definition import Tool, ToolDefinition
@@ -389,7 +389,7 @@ async def test_after_the_listener_was_cut_off_what_it_missed_is_read(
     async with both.two.client(token) as client:
         assert await status_of(client, "/v1/me") == 200
         monkeypatch.setattr(listening.Listener, "_connect", later)
-        monkeypatch.setattr("toolsearch.service.following._UNHEARD_POLL_S", 100_000.0)
+        monkeypatch.setattr("toolsearch.service.replica_changes._UNHEARD_POLL_S", 100_000.0)
         postgres.execute(
             f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "  # noqa: S608
             f"WHERE application_name = '{listening.APPLICATION}'"
@@ -415,7 +415,7 @@ async def test_without_any_notification_a_look_at_the_store_finds_what_was_writt
         monkeypatch.setattr(listening, "_parsed", lambda payload: payload.strip('"'))  # nothing is a change
     else:
         monkeypatch.setattr(listening.Listener, "_connect", _refuse)
-        monkeypatch.setattr("toolsearch.service.following._UNHEARD_POLL_S", 0.02)
+        monkeypatch.setattr("toolsearch.service.replica_changes._UNHEARD_POLL_S", 0.02)
     settings = {"replicas": {"poll_s": 0.02 if hears else 100_000.0}}
     async with replicas(postgres.new_database(), tmp_path, **settings) as both:
         await both.one.catalog(both.operator)

@@ -18,7 +18,7 @@ from tests.mcp_servers.rich_http import rich_over_http
 from tests.mcp_servers.rich_server import Rich
 from tests.service.integration.test_mcp_sources import LOOPBACK, SOURCES, UPDATE, Deaf, added, outcome
 from toolsearch.errors import PinStoreError
-from toolsearch.service.corpora.versions import by_subject, versions_of_catalog
+from toolsearch.service.corpora.toolset_specs import by_subject, versions_of_catalog
 
 APPROVALS = "/v1/catalogs/default/approvals"
 BOTH_TOOLS = ["changing__add", "changing__update"]

@@ -4,9 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 from tests.kit.postgres import PostgresServer
-from toolsearch.service.resealing import reseal_all
-from toolsearch.service.seal import Seal
-from toolsearch.storage.postgres.storage import PostgresStorage
+from toolsearch.service.seal import Seal, reseal_all
+from toolsearch.storage.postgres.place import PostgresStorage
 
 OLD, NEW = b"o" * 32, b"n" * 32
 ROUNDS = 30

@@ -8,8 +8,8 @@ from fastapi import Depends, FastAPI, Response
 
 from tests.kit.postgres import PostgresServer
 from tests.kit.service import codes, two_replicas
-from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.service import Service
+from toolsearch.service.web.callers import ServiceCaller, caller_with
 
 
 class Slow:

@@ -12,10 +12,10 @@ from fastapi import Depends, FastAPI
 from starlette.types import Receive, Scope, Send
 
 from tests.kit.service import ServiceKit, codes, serving
-from toolsearch.service.callers import ServiceCaller, caller_with
-from toolsearch.service.middleware.bodies import depth_of
-from toolsearch.service.middleware.deadline import Deadline
 from toolsearch.service.service import Service
+from toolsearch.service.web.bodies import depth_of
+from toolsearch.service.web.callers import ServiceCaller, caller_with
+from toolsearch.service.web.middleware import Deadline
 
 
 def _add_routes(_: Service, app: FastAPI) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from toolsearch.service.middleware.url_tokens import UrlTokens
-from toolsearch.service.paths import is_mcp, mcp_path, session_token_in
+from toolsearch.service.web.middleware import UrlTokens
+from toolsearch.service.web.paths import is_mcp, mcp_path, session_token_in
 
 
 async def passed(path: str, **headers: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import pytest
 
 from toolsearch.errors import BadArgumentsError
-from toolsearch.service.pages.parameters import arguments_in, arguments_in_json, parameters_of
+from toolsearch.service.calls.page import arguments_in, arguments_in_json, parameters_of
 
 SCHEMA = {
     "type": "object",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolsearch.service.pages.plots import BOTTOM, HEIGHT, TOP, Series, Stack, compact, nice_top, stacked_bars
+from toolsearch.service.pages.filters import BOTTOM, HEIGHT, TOP, Series, Stack, compact, nice_top, stacked_bars
 
 FLOOR = HEIGHT - BOTTOM
 TALL = FLOOR - TOP

@@ -10,9 +10,9 @@ import pytest
 from tests.kit.pages import sign_in
 from tests.kit.service import NOW_S, serving
 from toolsearch.access.scopes import Scope
-from toolsearch.service.pages.key_names import key_names
-from toolsearch.service.visits import Visit
-from toolsearch.storage.receipts import Receipt
+from toolsearch.service.keys.page import key_names
+from toolsearch.service.web.callers import Visit
+from toolsearch.storage.activity import Receipt
 
 
 async def test_a_receipt_shows_the_name_of_its_key_and_the_second_of_the_call(tmp_path: Path) -> None:

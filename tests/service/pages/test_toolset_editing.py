@@ -12,7 +12,7 @@ import pytest
 
 from tests.kit.pages import HOST, form_token, sign_in
 from tests.kit.service import ServiceKit, serving
-from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
+from toolsearch.service.corpora.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
 
 WORDS = "  Two lines,\n\u202eturned round "
 TOOLS = [{"name": name, "description": f"Does {name}."} for name in ("read_log", "send_mail", "send_fax")]

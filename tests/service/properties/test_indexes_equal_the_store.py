@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
-from toolsearch.service.corpora.versions import by_subject
+from toolsearch.service.corpora.stored_tools import to_row
+from toolsearch.service.corpora.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec, by_subject
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.service.stored_tools import to_row
-from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
 from toolsearch.storage.contents import StoredTool
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.tools.definition import Tool, ToolDefinition
 
 TOOLS = CorpusRef("acme", "catalog", "tools")

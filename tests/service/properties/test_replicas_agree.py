@@ -13,8 +13,8 @@ from tests.kit.replicas import DEFAULT, Replicas, eventually, replicas
 from tests.kit.service import ServiceKit
 from toolsearch.errors import ContentsConflictError, RecordConflictError, UnknownRecordError
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.stored_tools import to_row
-from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
+from toolsearch.service.corpora.stored_tools import to_row
+from toolsearch.service.corpora.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
 from toolsearch.tools.definition import Tool, ToolDefinition
 
 OTHER = CorpusRef("default", "catalog", "other")

@@ -17,7 +17,7 @@ from toolsearch import (
     ToolDefinition,
     ToolSearch,
 )
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 
 WORDS = ("mail", "event", "bill", "hour", "list", "send")
 NAMES = tuple(f"{word}_{i}" for word in WORDS[:4] for i in range(3))

@@ -21,12 +21,11 @@ from starlette.routing import Mount, Route
 from benchmarks.fault_kit import HttpFault, StdioFault, serving, until
 from tests.kit.upstream_actors import call, echo, free_port, list_work, running, settings_of, text
 from toolsearch.errors import ServerBusyError, ServerUnavailableError, ToolTimeoutError
-from toolsearch.upstreams.backoff import delay_s
-from toolsearch.upstreams.breaker import Breaker
-from toolsearch.upstreams.concurrency import ConcurrencyLimit
-from toolsearch.upstreams.connector import Connector
-from toolsearch.upstreams.identity import identity_hash
+from toolsearch.upstreams.config import identity_hash
+from toolsearch.upstreams.connection import Connector
+from toolsearch.upstreams.faults import Breaker, delay_s
 from toolsearch.upstreams.interface import UpstreamState
+from toolsearch.upstreams.sender import ConcurrencyLimit
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.stdio import OverlongLineError, lines
 

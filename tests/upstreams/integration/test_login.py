@@ -31,8 +31,7 @@ from tests.kit.upstream_actors import call, echo, free_port, list_work, running,
 from toolsearch.errors import BadSettingError, LoginRequiredError
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.upstreams.interface import UpstreamState
-from toolsearch.upstreams.login import login
-from toolsearch.upstreams.oauth import stored_tokens
+from toolsearch.upstreams.oauth import login, stored_tokens
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
 
 

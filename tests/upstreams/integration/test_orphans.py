@@ -58,7 +58,7 @@ def test_only_groups_that_are_still_there_are_ended(pipe):
     spared = subprocess.Popen(["sleep", "60"], start_new_session=True)
     program = f"""
 import subprocess, sys, time
-from toolsearch.upstreams.orphans import guard
+from toolsearch.upstreams.stdio import guard
 stubborn = subprocess.Popen([sys.executable, "-c", {STUBBORN!r}, {str(pipe)!r}], start_new_session=True)
 guard.add({spared.pid})
 guard.add(stubborn.pid)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.kit.upstream_actors import free_port
 from toolsearch.upstreams.config import HttpServer
-from toolsearch.upstreams.sse import sse_streams
+from toolsearch.upstreams.http import sse_streams
 
 
 @pytest.mark.filterwarnings("error:Unclosed:ResourceWarning")

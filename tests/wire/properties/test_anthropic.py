@@ -17,7 +17,6 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire import anthropic
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.anthropic import answers
-from toolsearch.wire.arguments import arguments_object
 from toolsearch.wire.messages import (
     AssistantMessage,
     Message,
@@ -28,6 +27,7 @@ from toolsearch.wire.messages import (
     UserMessage,
 )
 from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.reply_parts import arguments_object
 
 
 class TestAnthropic(FormatContract):

@@ -13,8 +13,8 @@ from tests.wire.properties import generated as some
 from tests.wire.properties.contract import quick
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire import anthropic, openai_chat, openai_responses
-from toolsearch.wire.arguments import arguments_object
 from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from toolsearch.wire.reply_parts import arguments_object
 
 FORMATS: dict[str, Any] = {
     "openai": openai_chat,

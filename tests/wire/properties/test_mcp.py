@@ -15,7 +15,7 @@ from toolsearch.errors import BadToolError, ToolExecutionError
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolOrigin
 from toolsearch.wire import mcp
-from toolsearch.wire.mcp import definitions, envelope, eras, lists, methods, questions, requests, results
+from toolsearch.wire.mcp import definitions, eras, lists, requests
 from toolsearch.wire.mcp.eras import Era
 
 JSON = st.recursive(
@@ -84,7 +84,7 @@ def test_a_result_is_read_back_as_it_was_written(content: list[Any], structured:
     code = ToolExecutionError.code if is_error else None
     result = ToolResult("7", "add", tuple(content), structured, is_error=is_error, error_code=code)
 
-    assert results.read_result(results.write_result(result), ToolCall("7", "add")) == result
+    assert requests.read_result(requests.write_result(result), ToolCall("7", "add")) == result
 
 
 @PROPERTY
@@ -92,16 +92,14 @@ def test_a_result_is_read_back_as_it_was_written(content: list[Any], structured:
 def test_questions_and_their_answers_are_read_back_as_they_were_written(
     asked: dict[str, dict[str, Any]], state: str, params: dict[str, Any]
 ) -> None:
-    written = questions.input_required(
-        {key: {"method": "roots/list", "params": each} for key, each in asked.items()}, state
-    )
+    written = eras.input_required({key: {"method": "roots/list", "params": each} for key, each in asked.items()}, state)
 
-    assert envelope.asks_for_input(written)
-    assert questions.state_in(written) == state
-    assert {key: params for key, _, params in questions.questions_in(written)} == asked
-    answered = questions.with_state(questions.with_answers(params, asked), state)
-    assert (questions.answers_in(answered), questions.state_in(answered)) == (asked, state)
-    assert questions.without_round(answered) == questions.without_round(params)
+    assert requests.asks_for_input(written)
+    assert eras.state_in(written) == state
+    assert {key: params for key, _, params in eras.questions_in(written)} == asked
+    answered = eras.with_state(eras.with_answers(params, asked), state)
+    assert (eras.answers_in(answered), eras.state_in(answered)) == (asked, state)
+    assert eras.without_round(answered) == eras.without_round(params)
 
 
 @PROPERTY
@@ -116,39 +114,39 @@ def test_an_entry_is_kept_byte_for_byte_whatever_is_in_it(fields: dict[str, Any]
 
 
 @PROPERTY
-@given(st.sampled_from([methods.LIST_TOOLS, methods.CALL_TOOL, methods.READ_RESOURCE, methods.GET_PROMPT]), OBJECTS)
+@given(st.sampled_from([requests.LIST_TOOLS, requests.CALL_TOOL, requests.READ_RESOURCE, requests.GET_PROMPT]), OBJECTS)
 def test_a_result_goes_past_the_models_of_the_sdk_byte_for_byte(method: str, result: dict[str, Any]) -> None:
-    carrying = envelope.carrying(method, result)
+    carrying = requests.carrying(method, result)
 
-    assert envelope.carried(carrying["_meta"]) is result
-    older = {key: each for key, each in carrying.items() if key not in envelope.MODERN_FIELDS}  # as the SDK sends them
-    assert as_text(envelope.unpacked(older)) == as_text(result)
+    assert requests.carried(carrying["_meta"]) is result
+    older = {key: each for key, each in carrying.items() if key not in requests.MODERN_FIELDS}  # as the SDK sends them
+    assert as_text(requests.unpacked(older)) == as_text(result)
 
 
 def test_what_the_sdk_adds_to_a_result_is_added_to_the_one_that_it_carries() -> None:
-    carrying = envelope.carrying(methods.LIST_TOOLS, {"tools": [], "_meta": {"a": 1}}, ttl_ms=5)
+    carrying = requests.carrying(requests.LIST_TOOLS, {"tools": [], "_meta": {"a": 1}}, ttl_ms=5)
     stamped = {**carrying, "_meta": {**carrying["_meta"], "server": "it"}}
     around = {"resultType": "complete", "ttlMs": 5, "cacheScope": "private"}
 
-    assert envelope.unpacked(stamped) == {"tools": [], "_meta": {"a": 1, "server": "it"}, **around}
+    assert requests.unpacked(stamped) == {"tools": [], "_meta": {"a": 1, "server": "it"}, **around}
 
 
 def test_a_meta_that_is_no_object_gives_way_to_what_the_sdk_adds() -> None:
-    carrying = envelope.carrying(methods.CALL_TOOL, {"content": [], "_meta": "x"})
+    carrying = requests.carrying(requests.CALL_TOOL, {"content": [], "_meta": "x"})
     stamped = {**carrying, "_meta": {**carrying["_meta"], "server": "it"}}
 
-    assert envelope.unpacked(stamped)["_meta"] == {"server": "it"}
-    assert envelope.unpacked(carrying)["_meta"] == "x"
+    assert requests.unpacked(stamped)["_meta"] == {"server": "it"}
+    assert requests.unpacked(carrying)["_meta"] == "x"
 
 
 def test_a_result_that_asks_for_input_is_not_stamped_as_complete() -> None:
-    asking = questions.input_required({}, "s")
+    asking = eras.input_required({}, "s")
 
-    assert envelope.unpacked(envelope.carrying(methods.CALL_TOOL, asking)) == asking
+    assert requests.unpacked(requests.carrying(requests.CALL_TOOL, asking)) == asking
 
 
 def test_a_method_without_an_empty_result_is_answered_with_its_own() -> None:
-    assert envelope.carrying("ping", {"a": 1}) == {"a": 1}
+    assert requests.carrying("ping", {"a": 1}) == {"a": 1}
 
 
 READERS: Mapping[str, Callable[[dict[str, Any]], object]] = {
@@ -157,16 +155,16 @@ READERS: Mapping[str, Callable[[dict[str, Any]], object]] = {
     "read_call": requests.read_call,
     "target_of": requests.target_of,
     "forwarded_meta": requests.forwarded_meta,
-    "read_result": lambda junk: results.read_result(junk, ToolCall("1", "add")),
-    "is_error": results.is_error,
-    "all_content_of": lambda junk: list(results.all_content_of(junk)),
-    "asks_for_input": envelope.asks_for_input,
-    "with_meta": lambda junk: envelope.with_meta(junk, {"a": 1}),
-    "unpacked": lambda junk: envelope.unpacked(envelope.carrying(methods.CALL_TOOL, junk)),
-    "questions_in": lambda junk: list(questions.questions_in(junk)),
-    "answers_in": questions.answers_in,
-    "without_round": questions.without_round,
-    "as_live_request": lambda junk: questions.as_live_request(junk, 1),
+    "read_result": lambda junk: requests.read_result(junk, ToolCall("1", "add")),
+    "is_error": requests.is_error,
+    "all_content_of": lambda junk: list(requests.all_content_of(junk)),
+    "asks_for_input": requests.asks_for_input,
+    "with_meta": lambda junk: requests.with_meta(junk, {"a": 1}),
+    "unpacked": lambda junk: requests.unpacked(requests.carrying(requests.CALL_TOOL, junk)),
+    "questions_in": lambda junk: list(eras.questions_in(junk)),
+    "answers_in": eras.answers_in,
+    "without_round": eras.without_round,
+    "as_live_request": lambda junk: eras.as_live_request(junk, 1),
     "next_cursor": lists.next_cursor,
     "ttl_s": lists.ttl_s,
     "entries": lambda junk: [each.entries_of(junk) for each in LISTS],
@@ -214,16 +212,16 @@ def test_a_question_in_a_form_that_nobody_knows_fails_with_nothing_but_a_refusal
     params: dict[str, Any],
 ) -> None:
     capabilities = {"elicitation": {}, "sampling": {}}
-    for method in (methods.ELICIT, methods.SAMPLE, "of another"):
+    for method in (requests.ELICIT, requests.SAMPLE, "of another"):
         with suppress(MCPError):
-            questions.check_askable(capabilities, method, params)
+            eras.check_askable(capabilities, method, params)
 
 
 def test_a_question_without_usable_parameters_is_asked_without_any() -> None:
     asking = {"inputRequests": {"a": {"method": "roots/list", "params": "x"}, "b": "x"}}
 
-    assert list(questions.questions_in(asking)) == [("a", "roots/list", {})]
-    assert list(questions.questions_in({"inputRequests": [1]})) == []
+    assert list(eras.questions_in(asking)) == [("a", "roots/list", {})]
+    assert list(eras.questions_in({"inputRequests": [1]})) == []
 
 
 @pytest.mark.parametrize(

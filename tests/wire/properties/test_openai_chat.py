@@ -12,11 +12,11 @@ from tests.wire.properties import generated as some
 from tests.wire.properties.contract import FormatContract, quick
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire import openai_chat
-from toolsearch.wire.arguments import arguments_text
 from toolsearch.wire.content import ProviderPart
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, SystemMessage, ToolMessage, UserMessage
 from toolsearch.wire.openai_chat import answers
-from toolsearch.wire.openai_chat.stream import StreamedAnswer
+from toolsearch.wire.openai_chat.answers import StreamedAnswer
+from toolsearch.wire.reply_parts import arguments_text
 
 
 class TestOpenAIChat(FormatContract):

@@ -17,7 +17,6 @@ from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire import openai_responses
-from toolsearch.wire.arguments import arguments_object, arguments_text
 from toolsearch.wire.content import ProviderPart
 from toolsearch.wire.messages import (
     AssistantMessage,
@@ -29,6 +28,7 @@ from toolsearch.wire.messages import (
 )
 from toolsearch.wire.native_search import NativeSearch
 from toolsearch.wire.openai_responses import answers
+from toolsearch.wire.reply_parts import arguments_object, arguments_text
 
 
 class TestOpenAIResponses(FormatContract):

@@ -12,10 +12,10 @@ from tests.kit.odd_schemas import ODD, SCHEMAS, arguments_by
 from tests.kit.strict.odd_tools import ODD_TOOLS, OddTool
 from tests.kit.strict.one_tool import problems_of_tool
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.interface import read_listing
 from toolsearch.wire.formats import TOOL_FORMATS, render_definition
-from toolsearch.wire.own_arguments import own_arguments
 from toolsearch.wire.sendable_schema import sendable_schema
+from toolsearch.wire.sendable_tools import own_arguments
 from toolsearch.wire.tool_rules import MOST_SCHEMAS
 
 thorough = settings(deadline=None, max_examples=100, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -1,15 +1,38 @@
-"""Python functions as a source of tools."""
+"""Python functions as a source of tools: those that are given, and the public ones of a module.
+
+Functions are left out that take or return what JSON cannot carry, as far as their documentation says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import builtins
+import dataclasses
+import functools
+import importlib
+import inspect
+import re
+import sys
+import types
+import typing
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from inspect import Parameter
+from pathlib import PurePath
+from types import ModuleType
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from toolsearch.catalog.source import LoadReport
-from toolsearch.errors import BadToolError
-from toolsearch.tools.decorator import tool_from_function
-from toolsearch.tools.definition import Tool
-from toolsearch.tools.refusal import Refusal
+from toolsearch.errors import BadToolError, SourceError
+from toolsearch.tools.definition import Refusal, Tool
+from toolsearch.tools.function_tools import tool_from_function
+from toolsearch.tools.json_schema import UNUSABLE_TYPE
+from toolsearch.tools.naming import namespaced
+from toolsearch.tools.results import ToolOutput
+from toolsearch.tools.signature import type_hints, underlying
 
 
 class FunctionSource:
@@ -33,3 +56,178 @@ class FunctionSource:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+_OURS = (str, bytes, bytearray, memoryview, Enum, PurePath, Mapping, MappingView, AbstractSet, Sequence, ToolOutput)
+
+
+_WRITTEN_BY = ("__pydantic_serializer__", "_asdict", "tolist")
+
+
+@functools.cache
+def has_json_form(kind: type[object]) -> bool:
+    """Whether instances of *kind* can be results of calls. A subclass of *kind* may have a form where it has none."""
+    if issubclass(kind, _OURS) or dataclasses.is_dataclass(kind) or any(hasattr(kind, name) for name in _WRITTEN_BY):
+        return True
+    if issubclass(kind, type) or hasattr(kind, "__next__"):
+        return False
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            TypeAdapter(kind)
+    except UNUSABLE_TYPE:
+        return False
+    return True
+
+
+_NAMES = frozenset(  # what old functions call the parameters that only live Python objects fit
+    {
+        "buffer", "callable", "callback", "cls", "code", "coro", "fileobj", "fn", "fp", "frame", "fsrc", "func",
+        "function", "generator", "key_func", "klass", "loop", "module", "predicate", "readline", "sock", "stream", "tb",
+        "traceback",
+    }
+)  # fmt: skip
+
+
+_ARTICLES = r"(?:(?:an?|the|this|new|open|readable|writable|binary|temporary) )*"
+
+
+_LIVE = (
+    r"(?:(?:bytes|file)-like objects?|bytes or buffer|bytes or bytearray|buffer object|byte ?strings?|binary data"
+    r"|(?:file|code|frame|socket|module|class|type|generator|callable|coroutine|function|stream) objects?"
+    r"|(?:generator|callable|coroutine|decorator|context manager)s?)\b"
+)
+
+
+_TEXT_TOO = re.compile(
+    r"[^.\n]{0,60}?\b(?:str|text|strings?|paths?|filename|name|numbers?|lists?|sequence)\b", re.IGNORECASE
+)
+
+
+_RETURNED = re.compile(
+    rf"\breturn(?:s|ing)? (?:it as )?{_ARTICLES}(?P<kind>iterator|generator|context manager|decorator|temporary file"
+    r"|(?:[\w-]+ ){0,2}(?:hash|hashing|digest|iterator|generator|file|socket|thread|process|lock|semaphore|event"
+    r"|condition|queue|barrier|connection|compressor|decompressor|code|frame|module|polling|pool|shared) object)\b"
+    rf"|\bcreate (?:and return )?{_ARTICLES}(?P<made>hashing object|temporary file|lock object)\b",
+    re.IGNORECASE,
+)
+
+
+_DECORATOR = re.compile(r"(?:an? )?decorator (?:factory|for|that|to|used)\b|[^.]* decorator\.?\Z", re.IGNORECASE)
+
+
+_CLASS = re.compile(r"\b[Rr]eturn(?:s|ing)? (?:(?:an?|the|new|current|main) )*(?P<name>[A-Z]\w+) (?:object|instance)\b")
+
+
+def reason_against(function: Callable[..., Any]) -> str | None:
+    """Why no model can call *function*, or read what it returns; None where nothing says so.
+
+    Parameters that need not be given do not count, and neither do those with annotations, which `read_signature` reads.
+    """
+    doc = inspect.getdoc(underlying(function)) or ""
+    for parameter in inspect.signature(function).parameters.values():
+        if _is_needed(parameter) and (parameter.name in _NAMES or _is_live(parameter.name, doc)):
+            return f"its parameter {parameter.name!r} takes a Python object, not JSON"
+    hints = type_hints(function)
+    if "return" in hints:
+        returned = _annotated(hints["return"])
+    else:
+        returned = _documented(" ".join(doc.partition("\n\n")[0].split()), underlying(function))
+    return f"it returns a Python object ({returned}), which has no JSON form" if returned else None
+
+
+def _is_needed(parameter: Parameter) -> bool:
+    is_left_out = parameter.default is not Parameter.empty or parameter.kind is Parameter.VAR_KEYWORD
+    return not is_left_out and parameter.annotation is Parameter.empty
+
+
+def _is_live(name: str, doc: str) -> bool:
+    """Whether *doc* says that the parameter *name* takes what only Python has: bytes, open files, functions."""
+    told = rf"[*`']*{re.escape(name)}[*`']*"
+    verb = r"(?:[ \t]*(?::|--?)[ \t]*|\s+(?:must be |is |should be )?)"
+    behind_kind, before_kind = rf"{_LIVE} {told}(?!\w)", rf"(?:^[ \t]*|\bargument ){told}{verb}{_ARTICLES}{_LIVE}"
+    places = re.finditer(f"{behind_kind}|{before_kind}", doc, re.IGNORECASE | re.MULTILINE)
+    return any(not _TEXT_TOO.match(doc, place.end()) for place in places)
+
+
+def _annotated(annotation: Any) -> str:
+    """The annotated type, if it is of the standard library and has no JSON form: what derives from others may have."""
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    members = typing.get_args(annotation) if is_union else (annotation,)
+    kinds = [typing.get_origin(member) or member for member in members if member is not types.NoneType]
+    if kinds and all(isinstance(kind, type) and _is_closed(kind) and not has_json_form(kind) for kind in kinds):
+        return " or ".join(kind.__name__ for kind in kinds)
+    return ""
+
+
+def _is_closed(kind: type) -> bool:
+    is_open = inspect.isabstract(kind) or getattr(kind, "_is_protocol", False)
+    return not is_open and kind.__module__.partition(".")[0] in sys.stdlib_module_names
+
+
+def _documented(opening: str, function: Callable[..., Any]) -> str:
+    """What *opening*, the first paragraph of the documentation, says that is returned and has no JSON form, or ""."""
+    if _DECORATOR.match(opening):
+        return "decorator"
+    if named := _RETURNED.search(opening):
+        return named["kind"] or named["made"]
+    module = sys.modules.get(getattr(function, "__module__", None) or "", builtins)
+    for match in _CLASS.finditer(opening):
+        kind = getattr(module, match["name"], None)
+        if isinstance(kind, type) and not has_json_form(kind):
+            return f"{match['name']} object"
+    return ""
+
+
+class ModuleSource:
+    """The functions that ``__all__`` lists or, without one, the public functions defined in the module.
+
+    The server is the module's name; ``os.path`` gives ``os_path__join``. Importing a module runs it.
+    """
+
+    def __init__(self, module: str | ModuleType) -> None:
+        self._module = module
+        self._name = module if isinstance(module, str) else module.__name__
+        self.description = f"module {self._name}"
+
+    def load(self) -> LoadReport:
+        """Raises SourceError if the module cannot be imported."""
+        tools: list[Tool] = []
+        refused: list[Refusal] = []
+        module = self._import()
+        for name, function in _public_functions(module):
+            try:
+                tools.append(self._make_tool(name, function))
+            except BadToolError as error:
+                refused.append(Refusal(namespaced(self._name, name), self.description, str(error)))
+        return LoadReport(tuple(tools), tuple(refused), {self._name: module.__doc__ or ""})
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _import(self) -> ModuleType:
+        if isinstance(self._module, ModuleType):
+            return self._module
+        try:
+            return importlib.import_module(self._module)
+        except Exception as error:  # a module runs its own code, so anything may be raised
+            raise SourceError(f"module {self._module!r} cannot be imported: {error}") from error
+
+    def _make_tool(self, name: str, function: Callable[..., Any]) -> Tool:
+        is_alias = name != getattr(underlying(function), "__name__", name)
+        tool = tool_from_function(function, server=self._name, name=name if is_alias else None)
+        reason = reason_against(function)
+        if reason:
+            raise BadToolError(f"{name} cannot be a tool: {reason}")
+        return tool
+
+
+def _public_functions(module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
+    listed: list[str] | None = getattr(module, "__all__", None)
+    for name in tuple(vars(module) if listed is None else listed):
+        value = getattr(module, name, None)
+        if inspect.isroutine(value) and (listed is not None or _is_own(module, name, value)):
+            yield name, value
+
+
+def _is_own(module: ModuleType, name: str, function: Callable[..., Any]) -> bool:
+    return not name.startswith("_") and getattr(function, "__module__", None) == module.__name__

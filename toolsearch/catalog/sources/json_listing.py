@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import TypeAlias, TypeGuard
 
 from toolsearch.catalog.source import LoadReport
-from toolsearch.documents.files import is_json_lines, read_document, read_json_lines
 from toolsearch.documents.json_values import as_list, as_object, as_texts
-from toolsearch.documents.texts import BadLine
+from toolsearch.documents.reading import BadLine, is_json_lines, read_document, read_json_lines
 from toolsearch.errors import BadToolError, SourceError
-from toolsearch.tools.definition import Tool
+from toolsearch.tools.definition import Refusal, Tool
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import distinct, namespaced, title_with_name
-from toolsearch.tools.refusal import Refusal
-from toolsearch.wire.definitions import text_in
 from toolsearch.wire.formats import read_tool
 from toolsearch.wire.gemini import with_json_schema
 from toolsearch.wire.openai_chat import tool_fields
+from toolsearch.wire.request_parts import text_in
 
 Listing: TypeAlias = str | Path | Iterable[Json] | Mapping[str, Json]
 

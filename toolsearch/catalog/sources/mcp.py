@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from toolsearch.catalog.source import LoadReport
 from toolsearch.errors import MissingExtraError, ServerUnavailableError
-from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.tools.definition import Refusal, Tool, ToolContext
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.output import ToolOutput
-from toolsearch.tools.refusal import Refusal
+from toolsearch.tools.results import ToolOutput
 from toolsearch.upstreams.config import read_mcp_config
-from toolsearch.upstreams.interface import Listing, UpstreamSinks, UpstreamState
+from toolsearch.upstreams.interface import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S, Listing, UpstreamSinks, UpstreamState
 from toolsearch.upstreams.settings import ServerSettings, UpstreamSettings
-from toolsearch.upstreams.timeouts import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
 
 if TYPE_CHECKING:
     from toolsearch.upstreams.pool import UpstreamPool

@@ -2,24 +2,211 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast, get_args
 
 from toolsearch.catalog.source import LoadReport
-from toolsearch.catalog.sources.openapi_operation import Endpoint, read_operation
-from toolsearch.catalog.sources.openapi_request import OpenApiCallback, SendRequest
-from toolsearch.catalog.sources.openapi_server_name import server_name
-from toolsearch.catalog.sources.schema_refs import SchemaLibrary
-from toolsearch.documents.files import read_document
-from toolsearch.documents.json_values import as_list, as_object, as_texts
+from toolsearch.catalog.sources.openapi_document import Converted, SchemaLibrary, server_name
+from toolsearch.catalog.sources.openapi_requests import (
+    PLACEHOLDER,
+    Argument,
+    OpenApiCallback,
+    Operation,
+    Place,
+    SendRequest,
+)
+from toolsearch.documents.json_values import as_list, as_object, as_texts, is_object
+from toolsearch.documents.reading import read_document
 from toolsearch.errors import BadToolError, SourceError
-from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.definition import DESTRUCTIVE, IDEMPOTENT, READ_ONLY, Refusal, Tool, ToolDefinition, legal_name
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import all_namespaced, title_with_name
-from toolsearch.tools.refusal import Refusal
-from toolsearch.tools.safety import DESTRUCTIVE, IDEMPOTENT, READ_ONLY
+from toolsearch.tools.naming import MAX_NAME_LENGTH, all_namespaced, distinct, namespaced, title_with_name
+
+_PLACES = frozenset(get_args(Place)) - {"body", "field"}
+
+
+_OTHERS_HEADERS = frozenset({"accept", "content-type", "authorization"})  # OpenAPI: to be ignored as parameters
+
+
+_PROPERTY_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_.-")  # what model APIs take in schemas
+
+
+_FLAT_KEYWORDS = frozenset({"type", "title", "description", "properties", "required", "default", "deprecated"})
+
+
+_IDLE_KEYWORDS = frozenset({"example", "examples", "externalDocs", "xml", "nullable", "discriminator"})
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One operation as the document has it.
+
+    method    lower case
+    item      the path item, which holds what all methods of the path share
+    details   the operation itself
+    security  what the document asks of every operation that does not say
+    """
+
+    method: str
+    path: str
+    item: JsonObject
+    details: JsonObject
+    security: Json = None
+
+    @property
+    def own_name(self) -> str:
+        """The operationId or, without one, method and path."""
+        given = self.details.get("operationId")
+        return given if isinstance(given, str) and given else f"{self.method} {self.path}"
+
+
+def read_operation(library: SchemaLibrary, endpoint: Endpoint, base_url: str) -> tuple[Operation, JsonObject]:
+    """Return what to send, and the input schema that merges parameters and body.
+
+    Of two properties of one name, the later one is prefixed with its place. Raises BadToolError if a reference cannot
+    be followed or a path parameter is missing.
+    """
+    merger = _Merger(library)
+    for parameter in _parameters(library, endpoint):
+        merger.add_parameter(parameter)
+    merger.require_declared(endpoint.path)
+    content_type = merger.add_body(as_object(library.follow(endpoint.details.get("requestBody"))))
+    operation = Operation(
+        endpoint.method.upper(), base_url, endpoint.path, tuple(merger.arguments), content_type, _security(endpoint)
+    )
+    return operation, merger.schema()
+
+
+def _security(endpoint: Endpoint) -> tuple[tuple[str, ...], ...]:
+    ways = as_list(endpoint.details.get("security", endpoint.security)) or ()
+    return tuple(tuple(sorted(way)) for way in ways if is_object(way))
+
+
+def _parameters(library: SchemaLibrary, endpoint: Endpoint) -> list[JsonObject]:
+    """Return the parameters of path and operation; the operation's replace those of the same name and place."""
+    found: dict[tuple[str, str], JsonObject] = {}
+    for holder in (endpoint.item, endpoint.details):
+        for entry in as_list(holder.get("parameters")) or ():
+            parameter = as_object(library.follow(entry))
+            if parameter is not None and isinstance(parameter.get("name"), str):
+                found[parameter["name"], str(parameter.get("in"))] = parameter
+    return list(found.values())
+
+
+class _Merger:
+    def __init__(self, library: SchemaLibrary) -> None:
+        self.arguments: list[Argument] = []
+        self._library = library
+        self._properties: dict[str, Json] = {}
+        self._required: list[str] = []
+        self._parts: list[Converted] = []
+
+    def add_parameter(self, parameter: JsonObject) -> None:
+        name: str = parameter["name"]
+        place = parameter.get("in")
+        if (
+            not isinstance(place, str)
+            or place not in _PLACES
+            or (place == "header" and name.lower() in _OTHERS_HEADERS)
+        ):
+            return
+        media_type, content = _preferred(as_object(parameter.get("content")) or {})
+        schema = content.get("schema") if media_type else parameter.get("schema", {})
+        style = str(parameter.get("style") or "form")
+        argument = Argument(
+            property_name=self._free_name(name, place),
+            name=name,
+            place=cast("Place", place),
+            style=style,
+            explode=bool(parameter.get("explode", style == "form")),
+            as_json=_is_json(media_type),
+        )
+        self._put(argument, schema, parameter, required=place == "path" or parameter.get("required") is True)
+
+    def require_declared(self, path: str) -> None:
+        declared = {argument.name for argument in self.arguments if argument.place == "path"}
+        for name in PLACEHOLDER.findall(path):
+            if name not in declared:
+                raise BadToolError(f"the path has {{{name}}}, but there is no such path parameter")
+
+    def add_body(self, body: JsonObject | None) -> str:
+        """Add the body: the fields of a plain object one by one, anything else as one property; return its type."""
+        media_type, content = _preferred(as_object((body or {}).get("content")) or {})
+        if body is None or not media_type:
+            return ""
+        is_required = body.get("required") is True
+        schema = as_object(self._library.follow(content.get("schema", {}))) or {}
+        properties = as_object(schema.get("properties"))
+        if properties and _is_flat(schema):
+            required = as_texts(schema.get("required")) if is_required else []
+            for name, field_schema in properties.items():
+                if (as_object(field_schema) or {}).get("readOnly") is not True:
+                    argument = Argument(self._free_name(str(name), "body"), str(name), "field")
+                    self._put(argument, field_schema, {}, required=name in required)
+        else:
+            argument = Argument(self._free_name("body", "request"), "body", "body")
+            self._put(argument, content.get("schema", {}), body, required=is_required)
+        return media_type
+
+    def schema(self) -> JsonObject:
+        definitions = self._library.definitions(*self._parts)
+        return {
+            "type": "object",
+            "properties": self._properties,
+            **({"required": self._required} if self._required else {}),
+            "additionalProperties": False,
+            **({"$defs": definitions} if definitions else {}),
+        }
+
+    def _put(self, argument: Argument, schema: Json, holder: JsonObject, *, required: bool) -> None:
+        converted = self._library.convert(schema)
+        self._parts.append(converted)
+        schema_text, holder_text = (_text_of(each.get("description")) for each in (converted.schema, holder))
+        description = title_with_name(holder_text or schema_text, argument.name)
+        told = {"description": description} if description else {}
+        deprecated = {"deprecated": True} if holder.get("deprecated") is True else {}
+        self._properties[argument.property_name] = {**converted.schema, **told, **deprecated}
+        self.arguments.append(argument)
+        if required:
+            self._required.append(argument.property_name)
+
+    def _free_name(self, name: str, prefix: str) -> str:
+        legal = name if 0 < len(name) <= MAX_NAME_LENGTH and _PROPERTY_CHARACTERS.issuperset(name) else ""
+        wanted = legal or (namespaced("", name) if legal_name(name) else distinct(prefix, name))
+        if wanted in self._properties:
+            wanted = f"{prefix}_{wanted}"
+        return distinct(wanted, f"{prefix} {name}") if wanted in self._properties else wanted[:MAX_NAME_LENGTH]
+
+
+def _is_flat(schema: JsonObject) -> bool:
+    """Whether the schema says nothing but its properties, so that they can stand among the parameters."""
+    said = {key for key in schema if not key.startswith("x-")} - _IDLE_KEYWORDS
+    if schema.get("additionalProperties") is False:
+        said.discard("additionalProperties")
+    return said <= _FLAT_KEYWORDS and schema.get("type", "object") == "object"
+
+
+def _preferred(content: JsonObject) -> tuple[str, JsonObject]:
+    """Return the media type to use, JSON if offered, else the first; and what the document says of it."""
+    offered = {kind: each for kind, value in content.items() if (each := as_object(value)) is not None}
+    kind = next((kind for kind in offered if _is_json(kind)), next(iter(offered), ""))
+    return kind, offered.get(kind, {})
+
+
+def _is_json(media_type: str) -> bool:
+    kind = media_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
+def _text_of(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
 
 _REQUESTS = "x-toolsearch-requests"  # of an operation: what users ask for when they need it
+
 
 _HINTS: dict[str, dict[str, bool]] = {  # by HTTP's own words on safe and idempotent methods
     "get": {READ_ONLY: True},

@@ -1,32 +1,85 @@
-"""Anthropic's Messages: thinking that is given back as it was signed, tools loaded by reference."""
+"""Anthropic's Messages: thinking that is given back as it was signed, tools loaded by reference.
+
+A turn of the model is one reply, or several where the API pauses it while tools of its own are running.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, cast
 
-from toolsearch.chat.model import ChatOptions, Prompt
-from toolsearch.chat.models.anthropic_turn import AnthropicTurn
-from toolsearch.chat.models.betas import betas_in, with_betas
-from toolsearch.chat.models.clouds import cloud_of
-from toolsearch.chat.models.sdk import Clients, laid_over, refuse_deferred, require_sdk, schema_to_send, translated
-from toolsearch.chat.models.tool_choice import with_possible_choice
-from toolsearch.chat.response_format import ResponseFormat
+from toolsearch.chat.model import ChatOptions, Prompt, ResponseFormat
+from toolsearch.chat.models.sdk import (
+    Clients,
+    betas_in,
+    cloud_of,
+    laid_over,
+    refuse_deferred,
+    require_sdk,
+    schema_to_send,
+    translated,
+    with_betas,
+    with_possible_choice,
+)
 from toolsearch.errors import BadSettingError, ChatModelError
 from toolsearch.threads import in_thread
 from toolsearch.wire import anthropic
-from toolsearch.wire.aggregate import last_chunk
-from toolsearch.wire.answers import ChatChunk, ChatResponse
-from toolsearch.wire.anthropic.answers import read_event
+from toolsearch.wire.answers import ChatChunk, ChatResponse, last_chunk
+from toolsearch.wire.anthropic.answers import read_event, read_reply, with_container
 from toolsearch.wire.capabilities import Capabilities, Cloud, Endpoint, RevealMode, capabilities_of
 from toolsearch.wire.formats import RenderedTools, render_tools
+from toolsearch.wire.messages import AssistantMessage, ProviderItems, verbatim_items
 from toolsearch.wire.native_search import NativeSearch
 from toolsearch.wire.sendable import sendable
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from anthropic.lib.streaming import ParsedMessageStreamEvent
+
+
+class AnthropicTurn:
+    """What to ask, in *request*, and what has come so far.
+
+    A paused reply is sent back as it came, with its container, at most *max_continuations* times; after that, or where
+    it calls tools of ours, it is the answer, with the finish reason "other". The answer's metadata holds *metadata*.
+    """
+
+    def __init__(
+        self, request: Mapping[str, Any], max_continuations: int, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        self.request = dict(request)
+        self._metadata = metadata or {}
+        self._continuations_left = max_continuations
+        self._parts: list[ChatResponse] = []
+
+    def add(self, reply: object) -> bool:
+        """Take *reply*, an SDK's message; return whether the turn goes on with another request."""
+        part = read_reply(reply)
+        self._parts.append(part.answer)
+        if not part.to_send_back or not self._continuations_left:
+            return False
+        self._continuations_left -= 1
+        self.request = anthropic.continued(self.request, part.to_send_back)
+        if part.container is not None:
+            self.request = with_container(self.request, part.container)
+        return True
+
+    def response(self) -> ChatResponse:
+        """Return all replies as the one message that they are, with the sum of their usage."""
+        last = self._parts[-1]
+        messages = [part.message for part in self._parts]
+        items = tuple(item for message in messages for item in verbatim_items(message, anthropic.PROVIDER))
+        text = "".join(message.text for message in messages)
+        return ChatResponse(
+            AssistantMessage(text, last.message.tool_calls, ProviderItems(anthropic.PROVIDER, items)),
+            last.finish_reason,
+            reduce(add, (part.usage for part in self._parts)),
+            {**last.metadata, **self._metadata},
+        )
+
 
 _OWN_HOST = "api.anthropic.com"
 

@@ -1,28 +1,80 @@
-"""Chat Completions: OpenAI's, and those of every endpoint that is compatible with it."""
+"""Chat Completions: OpenAI's, and those of every endpoint that is compatible with it.
+
+In strict mode, schemas are changed on the way out, and nulls on the way in. OpenAI's Responses have it, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import replace
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from toolsearch.calling.validation import without_absent
 from toolsearch.chat.model import ChatOptions, Prompt
-from toolsearch.chat.models.clouds import cloud_of
-from toolsearch.chat.models.sdk import Clients, refuse_deferred, require_sdk, schema_to_send, translated
-from toolsearch.chat.models.strict_tools import StrictTools
-from toolsearch.errors import BadSettingError
+from toolsearch.chat.models.sdk import Clients, cloud_of, refuse_deferred, require_sdk, schema_to_send, translated
+from toolsearch.errors import BadSettingError, BadToolError, ToolSearchError
+from toolsearch.tools.calls import ToolCall, parse_arguments
 from toolsearch.tools.definition import Tool
-from toolsearch.tools.json_types import Json
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.strict import strict_schema
 from toolsearch.wire import openai_chat
-from toolsearch.wire.aggregate import last_chunk
-from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.answers import OTHER_CHOICES, ChatChunk, ChatResponse, last_chunk
 from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
-from toolsearch.wire.openai_chat.answers import read_answer
-from toolsearch.wire.openai_chat.stream import StreamedAnswer
+from toolsearch.wire.messages import AssistantMessage
+from toolsearch.wire.openai_chat.answers import StreamedAnswer, read_answer
 from toolsearch.wire.sendable import sendable
+from toolsearch.wire.sendable_tools import sendable_definition
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+
+@dataclass(frozen=True, slots=True)
+class StrictTools:
+    """The schemas of the tools that strict mode can express, by name. Tools that it cannot are sent as they are."""
+
+    sent_schemas: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    strict_schemas: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool], wire_format: str) -> StrictTools:
+        own: dict[str, JsonObject] = {}
+        strict: dict[str, JsonObject] = {}
+        for tool in tools:
+            schema = sendable_definition(tool.definition, wire_format).input_schema
+            try:
+                strict[tool.name] = strict_schema(schema)
+            except BadToolError:
+                continue
+            own[tool.name] = schema
+        return cls(own, strict)
+
+    def read(self, message: AssistantMessage) -> AssistantMessage:
+        """Return *message* with calls that fit the schemas before they were strict; what goes back stays as it is."""
+        calls = tuple(map(self._call, message.tool_calls))
+        return replace(message, tool_calls=calls) if self.sent_schemas else message
+
+    def read_answer(self, answer: ChatResponse) -> ChatResponse:
+        """Return *answer* with such calls in its message, and in those of its other choices."""
+        if not self.sent_schemas:
+            return answer
+        metadata = dict(answer.metadata)
+        if OTHER_CHOICES in metadata:
+            metadata[OTHER_CHOICES] = tuple(map(self.read, metadata[OTHER_CHOICES]))
+        return replace(answer, message=self.read(answer.message), metadata=metadata)
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        schema = self.sent_schemas.get(call.name)
+        arguments = call.arguments
+        if schema is None or not isinstance(arguments, str):
+            return call
+        try:
+            filled = without_absent(schema, parse_arguments(arguments))
+        except ToolSearchError:
+            return call  # refused when it is run
+        return replace(call, arguments=json.dumps(filled))
+
 
 _OWN_HOST = "api.openai.com"
 

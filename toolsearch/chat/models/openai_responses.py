@@ -7,10 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from toolsearch.chat.model import ChatOptions, Prompt
-from toolsearch.chat.models.openai_chat import openai_clients, openai_endpoint
-from toolsearch.chat.models.sdk import laid_over, refuse_deferred, schema_to_send, translated
-from toolsearch.chat.models.strict_tools import StrictTools
-from toolsearch.chat.models.tool_choice import with_possible_choice
+from toolsearch.chat.models.openai_chat import StrictTools, openai_clients, openai_endpoint
+from toolsearch.chat.models.sdk import laid_over, refuse_deferred, schema_to_send, translated, with_possible_choice
 from toolsearch.errors import ChatModelError
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json

@@ -1,18 +1,25 @@
-"""What the models share: a client for each event loop, and an SDK's errors as ours."""
+"""What the models share: clients by event loop, errors of SDKs as ours, tool choices, betas, clouds."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar, cast
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from toolsearch.chat.response_format import ResponseFormat
+from toolsearch.chat.model import Prompt, ResponseFormat
 from toolsearch.errors import BadSettingError, ChatModelError, MissingExtraError
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.capabilities import Capabilities, Cloud
+from toolsearch.wire.messages import Message, ToolChangeMessage
 
 _MAX_REASON = 600  # characters of what a provider says; some repeat the request
+
+
 _KEY_STATUSES = (401, 403)  # what these say may show a part of the key
 
 
@@ -116,3 +123,80 @@ def laid_over(part: JsonObject, extra: JsonObject) -> dict[str, Json]:
 def refuse_deferred(model: str, deferred: Sequence[object]) -> None:
     if deferred:
         raise BadSettingError(f"{model} cannot load deferred tools; send them in options.tools instead")
+
+
+# By the names of the SDKs' classes, since some can only be imported with a cloud's own libraries. Claude Platform on
+# AWS (AsyncAnthropicAWS) is Anthropic's own API, whatever its address.
+_CLIENTS: dict[str, Cloud] = {
+    "AsyncAnthropicAWS": "",
+    "AsyncAnthropicBedrock": "bedrock",
+    "AsyncAnthropicBedrockMantle": "bedrock",
+    "AsyncAnthropicFoundry": "azure",
+    "AsyncAnthropicGoogleCloud": "vertex",
+    "AsyncAnthropicVertex": "vertex",
+    "AsyncAzureOpenAI": "azure",
+    "AsyncBedrockOpenAI": "bedrock",
+}
+
+
+def cloud_of(client: object, own_host: str) -> Cloud:
+    """The cloud that *client* is made for; "other" if it talks neither to *own_host*, the provider's, nor to a part of
+    it, such as a region's.
+    """
+    for kind in type(client).__mro__:
+        if kind.__name__ in _CLIENTS:
+            return _CLIENTS[kind.__name__]
+    host = urlsplit(str(getattr(client, "base_url", ""))).hostname or ""
+    return "" if host == own_host or host.endswith(f".{own_host}") else "other"
+
+
+logger = logging.getLogger(__name__)
+
+
+_FREE = (None, "auto", "none")
+
+
+_ANY = "required"
+
+
+def with_possible_choice(prompt: Prompt, known: Capabilities, model: str) -> tuple[Prompt, Mapping[str, str]]:
+    """Return *prompt* with the tool choice "auto" where *model* does not take its own, and what the answer's metadata
+    says of that; the log says it as well.
+
+    Not taken is, by some models, a choice that forces a call, or one that names a tool that only a message has added.
+    Where thinking is bound to the list, a tool that is not in it was told of in a message, too.
+    """
+    options = prompt.options
+    choice = options.tool_choice
+    if not options.tools or choice in _FREE or _is_taken(prompt, known):
+        return prompt, {}
+    logger.warning("%s does not take the tool choice %r: 'auto' was sent", model, choice)
+    return replace(prompt, options=replace(options, tool_choice="auto")), {"choice_sent": "auto"}
+
+
+def _is_taken(prompt: Prompt, known: Capabilities) -> bool:
+    name = prompt.options.tool_choice
+    if not known.forced_choice or name == _ANY or any(tool.name == name for tool in prompt.options.tools):
+        return known.forced_choice
+    return known.choice_of_added if _is_added(name, prompt.messages) else not known.binds_thinking
+
+
+def _is_added(name: str | None, messages: Sequence[Message]) -> bool:
+    changes = (message for message in messages if isinstance(message, ToolChangeMessage))
+    return any(definition.name == name for change in changes for definition in change.added)
+
+
+BETA = "anthropic-beta"
+
+
+def betas_in(headers: Mapping[str, object]) -> list[str]:
+    """The betas that *headers* name, whatever the case of the header's own name."""
+    values = [value for name, value in headers.items() if name.lower() == BETA and isinstance(value, str)]
+    return [beta.strip() for value in values for beta in value.split(",") if beta.strip()]
+
+
+def with_betas(headers: Mapping[str, str], betas: Iterable[str]) -> dict[str, str]:
+    """Return *headers* with the betas that they name, and *betas*, each once; without the header if there are none."""
+    others = {name: value for name, value in headers.items() if name.lower() != BETA}
+    named = dict.fromkeys([*betas_in(headers), *betas])
+    return others | ({BETA: ",".join(named)} if named else {})

@@ -1,16 +1,156 @@
-"""The notes below the answer to a search: about servers, and about tools that await approval."""
+"""The notes below the answer to a search: trouble with servers, and tools that await approval."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import AnsweredQuery
-from toolsearch.discovery.search_arguments import SearchArguments
-from toolsearch.errors import BadQueryError
-from toolsearch.gateway.exposure.server_states import ServerStateNotes, Statuses
-from toolsearch.gateway.exposure.unapproved import UnapprovedTools
+from toolsearch.discovery.search_tool import SearchArguments
+from toolsearch.errors import BadQueryError, UnapprovedToolError
 from toolsearch.gateway.registry import Registry
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.naming import namespaced
+from toolsearch.upstreams.interface import UpstreamState, UpstreamStatus
+from toolsearch_indexes.queries import Select, Words, name_candidates, read_form
+
+Statuses: TypeAlias = Callable[[], Mapping[str, UpstreamStatus]]
+
+
+_ON_CALL = {
+    UpstreamState.IDLE: "not started yet; a call starts it",
+    UpstreamState.STARTING: "just starting; a call waits for it",
+    UpstreamState.DOWN: "down; a call tries to reach it once more",
+    UpstreamState.NEEDS_LOGIN: "waiting for a person to log in; calls fail until then",
+}
+
+
+_COMING = {UpstreamState.STARTING: "starting", UpstreamState.READY: "listing its tools"}
+
+
+_UNSEARCHED = {
+    **_COMING,
+    UpstreamState.IDLE: "not started",
+    UpstreamState.DEGRADED: "failing",
+    UpstreamState.DOWN: "down",
+    UpstreamState.NEEDS_LOGIN: "waiting for a person to log in",
+}
+
+
+class ServerStateNotes:
+    """Writes the notes about servers. Safe to share between threads.
+
+    Healthy servers, and servers out of the caller's reach, are not mentioned.
+    """
+
+    def __init__(self, statuses: Statuses, registry: Registry, rules: Reach) -> None:
+        self._statuses = statuses
+        self._registry = registry
+        self._rules = rules
+
+    def of_found(self, servers: Iterable[str]) -> str:
+        """One line for each of *servers*, in their order, on which a call may fail or take longer."""
+        states = self._states()
+        lines = [
+            f"The server {server} is {trouble}."
+            for server in dict.fromkeys(servers)
+            if (state := states.get(server)) and (trouble := _ON_CALL.get(state))
+        ]
+        return "\n".join(lines)
+
+    def of_unsearched(self, reach: Reach, *, is_answered: bool) -> str:
+        """Name the servers whose tools are not known yet, so that the search could not find them.
+
+        If the search has found other tools (*is_answered*), only servers whose tools are about to come are named: for
+        these it pays to repeat the search.
+        """
+        said = _COMING if is_answered else _UNSEARCHED
+        servers = [
+            f"{server} ({said[state]})"
+            for server, state in sorted(self._states().items())
+            if state in said and server not in self._registry.listings and self._may_see(server, reach)
+        ]
+        return f"Not searched, since their tools are not known yet: {', '.join(servers)}." if servers else ""
+
+    def why_unsearchable(self, server: str, reach: Reach) -> str:
+        """Why no tool of *server* can be searched, which has none in *reach* now; "" if there is no such server."""
+        status = self._statuses().get(server)
+        if status is None or not self._may_see(server, reach):
+            return ""
+        if server in self._registry.listings:
+            return f"the server {server} lists no tool that you may use"
+        reason = f": {status.last_error}" if status.last_error else ""
+        return f"the tools of the server {server} are not known yet, since it is {_UNSEARCHED[status.state]}{reason}"
+
+    def _states(self) -> dict[str, UpstreamState]:
+        return {name: status.state for name, status in self._statuses().items()}
+
+    def _may_see(self, server: str, reach: Reach) -> bool:
+        """Whether *reach* and the rules let a tool of *server* through of which only the server is known."""
+        probe = ToolDefinition(namespaced(server, "tool"), server=server)
+        return self._rules.allows(probe) and reach.allows(probe)
+
+
+HowToApprove: TypeAlias = Callable[[str], str]
+
+
+"""Says by what a person approves the entry or the server of this name, or all that waits if it is empty."""
+
+
+def by_command(name: str) -> str:
+    """As the machine's own user approves what a gateway holds."""
+    return f"with `{shlex.join(['toolsearch', 'gateway', 'approve', *([name] if name else [])])}`"
+
+
+class UnapprovedTools:
+    """Tells callers of tools that await approval. Safe to share between threads."""
+
+    def __init__(self, registry: Registry, how: HowToApprove = by_command) -> None:
+        self._registry = registry
+        self._how = how
+
+    def check(self, name: str, reach: Reach) -> None:
+        """Raise UnapprovedToolError if the tool of that name awaits approval and *reach* allows it."""
+        if (tool := self._registry.held.get(name)) and reach.allows(tool.definition):
+            raise self._error(name)
+
+    def note(self, query: str, reach: Reach) -> str:
+        """One line for each tool that awaits approval and that *query* names exactly, with or without its server in
+        front.
+        """
+        match read_form(query):
+            case Select(names):
+                asked = names
+            case Words(text):
+                asked = (text,)
+            case _:
+                return ""
+        meant = {candidate for name in asked for candidate in name_candidates(name)}
+        held = [tool for name, tool in sorted(self._registry.held.items()) if name.casefold() in meant]
+        return "\n".join(f"{self._error(tool.name)}." for tool in held if reach.allows(tool.definition))
+
+    def servers(self, reach: Reach) -> list[str]:
+        """The servers of which a tool in *reach* awaits approval, sorted."""
+        held = (tool.definition for tool in self._registry.held.values())
+        return sorted({definition.server for definition in held if definition.server and reach.allows(definition)})
+
+    def of_server(self, server: str) -> str:
+        """That all tools of *server* await approval."""
+        return f"the tools of the server {server} wait for a person to approve them {self._how(server)}"
+
+    def note_of_servers(self, reach: Reach) -> str:
+        """Name the servers whose tools a search did not look at, since they await approval; "" for none."""
+        servers = self.servers(reach)
+        return (
+            f"Not searched, since a person has to approve them {self._how('')}: tools of {', '.join(servers)}."
+            if servers
+            else ""
+        )
+
+    def _error(self, name: str) -> UnapprovedToolError:
+        return UnapprovedToolError(name, self._how(name))
 
 
 class AnswerNotes:

@@ -1,28 +1,37 @@
 """What the gateway says of itself to a client: its instructions, and its own tools as MCP lists them.
 
-It imports little, since a client is told this before the rest of the gateway is loaded.
+The instructions name topics of the servers in words of the tools' names alone, since anybody can write a description.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from toolsearch.discovery.call_tools import call_tool_entries
-from toolsearch.discovery.search_arguments import DEFAULT_LIMIT, MAX_LIMIT
-from toolsearch.discovery.search_tool import search_tool_definition
-from toolsearch.tools.definition import legal_name
+from toolsearch.discovery.search_tool import DEFAULT_LIMIT, MAX_LIMIT, search_tool_definition
+from toolsearch.tools.definition import ToolDefinition, legal_name
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.tools.naming import SEPARATOR, TOOL_NAME, in_words
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, always_loaded, write_tool
 
 MOST_TOPICS: Final = 4  # of one server
+
+
 _SUBJECT_WIDTH: Final = 240  # characters, in the search tool and the instructions
+
+
 _SHORT_SUBJECT_WIDTH: Final = 80  # in each call tool
+
+
 _NAME_WIDTH: Final = 32  # of a server's name
 
+
 Topics: TypeAlias = Mapping[str, Sequence[str]]
+
+
 """What the tools of each server are about: up to `MOST_TOPICS` words of their names, the most frequent first."""
 
 
@@ -83,3 +92,38 @@ def _sendable(search: dict[str, Any]) -> dict[str, Any]:
     """
     schema = {key: value for key, value in search[INPUT_SCHEMA].items() if key != "required"}
     return {**search, INPUT_SCHEMA: schema}
+
+
+_SHORTEST = 3  # letters
+
+
+_OF_EVERY_SERVER = frozenset(
+    """
+    add all and append apply batch by call cancel change check clear close complete configure convert copy count
+    create current delete disable do download edit enable end execute export fetch file find for from get import
+    info insert into invoke item items list load lookup make many mcp merge modify move new not off open patch ping
+    post put query read refresh remove rename replace request reset resolve restore resume retrieve run save search
+    select send set show start status stop submit sync test the tool tools update upload upsert use validate view
+    with write
+    """.split()  # noqa: SIM905  a list of words is easier to read so
+)
+
+
+def topics_of(definitions: Iterable[ToolDefinition]) -> Topics:
+    """Up to `MOST_TOPICS` words for each server of *definitions*: the most frequent first, ties by name."""
+    words: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for definition in definitions:
+        if definition.server:
+            words[definition.server].update(set(_words(definition)))
+    return {server: _best(counted, server) for server, counted in sorted(words.items())}
+
+
+def _words(definition: ToolDefinition) -> list[str]:
+    return in_words(definition.name.partition(SEPARATOR)[2] or definition.name).split()
+
+
+def _best(counted: Counter[str], server: str) -> list[str]:
+    own = set(in_words(server).split())
+    telling = [word for word in counted if word.isalpha() and len(word) >= _SHORTEST]
+    telling = [word for word in telling if word not in _OF_EVERY_SERVER and word not in own]
+    return sorted(telling, key=lambda word: (-counted[word], word))[:MOST_TOPICS]

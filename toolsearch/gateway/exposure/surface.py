@@ -2,36 +2,129 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
+from toolsearch.catalog.request_packs import RequestSource, cleaned_requests
+from toolsearch.discovery import answers
 from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter
 from toolsearch.discovery.call_tools import called_tool
 from toolsearch.discovery.exposure import FIXED, WHOLE, Exposure
-from toolsearch.discovery.search_arguments import SearchArguments
+from toolsearch.discovery.search_tool import SearchArguments
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.exposure.answer import SearchAnswer
-from toolsearch.gateway.exposure.client_sessions import ClientSessions
-from toolsearch.gateway.exposure.clients import ClientTable, known_client
-from toolsearch.gateway.exposure.list_forms import ListForms
-from toolsearch.gateway.exposure.notes import AnswerNotes
-from toolsearch.gateway.exposure.own_tools import OwnTools
-from toolsearch.gateway.exposure.search_texts import searchable
-from toolsearch.gateway.exposure.server_states import Statuses
-from toolsearch.gateway.exposure.topics import topics_of
-from toolsearch.gateway.exposure.unapproved import HowToApprove, UnapprovedTools, by_command
+from toolsearch.gateway.exposure.clients import ClientSessions, ClientTable, KnownClient, known_client
+from toolsearch.gateway.exposure.notes import AnswerNotes, HowToApprove, Statuses, UnapprovedTools, by_command
+from toolsearch.gateway.exposure.own_tools import OwnTools, topics_of
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
 from toolsearch.sessions.answering import Searcher
 from toolsearch.sessions.conversation import Conversation
-from toolsearch.tools.definition import Tool
+from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.wire.mcp.definitions import schema_of, sent_input_schema, tool_name
+from toolsearch.wire.mcp.definitions import schema_of, sent_input_schema, tool_name, with_search_hint
 from toolsearch.wire.mcp.eras import entry_for
+
+_MOST_SESSIONS = 10_000
+
+
+_MOST_REACHES = 256
+
+
+class ListForms:
+    """Remembers the form of each client's list. It stays for a session: a client that has listed the search tool is
+    never told that all tools are in its list. Safe to share between threads.
+
+    *make* makes the gateway's own tools for a view. They name its servers, and are made anew when one comes or goes.
+    """
+
+    def __init__(self, make: Callable[[View], OwnTools]) -> None:
+        self._make = make
+        self._given: OwnTools | None = None
+        self._made: OrderedDict[Reach, tuple[tuple[str, ...], OwnTools]] = OrderedDict()
+        self._of_session: OrderedDict[tuple[Principal, str], OwnTools | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def give(self, own: OwnTools) -> None:
+        """Say that the one client there is has been listed *own*."""
+        self._given = own
+
+    def form(self, caller: Caller, view: View, is_whole: Callable[[], bool]) -> OwnTools | None:
+        """The gateway's own tools, as *caller* lists them; None if it lists every tool as it is."""
+        if self._given is not None:
+            return self._given
+        key = (caller.principal, caller.session_key or "")
+        if key in self._of_session:
+            return self._of_session[key]
+        form = None if is_whole() else self.own(caller.principal.reach, view)
+        if caller.session_key is not None:
+            with self._lock:
+                form = self._of_session.setdefault(key, form)
+                if len(self._of_session) > _MOST_SESSIONS:
+                    self._of_session.popitem(last=False)
+        return form
+
+    def forget(self, caller: Caller) -> None:
+        with self._lock:
+            self._of_session.pop((caller.principal, caller.session_key or ""), None)
+
+    def own(self, reach: Reach, view: View) -> OwnTools:
+        """The gateway's own tools for the callers with *reach*, who see *view*."""
+        made = self._made.get(reach)
+        if made is None or made[0] != view.servers:
+            made = view.servers, self._make(view)
+            with self._lock:
+                self._made[reach] = made
+                if len(self._made) > _MOST_REACHES:
+                    self._made.popitem(last=False)
+        return made[1]
+
+
+_MOST_REQUESTS = 8  # of one tool
+
+
+def searchable(
+    entry: Mapping[str, Any], definition: ToolDefinition, requests: RequestSource, client: KnownClient
+) -> dict[str, Any]:
+    """*entry* with what users ask for when they need the tool.
+
+    It is a hint where *client* takes one, and else the end of the description.
+    """
+    asked = cleaned_requests([*definition.requests, *requests.requests_for(definition)])[:_MOST_REQUESTS]
+    if not asked:
+        return dict(entry)
+    if client.takes_hints:
+        return dict(with_search_hint(entry, "; ".join(asked)))
+    return {**entry, "description": f"{entry.get('description', '')} Asked for as: {'; '.join(asked)}".lstrip()}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """*text* is for the model; *structured* says the same as data. Some clients give their model only one of the two.
+
+    found  the names of what the answer tells of
+    """
+
+    text: str
+    structured: dict[str, Any]
+    found: tuple[str, ...]
+
+    @classmethod
+    def of(cls, answer: answers.SearchAnswer, exposure: Exposure) -> SearchAnswer:
+        listed = [{"name": name, "is": line} for name, line in answer.loaded.items()]
+        structured = {
+            "tools": answer.definitions if exposure.answers == "definitions" else listed,
+            **({"alsoFound": answer.also_found} if answer.also_found else {}),
+            **({"howToCall": answer.call_hint} if answer.call_hint else {}),
+            **({"note": answer.remarks} if answer.remarks else {}),
+        }
+        return cls(answer.text, structured, tuple(answer.found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,223 @@
-"""Runs calls of tools, by name or through a call tool, in the pipeline that all calls take."""
+"""Runs calls of tools, by name or through a call tool, in the pipeline that all calls take.
+
+What a server answers is passed on whole: neither cut nor converted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
-from toolsearch.calling.admission import Admitted, Refused, admit
-from toolsearch.calling.hooks import AfterCall, BeforeCall
-from toolsearch.calling.inner_call import InnerCall
-from toolsearch.calling.pipeline import CallPipeline
+from mcp import MCPError
+from mcp.types import INVALID_PARAMS
+
+from toolsearch.calling.hooks import AfterCall, BeforeCall, log_failure
+from toolsearch.calling.limits import CallLimits, TurnCounter
+from toolsearch.calling.pipeline import Admitted, CallPipeline, Outcome, Refused, admit
 from toolsearch.calling.tool_runner import ToolRunner
-from toolsearch.errors import BadArgumentsError, CallDeniedError, ToolSearchError, UnknownToolError
+from toolsearch.discovery.call_tools import InnerCall
+from toolsearch.errors import (
+    BadArgumentsError,
+    CallDeniedError,
+    NotCallableHereError,
+    ToolExecutionError,
+    ToolSearchError,
+    UnapprovedToolError,
+    UnknownToolError,
+    text_for_model,
+)
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import Surface
 from toolsearch.gateway.proxy.relay import Relay
-from toolsearch.gateway.proxy.session_limits import SessionLimits
-from toolsearch.gateway.proxy.verbatim import McpReply, VerbatimFace
+from toolsearch.gateway.settings import GatewaySettings
 from toolsearch.telemetry import Telemetry
-from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
+from toolsearch.tools.results import text_block
 from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA
-from toolsearch.wire.mcp.requests import read_call
+from toolsearch.wire.mcp.eras import result_for
+from toolsearch.wire.mcp.requests import (
+    CALL_TOOL,
+    as_error,
+    asks_for_input,
+    call_params,
+    error_result,
+    read_call,
+    read_result,
+    write_result,
+)
+
+
+@runtime_checkable
+class RawToolCallback(ToolCallback, Protocol):
+    """A callback for a tool that is found under another name, or in another place, than where it is called.
+
+    The gateway calls `call_raw` in place of `call`, which serves everybody else.
+    """
+
+    async def call_raw(self, params: Mapping[str, Any], caller: Caller, downstream: Downstream) -> dict[str, Any]:
+        """Answer ``tools/call`` with *params*, whose arguments are checked; return the raw result for *caller*'s era.
+
+        What the client brings back from an earlier round (answers, and the state of the server) is in *params*, too.
+        *downstream* can be told of progress and asked questions. Raises what `Gateway.call` raises.
+        """
+        ...
+
+
+logger = logging.getLogger(__name__)
+
+
+McpReply: TypeAlias = dict[str, Any] | MCPError | NotCallableHereError
+
+
+@dataclass(frozen=True, slots=True)
+class VerbatimFace:
+    """The `Face` of one request; *params* are those of its ``tools/call``.
+
+    runner      runs the callbacks of tools that are of no server
+    readmit     called right before a call is sent; raises ToolSearchError if it may not be sent any more
+    is_by_name  whether the client has called the tool itself rather than a call tool. Then an unknown tool is answered
+                with an error of the protocol, as any server would
+    """
+
+    relay: Relay
+    runner: ToolRunner
+    caller: Caller
+    params: Mapping[str, Any]
+    downstream: Downstream
+    readmit: Callable[[Admitted], None]
+    is_by_name: bool
+
+    async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[McpReply]:
+        callback, last_look = admitted.tool.callback, _LastLook(self.readmit, admitted)
+        if callback is None and admitted.tool.origin is not None:
+            return await self._answered(admitted, self._by_server(admitted, last_look), last_look)
+        try:
+            last_look()
+        except ToolSearchError as error:
+            return replace(self.failed(admitted.call, error), was_run=False)
+        if isinstance(callback, RawToolCallback):
+            return await self._answered(admitted, self._by_raw_callback(callback, admitted), last_look)
+        if callback is None:
+            return _handed_back(admitted)
+        outcome = await self.runner.run(admitted, context)
+        return replace(self.replaced(admitted, outcome.delivered), was_run=outcome.was_run)
+
+    def _by_server(self, admitted: Admitted, admit: Callable[[], None]) -> Coroutine[Any, Any, dict[str, Any]]:
+        tool = admitted.tool
+        sent = {**self.params, **call_params(tool.remote_name, admitted.arguments)}
+        return self.relay.send(self.caller, tool.definition.server, CALL_TOOL, sent, self.downstream, admit)
+
+    def _by_raw_callback(self, callback: RawToolCallback, admitted: Admitted) -> Coroutine[Any, Any, dict[str, Any]]:
+        sent = {**self.params, **call_params(admitted.tool.name, admitted.arguments)}
+        return callback.call_raw(sent, self.caller, self.downstream)
+
+    async def _answered(
+        self, admitted: Admitted, answer: Coroutine[Any, Any, dict[str, Any]], last_look: _LastLook
+    ) -> Outcome[McpReply]:
+        call = admitted.call
+        try:
+            raw = await answer
+        except NotCallableHereError:
+            return _handed_back(admitted)  # by the name and the definition that the caller knows
+        except ToolSearchError as error:
+            log_failure(logger, f"tool {admitted.tool.name} failed", error)
+            return replace(self.failed(call, error), was_run=not last_look.has_refused)
+        except MCPError as error:
+            return Outcome(error, _refusal(call, error.message, ToolExecutionError.code))
+        return Outcome(raw, None if asks_for_input(raw) else read_result(raw, call))
+
+    def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[McpReply]:
+        text = text_for_model(error)
+        result = _refusal(call, text, error.code)
+        if self.is_by_name and isinstance(error, UnknownToolError):
+            return Outcome(MCPError(INVALID_PARAMS, f"Unknown tool: {error}"), result)
+        if self.is_by_name and isinstance(error, UnapprovedToolError):
+            return Outcome(MCPError(INVALID_PARAMS, str(error)), result)
+        return Outcome(error_result(text, error.code), result)
+
+    def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[McpReply]:  # noqa: ARG002
+        """Only *result* is kept; nothing that the server sent, and in particular not its ``_meta``."""
+        raw = write_result(result)
+        return Outcome(
+            result_for(as_error(raw, result.error_code) if result.is_error else raw, self.caller.era), result
+        )
+
+
+@dataclass(slots=True)
+class _LastLook:
+    """Calls `VerbatimFace.readmit` for an `UpstreamRequest`, and remembers whether it has refused the call."""
+
+    readmit: Callable[[Admitted], None]
+    admitted: Admitted
+    has_refused: bool = field(default=False, init=False)
+
+    def __call__(self) -> None:
+        try:
+            self.readmit(self.admitted)
+        except ToolSearchError:
+            self.has_refused = True
+            raise
+
+
+def _handed_back(admitted: Admitted) -> Outcome[McpReply]:
+    error = NotCallableHereError(admitted.tool.definition, admitted.arguments)
+    return Outcome(error, _refusal(admitted.call, str(error), error.code), was_run=False)
+
+
+def _refusal(call: ToolCall, message: str, code: str) -> ToolResult:
+    return ToolResult(call.id, call.name, (text_block(message),), is_error=True, error_code=code)
+
+
+class SessionLimits:
+    """Counts the calls of the *max_sessions* latest sessions; after *idle_s* without a call a session starts again at
+    zero.
+
+    Clients without a session, such as those of 2026, are counted together by principal. To be used from one event loop.
+    """
+
+    def __init__(self, limits: CallLimits, *, max_sessions: int, idle_s: float, clock: Callable[[], float]) -> None:
+        self._limits = limits
+        self._max_sessions = max_sessions
+        self._idle_s = idle_s
+        self._clock = clock
+        self._sessions: OrderedDict[tuple[str, str | None], tuple[float, TurnCounter]] = OrderedDict()  # oldest first
+
+    @classmethod
+    def of(cls, settings: GatewaySettings, clock: Callable[[], float]) -> Self | None:
+        """None if *settings* limit nothing."""
+        limits, http = settings.limits.call_limits, settings.http
+        if limits is None:
+            return None
+        return cls(limits, max_sessions=http.max_sessions, idle_s=http.session_idle_s, clock=clock)
+
+    def counted(self, caller: Caller, admitted: Admitted) -> Admitted:
+        """Count the call. Every request counts, also one that only brings a server an answer.
+
+        Raises CallLimitError or RepeatedCallError if a limit is reached.
+        """
+        counter, name = self._counter(caller), admitted.tool.name
+        counter.count(name, self._limits)
+        return replace(admitted, key=counter.check_repeat(name, admitted.arguments, self._limits))
+
+    def note(self, caller: Caller, admitted: Admitted, result: ToolResult) -> None:
+        """Note the result of the call, for the guard against repeated calls."""
+        self._counter(caller).note_results([(admitted.key, result)])
+
+    def _counter(self, caller: Caller) -> TurnCounter:
+        key, now_s = (caller.principal.id, caller.session or caller.session_key), self._clock()
+        used_s, counter = self._sessions.pop(key, (now_s, None))
+        if counter is None or now_s - used_s >= self._idle_s:
+            counter = TurnCounter(unit="session")
+        self._sessions[key] = (now_s, counter)
+        if len(self._sessions) > self._max_sessions:
+            self._sessions.popitem(last=False)
+        return counter
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,32 +1,150 @@
-"""The prompts and resources of all servers, as one caller may know of them."""
+"""The prompts and resources of all servers, as one caller may know of them.
+
+A URI tells whose resource is meant. A server is subscribed to once, for all sessions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, TypeVar
+import asyncio
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, TypeAlias, TypeVar
+from urllib.parse import quote, unquote
 
 from mcp import MCPError
+from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 from mcp.types import INVALID_PARAMS
 
 from toolsearch.access.reach import Reach
-from toolsearch.errors import UnapprovedToolError
+from toolsearch.errors import ToolSearchError, UnapprovedToolError
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.exposure.unapproved import HowToApprove, by_command
-from toolsearch.gateway.proxy.addresses import Address, Addresses, is_held, unwrapped_for
-from toolsearch.gateway.proxy.links import SeenLinks
-from toolsearch.gateway.proxy.relay import Relay
-from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.server_contents import Contents
+from toolsearch.gateway.exposure.notes import HowToApprove, by_command
+from toolsearch.gateway.proxy.relay import Relay, SeenLinks
+from toolsearch.gateway.registry import Contents, Registry
 from toolsearch.tools.definition import ToolDefinition, legal_name
 from toolsearch.tools.naming import all_namespaced
-from toolsearch.upstreams.interface import Downstream
+from toolsearch.upstreams.interface import Downstream, Upstream, UpstreamRequest
 from toolsearch.wire.mcp.eras import Era
-from toolsearch.wire.mcp.lists import PROMPTS
-from toolsearch.wire.mcp.methods import COMPLETE, GET_PROMPT, READ_RESOURCE
-from toolsearch.wire.mcp.results import ERROR_CODE
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, ListOf
+from toolsearch.wire.mcp.requests import COMPLETE, ERROR_CODE, GET_PROMPT, READ_RESOURCE, SUBSCRIBE, UNSUBSCRIBE
+
+_WRAPPED = "toolsearch:"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    server: str
+    uri: str  # as the server knows it
+
+
+class Addresses:
+    """The resources of some servers, as one caller may know of them. Resources of other servers do not count."""
+
+    def __init__(self, listings: Iterable[Contents]) -> None:
+        self._listings = {listing.server: listing for listing in listings}
+
+    def resources(self) -> list[dict[str, Any]]:
+        """The entries of ``resources/list``, by server and then as the server has them."""
+        return self._entries(RESOURCES)
+
+    def templates(self) -> list[dict[str, Any]]:
+        """The entries of ``resources/templates/list``, in the same order."""
+        return self._entries(TEMPLATES)
+
+    def resolve(self, uri: str, linked_by: str | None = None) -> Address | None:
+        """Which resource *uri* means; *linked_by* is the server whose result has linked to it, if any.
+
+        None if it means nothing, or could mean several things.
+        """
+        if wrapped := _unwrapped(uri):
+            return wrapped if wrapped.server in self._listings else None
+        owners = self._listing(RESOURCES, uri)
+        if len(owners) == 1:
+            return Address(owners[0], uri)
+        if linked_by in self._listings:
+            return Address(linked_by, uri)
+        if owners:
+            return None
+        fitting = [name for name, listing in self._listings.items() if _fits_any(listing, uri)]
+        return Address(fitting[0], uri) if len(fitting) == 1 else None
+
+    def resolve_template(self, template: str) -> Address | None:
+        """Whose template this is, by the URI under which it is listed. A resource counts as a template without
+        variables.
+        """
+        if wrapped := _unwrapped(template):
+            return wrapped if wrapped.server in self._listings else None
+        owners = self._listing(TEMPLATES, template)
+        return Address(owners[0], template) if len(owners) == 1 else self.resolve(template)
+
+    def _entries(self, which: ListOf) -> list[dict[str, Any]]:
+        owners = {server: listing.entries_of(which) for server, listing in self._listings.items()}
+        shared = Counter(uri for entries in owners.values() for uri in {which.name_of(entry) for entry in entries})
+        return [
+            dict(entry) if shared[uri] == 1 else which.renamed(entry, wrap(Address(server, uri)))
+            for server, entries in owners.items()
+            for entry in entries
+            if (uri := which.name_of(entry)) is not None
+        ]
+
+    def _listing(self, which: ListOf, uri: str) -> list[str]:
+        """The servers that list exactly this URI."""
+        return [
+            server
+            for server, listing in self._listings.items()
+            if any(which.name_of(entry) == uri for entry in listing.entries_of(which))
+        ]
+
+
+def wrap(address: Address) -> str:
+    return f"{_WRAPPED}{quote(address.server, safe='')}:{address.uri}"
+
+
+def _unwrapped(uri: str) -> Address | None:
+    if not uri.startswith(_WRAPPED):
+        return None
+    server, colon, own = uri.removeprefix(_WRAPPED).partition(":")
+    return Address(unquote(server), own) if colon else None
+
+
+def unwrapped_for(server: str, uri: str) -> str:
+    """*uri* as *server* would know it."""
+    wrapped = _unwrapped(uri)
+    return wrapped.uri if wrapped is not None and wrapped.server == server else uri
+
+
+def is_held(contents: Contents, uri: str) -> bool:
+    """Whether *uri* is a resource or template that awaits approval, or can only be read by such a template."""
+    if uri in contents.held:
+        return True
+    if any(RESOURCES.name_of(entry) == uri for entry in contents.resources) or _fits_any(contents, uri):
+        return False
+    return any(_fits(held, uri) for held in contents.held)
+
+
+def _fits_any(contents: Contents, uri: str) -> bool:
+    return any(_fits(TEMPLATES.name_of(entry) or "", uri) for entry in contents.resource_templates)
+
+
+def _fits(template: str, uri: str) -> bool:
+    parsed = _parsed(template)
+    return parsed is not None and parsed.match(uri) is not None
+
+
+@lru_cache(maxsize=4_096)
+def _parsed(template: str) -> UriTemplate | None:
+    """None for one that cannot be matched against."""
+    try:
+        return UriTemplate.parse(template)
+    except InvalidUriTemplate:
+        return None
+
 
 T = TypeVar("T")
+
 
 _RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; the protocol of 2026 has no code of its own for it
 
@@ -180,3 +298,83 @@ def _named_prompts(contents: Contents) -> dict[str, Mapping[str, Any]]:
     """By the name that clients see."""
     entries = {name: entry for entry in contents.prompts if (name := PROMPTS.name_of(entry)) is not None}
     return {given: entries[name] for name, given in all_namespaced(contents.server, entries).items()}
+
+
+logger = logging.getLogger(__name__)
+
+
+Tell: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class Subscriptions:
+    """The subscriptions of older clients at older servers. A server that was lost has forgotten them when it is back,
+    so the next session that subscribes renews its subscription.
+    """
+
+    def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
+        self._upstreams = upstreams
+        self._sessions: defaultdict[Address, dict[str, Tell]] = defaultdict(dict)
+        self._asked: dict[Address, int] = {}  # the start of the server at which it was subscribed to
+        self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._chores: set[asyncio.Task[None]] = set()
+
+    async def subscribe(self, address: Address, session_key: str, tell: Tell) -> None:
+        """Have *tell* called after each change. Raises as `Upstream.request` does."""
+        upstream = self._upstreams[address.server]
+        async with self._changing[address.server]:
+            if self._asked.get(address) != upstream.status().starts:
+                await upstream.request(UpstreamRequest(SUBSCRIBE, {"uri": address.uri}))
+                self._asked[address] = upstream.status().starts
+            self._sessions[address][session_key] = tell
+
+    async def unsubscribe(self, address: Address, session_key: str) -> None:
+        """End a session's subscription, and with the last one the server's. Raises as `Upstream.request` does."""
+        async with self._changing[address.server]:
+            sessions = self._sessions.get(address, {})
+            if sessions.pop(session_key, None) is None or sessions:
+                return
+            del self._sessions[address]
+            del self._asked[address]
+            await self._upstreams[address.server].request(UpstreamRequest(UNSUBSCRIBE, {"uri": address.uri}))
+
+    def forget(self, session_key: str) -> None:
+        """End all subscriptions of a session that is over; servers stop telling of what only that session wanted to
+        hear.
+        """
+        for address in [address for address, sessions in self._sessions.items() if session_key in sessions]:
+            self._do(self._given_up(address, session_key))
+
+    def updated(self, server: str, uri: str) -> None:
+        """Tell the sessions that this resource has changed, as its server says. Returns at once."""
+        for tell in list(self._sessions.get(Address(server, uri), {}).values()):
+            self._do(_told(tell))
+
+    def drop(self, server: str) -> None:
+        """Forget all subscriptions at a server that was removed."""
+        for address in [address for address in {*self._sessions, *self._asked} if address.server == server]:
+            self._sessions.pop(address, None)
+            self._asked.pop(address, None)
+
+    async def aclose(self) -> None:
+        for chore in self._chores:
+            chore.cancel()
+        if self._chores:
+            await asyncio.wait(self._chores)
+
+    async def _given_up(self, address: Address, session_key: str) -> None:
+        try:
+            await self.unsubscribe(address, session_key)
+        except (MCPError, ToolSearchError) as error:
+            logger.debug("%s keeps a subscription that nobody wants: %s", address.server, error)
+
+    def _do(self, chore: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(chore)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+
+
+async def _told(tell: Tell) -> None:
+    try:
+        await tell()
+    except Exception:
+        logger.warning("a client could not be told that a resource has changed", exc_info=True)

@@ -12,39 +12,125 @@ Each of the two protocol eras has its own way to ask:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+import logging
+from collections import OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from itertools import count
 from typing import Any, TypeAlias
 
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY
 
-from toolsearch.errors import ServerUnavailableError
+from toolsearch.errors import ServerUnavailableError, ToolSearchError
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.proxy.links import SeenLinks
-from toolsearch.gateway.proxy.log_levels import ServerLevels
-from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
-from toolsearch.gateway.proxy.suspended_calls import Pending, SuspendedCalls
+from toolsearch.gateway.proxy.suspended_calls import Binding, Pending, StateSeal, SuspendedCalls
+from toolsearch.tools.results import link_uri
 from toolsearch.upstreams.interface import Downstream, Upstream, UpstreamRequest
-from toolsearch.wire.mcp.envelope import asks_for_input, with_meta
-from toolsearch.wire.mcp.eras import Era, result_for
-from toolsearch.wire.mcp.questions import (
+from toolsearch.wire.mcp.eras import (
     ASKABLE,
+    Era,
     answers_in,
     as_live_request,
     has_state,
     input_required,
     questions_in,
+    result_for,
     state_in,
     with_answers,
     with_state,
     without_round,
 )
-from toolsearch.wire.mcp.requests import forwarded_meta, target_of
+from toolsearch.wire.mcp.requests import (
+    SET_LOG_LEVEL,
+    all_content_of,
+    asks_for_input,
+    forwarded_meta,
+    target_of,
+    with_meta,
+)
+
+MAX_LINKS = 10_000  # of all principals together; the oldest is dropped first
+
+
+_MAX_URI_CHARACTERS = 4_096
+
+
+class SeenLinks:
+    """The resource links in results, by principal: a link that one principal was shown is no address for another."""
+
+    def __init__(self, *, limit: int = MAX_LINKS) -> None:
+        self._limit = limit
+        self._servers: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def note(self, principal: str, server: str, result: Mapping[str, Any]) -> None:
+        """Remember the links in *result*. If several servers link to the same URI, the last one counts."""
+        for uri in _links(result):
+            self._servers[principal, uri] = server
+            self._servers.move_to_end((principal, uri))
+        while len(self._servers) > self._limit:
+            self._servers.popitem(last=False)
+
+    def server_of(self, principal: str, uri: str) -> str | None:
+        return self._servers.get((principal, uri))
+
+
+def _links(result: Mapping[str, Any]) -> Iterator[str]:
+    uris = map(link_uri, all_content_of(result))
+    return (uri for uri in uris if uri is not None and len(uri) <= _MAX_URI_CHARACTERS)
+
+
+_TIMEOUT_S = 10.0
+
+
+logger = logging.getLogger(__name__)
+
+
+LEVELS = (  # from the least to the most severe
+    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency",
+)  # fmt: skip
+
+
+def is_wanted(level: str, least: str | None) -> bool:
+    """Whether a client that asked for *least* and above wants a message of *level*; None asks for all. An unknown level
+    is never wanted.
+    """
+    return level in LEVELS and (least not in LEVELS or LEVELS.index(level) >= LEVELS.index(least))
+
+
+class ServerLevels:
+    """Sets the log levels of servers of the older protocol. All clients share one such server, so it is asked for as
+    much as any client wants, and each client is passed on only what it wants itself. Servers of 2026 are told with each
+    request.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[int, str]] = {}  # by server: the start at which it was told, and the level
+        self._telling: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def ask_for(self, upstream: Upstream, level: str) -> None:
+        """Have the server log from *level* on, unless it does already. A server without a log is asked once in its
+        lifetime.
+        """
+        async with self._telling[upstream.name]:
+            starts, told = self._told.get(upstream.name, (-1, None))
+            if starts == upstream.status().starts and told is not None and is_wanted(level, told):
+                return
+            try:
+                await upstream.request(UpstreamRequest(SET_LOG_LEVEL, {"level": level}, timeout_s=_TIMEOUT_S))
+            except (MCPError, ToolSearchError) as error:  # if the server is in trouble, the request itself will show it
+                logger.debug("%s was not asked for its log: %s", upstream.name, error)
+            self._told[upstream.name] = (upstream.status().starts, level)
+
 
 MOST_ROUNDS = 8
+
+
 _ROUND_BACKOFF_S = 0.05  # before the next round, if a server asks nothing and only wants to be called again
+
+
 Inspect: TypeAlias = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+
+
 _Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Coroutine[Any, Any, dict[str, Any]]]
 
 

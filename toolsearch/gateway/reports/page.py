@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.status.snapshot import status_json
+from toolsearch.gateway.status import status_json
 
 _INLINE = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
 _NEVER_KEPT = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}

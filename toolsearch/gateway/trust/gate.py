@@ -1,27 +1,176 @@
-"""Holds back what a person should look at, by the settings: definitions that are new, changed or suspicious."""
+"""Holds back what a person should look at, by the settings: definitions that are new, changed or suspicious.
+
+The pin store keeps which definitions have been approved and which await approval.
+"""
 
 from __future__ import annotations
 
+import difflib
+import json
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
-from toolsearch.errors import PinStoreError
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.errors import BadSettingError, PinStoreError
 from toolsearch.gateway.settings import GatewayConfig
-from toolsearch.gateway.trust.differences import changed_places
-from toolsearch.gateway.trust.pins import PinStore
-from toolsearch.gateway.trust.scan import Scanner
-from toolsearch.gateway.trust.scan_cache import ScanCache
-from toolsearch.gateway.trust.verdicts import OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
-from toolsearch.scanning.findings import Finding
-from toolsearch.storage.pins import FIRST_SIGHT, Pin, PinPersistence
-from toolsearch.upstreams.config import McpServer
-from toolsearch.upstreams.pinned import Entry, Kind
+from toolsearch.gateway.trust.scan import ScanCache, Scanner
+from toolsearch.gateway.trust.verdicts import Entry, Kind, OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
+from toolsearch.scanning.texts import Finding, printable
+from toolsearch.storage.pins import APPROVALS_FILE, FIRST_SIGHT, Pin, PinPersistence, SeenEntry
+from toolsearch.storage.sqlite.stores import SqlitePins
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.upstreams.config import McpServer, server_identity
+
+
+class PinStore:
+    """The pins of the servers of one configuration, which are named here as they are there.
+
+    *identities* gives each server's identity; where a name is pointed elsewhere, nothing of it is approved any more.
+    Safe to share between threads. Raises PinStoreError if it cannot be told what is approved, and BadSettingError for
+    a server that the configuration does not have.
+    """
+
+    def __init__(
+        self, kept: PinPersistence, identities: Mapping[str, str], *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._kept = kept
+        self._identities = identities
+        self._clock = clock
+        self._owns_kept = False
+
+    @classmethod
+    def of(cls, config: GatewayConfig, kept: PinPersistence | None = None) -> Self:
+        """The store of the servers of *config*, in *kept*, or else in the state folder."""
+        store = cls(kept or SqlitePins(config.settings.state_folder / APPROVALS_FILE), {})
+        store._owns_kept = kept is None
+        for each in config.upstreams:
+            store.know(each.server)
+        return store
+
+    def know(self, server: McpServer) -> None:
+        """Take *server* for one of the configuration from now on, in place of another one of its name."""
+        self._identities = {**self._identities, server.name: server_identity(server)}
+
+    def version(self) -> int:
+        """A number that changes when a person has decided something, in any process.
+
+        What gateways note by themselves does not change it; otherwise two gateways would make each other judge again
+        forever.
+        """
+        return self._kept.version()
+
+    def approved(self, server: str, kind: Kind = Kind.TOOL) -> dict[str, Pin]:
+        """What is approved of *server*, by the entries' own names."""
+        return self._kept.approved(self._owner(server, kind))
+
+    def waiting(self, server: str, kind: Kind = Kind.TOOL) -> dict[str, Pin]:
+        """What awaits approval of *server*: for each entry the latest definition."""
+        return self._kept.waiting(self._owner(server, kind))
+
+    def entry(self, server: str, name: str, kind: Kind = Kind.TOOL, *, is_approved: bool) -> JsonObject | None:
+        """The definition that is approved, or that waits; None if there is none."""
+        return self._kept.entry(self._owner(server, kind), name, is_approved=is_approved)
+
+    def keep(
+        self,
+        server: str,
+        *,
+        approve: Sequence[Entry] = (),
+        hold: Sequence[Entry] = (),
+        forget: Sequence[Entry] = (),
+    ) -> None:
+        """Note *approve* as approved on first sight, *hold* as waiting, and *forget* as waiting no more."""
+        approve_, hold_, forget_ = ([self._seen(server, entry) for entry in each] for each in (approve, hold, forget))
+        self._kept.keep(approve=approve_, hold=hold_, forget=forget_)
+
+    def approve(self, server: str, tool: str, pin: str, by: str, kind: Kind = Kind.TOOL) -> bool:
+        """Approve the definition *pin* of *tool*, by the server's own name for it; *by* says who approves.
+
+        False if that definition neither awaits approval nor is in use: it has changed since somebody looked at it.
+        """
+        return self._kept.approve(self._owner(server, kind), tool, pin, by=by, at_s=self._clock())
+
+    def revoke(self, server: str, tool: str, by: str, kind: Kind = Kind.TOOL) -> bool:
+        """Withdraw the approval of *tool*, whatever its definition, until it is approved again. False if it is not
+        approved.
+        """
+        return self._kept.revoke(self._owner(server, kind), tool, by=by, at_s=self._clock())
+
+    def close(self) -> None:
+        """Close the file of `of`. May be called twice."""
+        if self._owns_kept:
+            self._kept.close()
+
+    def _seen(self, server: str, entry: Entry) -> SeenEntry:
+        owner = self._owner(server, entry.kind)
+        return SeenEntry(owner, entry.remote_name, entry.pin(), entry.raw, self._clock())
+
+    def _owner(self, server: str, kind: Kind) -> str:
+        if server not in self._identities:
+            known = ", ".join(sorted(self._identities)) or "none"
+            raise BadSettingError(f"there is no server {server!r} in the configuration; there are: {known}")
+        identity = self._identities[
+            server
+        ]  # it ends with a hash, so the suffix cannot make it equal to another server's
+        return identity if kind is Kind.TOOL else f"{identity} {kind.value}"
+
+
+_MAX_PLACES = 20
+
+
+def definition_diff(before: JsonObject | None, now: JsonObject) -> list[str]:
+    """The lines of *now* as JSON, or how they differ from *before*; in ASCII, so that all that is hidden is seen."""
+    lines = _lines(now)
+    if before is None:
+        return lines
+    return list(difflib.unified_diff(_lines(before), lines, "approved", "now", lineterm=""))[2:]
+
+
+def _lines(entry: JsonObject) -> list[str]:
+    return json.dumps(entry, indent=2, sort_keys=True).splitlines()
+
+
+def changed_places(before: Json, after: Json) -> tuple[str, ...]:
+    """The places, such as ``inputSchema.properties.path``, sorted, with a sign: ``+`` new, ``-`` gone, ``~`` another.
+
+    At most 20; then the last says how many more there are.
+    """
+    places = sorted(_differences(before, after), key=lambda sign_and_place: sign_and_place[1])
+    shown = tuple(f"{sign} {printable(place)}" for sign, place in places[:_MAX_PLACES])
+    more = len(places) - len(shown)
+    return (*shown, f"... and {more} more") if more else shown
+
+
+def _differences(before: Json, after: Json) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    stack: list[tuple[str, Json, Json]] = [("", before, after)]
+    while stack:
+        place, one, other = stack.pop()
+        if is_object(one) and is_object(other):
+            for key in one.keys() | other.keys():
+                inner = f"{place}.{key}" if place else key
+                if key not in other:
+                    found.append(("-", inner))
+                elif key not in one:
+                    found.append(("+", inner))
+                else:
+                    stack.append((inner, one[key], other[key]))
+        elif is_list(one) and is_list(other) and len(one) == len(other):
+            stack += [(f"{place}[{index}]", *pair) for index, pair in enumerate(zip(one, other, strict=True))]
+        elif one != other or isinstance(one, bool) != isinstance(other, bool):  # in Python, 1 == True
+            found.append(("~", place))
+    return found
+
 
 logger = logging.getLogger(__name__)
 
+
 _BLIND = -1  # a version that no store ever has, and those below it: see `PinGate.version`
+
+
 _Key: TypeAlias = tuple[Kind, str]
 
 

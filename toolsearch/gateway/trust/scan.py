@@ -1,18 +1,165 @@
-"""Scans a definition for text that is not about its tool. Offline and deterministic; a finding is a reason to look."""
+"""Scans definitions and results for text that is not about the tool. A finding is a reason to look.
+
+Findings about definitions are kept on disk, so that a start does not scan every definition again. Suspicious results
+are only marked, since withholding one would break the call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import asyncio
+import hashlib
+import json
+import logging
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import cache
+from importlib.resources import files
 from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
-from toolsearch.gateway.trust.rules_names import Neighbours, borrowed_name, coined_words, speaks_of_others
-from toolsearch.gateway.trust.scan_cache import Said, ScanCache, Scanned
-from toolsearch.scanning.findings import Finding
-from toolsearch.scanning.rules import findings_in
-from toolsearch.scanning.texts import printable, texts_of
+import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+
+from toolsearch import scanning
+from toolsearch.gateway import trust
+from toolsearch.gateway.trust.verdicts import Entry, Kind
+from toolsearch.scanning.rules import findings_in, steering_in
+from toolsearch.scanning.texts import Finding, Text, evidence, fold, printable, texts_of
+from toolsearch.storage.files import write_private
+from toolsearch.tools.definition import SafetyClass
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.upstreams.pinned import Entry, Kind
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.tools.results import BLOB, DATA
+from toolsearch.wire.mcp.requests import RESULT_WORDS, with_meta
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The findings in one definition, and its words that would be findings if another server had a tool of that
+    name.
+    """
+
+    findings: tuple[Finding, ...]
+    coined: frozenset[str]
+
+
+Scanned: TypeAlias = dict[str, Said]  # by pin
+
+
+class ScanCache:
+    """One file for each server. A file that cannot be read, or that other rules have made, counts as missing."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self, server: str) -> Scanned:
+        try:
+            kept = json.loads(self._path(server).read_bytes())
+            if kept["rules"] != rules_version():
+                return {}
+            return {
+                pin: Said(tuple(Finding(*map(str, each)) for each in findings), frozenset(map(str, coined)))
+                for pin, (findings, coined) in kept["said"].items()
+            }
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            logger.warning("the stored findings about %s cannot be read: %r", server, error)
+            return {}
+
+    def save(self, server: str, scanned: Mapping[str, Said]) -> None:
+        said = {pin: [[astuple(each) for each in of.findings], sorted(of.coined)] for pin, of in scanned.items()}
+        kept = {"rules": rules_version(), "said": said}
+        try:
+            write_private(self._path(server), json.dumps(kept, separators=(",", ":")).encode())
+        except OSError as error:
+            logger.warning("the findings about %s cannot be stored: %s", server, error)
+
+    def _path(self, server: str) -> Path:
+        return self._folder / f"{hashlib.sha256(server.encode('utf-8', 'surrogatepass')).hexdigest()}.json"
+
+
+@cache
+def rules_version() -> str:
+    """A version that changes with every file of the rules and of this package, and with Unicode's tables."""
+    digest = hashlib.sha256(unicodedata.unidata_version.encode())
+    for package in (scanning, trust):
+        for file in sorted(files(package).iterdir(), key=lambda each: each.name):
+            if file.name.endswith((".py", ".toml", ".npz")):
+                digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+_re2: Any = untyped_re2
+
+
+_WORDS = _re2.compile(rb"[A-Za-z][A-Za-z0-9_-]{4,127}")
+
+
+_OURS = frozenset(  # the call tools are made further up, with these names
+    fold(name) for name in (TOOL_NAME, "callTool", *(f"callTool{each.value}" for each in SafetyClass))
+)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The names in use around one server: *own* are its own tools, *others* the tools of other servers, each with its
+    server.
+    """
+
+    own: frozenset[str]
+    others: Mapping[str, str]
+    folded: Mapping[str, str]  # name of another's tool by how it looks
+
+    @classmethod
+    def of(cls, own: Collection[Entry], others: Collection[Entry]) -> Neighbours:
+        names = {name: tool.server for tool in others for name in (tool.remote_name, tool.name)}
+        mine = frozenset(name for tool in own for name in (tool.remote_name, tool.name))
+        return cls(mine, names, {fold(tool.remote_name): tool.remote_name for tool in others})
+
+
+def borrowed_name(name: str, neighbours: Neighbours) -> Iterator[Finding]:
+    """A name that looks like one of the gateway's own, or like another server's but in other letters.
+
+    The same name in the same letters is allowed: many servers have a ``search``, and the server's name tells them
+    apart.
+    """
+    looks = fold(name)
+    if looks in _OURS:
+        yield Finding("borrowed-name", "name", f"{printable(name)} is what the gateway's own tools are called")
+    elif not name.isascii() and (other := neighbours.folded.get(looks)) not in (None, name):
+        yield Finding("borrowed-name", "name", f"{printable(name)} looks like {printable(other or '')}")
+
+
+def coined_words(text: Text) -> Iterator[str]:
+    """The words that could be names of tools, if there are such tools."""
+    for match in _WORDS.finditer(text.value.encode(errors="replace")):
+        word = match.group().decode()
+        if _is_coined(word):
+            yield word
+
+
+def speaks_of_others(text: Text, neighbours: Neighbours) -> Iterator[Finding]:
+    """The name of another server's tool in a text, unless it is an ordinary word or this server has a tool of that
+    name.
+    """
+    as_bytes = text.value.encode(errors="replace")
+    for match in _WORDS.finditer(as_bytes):
+        word = match.group().decode()
+        if word in neighbours.others and word not in neighbours.own and _is_coined(word):
+            start = len(as_bytes[: match.start()].decode(errors="ignore"))
+            words = f"{printable(word)} of {neighbours.others[word]!r}: {evidence(text.value, start, start + 48)}"
+            yield Finding("speaks-of-others", text.place, words)
+            return
+
+
+def _is_coined(word: str) -> bool:
+    """Whether the word would only be written as the name of a tool, such as ``read_file`` or ``getUser``."""
+    return "_" in word.strip("_") or any(character.isupper() for character in word[1:])
+
 
 _MAX_FINDINGS = 8  # reported for one definition; one is enough to hold it
 
@@ -68,3 +215,42 @@ def _said(entry: JsonObject) -> Said:
 def _told(findings: Iterable[Finding]) -> list[Finding]:
     """The first of them, with places that can be printed: the names of properties are the server's too."""
     return [replace(finding, place=printable(finding.place)) for finding in islice(findings, _MAX_FINDINGS)]
+
+
+SUSPICIOUS: Final = "toolsearch/suspicious"  # in a result's ``_meta``: the names of the rules that have found something
+
+
+MOST_CHARACTERS = 65_536  # of one result
+
+
+_MOST_AT_ONCE = 4_096  # characters that are looked through without a thread
+
+
+_NO_TEXTS = (f".{DATA}", f".{BLOB}")  # pictures, sounds and files
+
+
+async def marked(server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """*result* with what the scan finds in its texts in its ``_meta``; the same object if that is nothing."""
+    texts = list(_texts(result))
+    if sum(len(text.value) for text in texts) > _MOST_AT_ONCE:
+        rules = await asyncio.to_thread(_rules, texts)
+    else:
+        rules = _rules(texts)
+    if not rules:
+        return result
+    logger.warning("%s: a result of %s is suspicious: %s", server, method, ", ".join(rules))
+    return with_meta(result, {SUSPICIOUS: rules})
+
+
+def _rules(texts: list[Text]) -> list[str]:
+    return sorted({finding.rule for found in steering_in(texts) for finding in found})
+
+
+def _texts(result: Mapping[str, Any]) -> Iterator[Text]:
+    left = MOST_CHARACTERS
+    for text in texts_of(result):
+        if left <= 0:
+            return
+        if text.value not in RESULT_WORDS and not text.place.endswith(_NO_TEXTS):
+            yield Text(text.place, text.value[:left])
+            left -= len(text.value)

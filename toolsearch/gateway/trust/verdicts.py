@@ -1,15 +1,88 @@
-"""The verdicts of trust: whether a definition may be shown and, if not, why."""
+"""The entries of a server that are judged, and the verdicts: whether each may be shown and, if not, why."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
-from toolsearch.scanning.findings import Finding
+from toolsearch.errors import BadToolError
+from toolsearch.scanning.texts import Finding
+from toolsearch.tools.definition import Tool
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import SEPARATOR, namespaced
 from toolsearch.upstreams.config import McpServer
-from toolsearch.upstreams.pinned import Entry, Kind
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, ListOf, without_modification
+
+
+class Kind(Enum):
+    TOOL = "tool"
+    PROMPT = "prompt"
+    RESOURCE = "resource"
+    TEMPLATE = "resource template"
+    INSTRUCTIONS = "instructions"  # what the server says of itself; each has one at most
+
+
+_LISTS: Mapping[Kind, ListOf] = {Kind.PROMPT: PROMPTS, Kind.RESOURCE: RESOURCES, Kind.TEMPLATE: TEMPLATES}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry as its server sent it.
+
+    name         for people
+    remote_name  what the server calls it: a name, or the URI of a resource or template; empty for instructions
+    """
+
+    server: str
+    kind: Kind
+    remote_name: str
+    name: str
+    raw: JsonObject
+
+    def pin(self) -> str:
+        """SHA-256 (hex) over the server's name, the entry, and, except for tools, its kind.
+
+        The size of a resource and its date do not count, since they change with its contents.
+        """
+        if self.kind is Kind.TOOL:
+            return pin_of([self.server, self.raw])
+        steady = without_modification(self.raw) if self.kind is Kind.RESOURCE else self.raw
+        return pin_of([self.server, self.kind.value, steady])
+
+
+def shown_name(server: str, kind: Kind, remote_name: str) -> str:
+    """The name for people, who may also enter it: ``git__log``, ``git__file:///README``, or the server's own name."""
+    if kind in (Kind.TOOL, Kind.PROMPT):
+        return namespaced(server, remote_name)
+    return f"{server}{SEPARATOR}{remote_name}" if remote_name else server
+
+
+def pin_of(document: Any) -> str:
+    """SHA-256 (hex) of *document*; key order and white space do not count."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def tool_entry(tool: Tool) -> Entry:
+    """Raises BadToolError for a tool that no server has listed."""
+    if tool.origin is None:
+        raise BadToolError(f"{tool.name}: no server lists it, so there is no entry of it that could be approved")
+    return Entry(tool.origin.server, Kind.TOOL, tool.origin.remote_name, tool.name, tool.origin.raw)
+
+
+def own_entry(tool: Tool) -> Entry:
+    """A tool of no server, as one whose name servers might imitate. No server has sent it, so *raw* is empty."""
+    return Entry(tool.definition.server or "this catalog", Kind.TOOL, tool.definition.local_name, tool.name, {})
+
+
+def content_entry(server: str, kind: Kind, raw: JsonObject) -> Entry:
+    """The entry of a prompt, a resource, a template or instructions."""
+    remote_name = (_LISTS[kind].name_of(raw) or "") if kind in _LISTS else ""
+    return Entry(server, kind, remote_name, shown_name(server, kind, remote_name), raw)
 
 
 class ReviewReason(Enum):

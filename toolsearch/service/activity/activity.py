@@ -1,26 +1,159 @@
-"""What all faces tell of what was done, and what is kept of it."""
+"""What all faces tell of what was done, and what is kept of it: calls, searches, costs and misses.
+
+Nothing is kept of the words of a miss that looks like a credential.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from toolsearch.service.activity.batches import Batches
-from toolsearch.service.activity.costs import ToolCosts
-from toolsearch.service.activity.figures import Figures
-from toolsearch.service.activity.misses import MissBound, NewMiss, SearchNote, kept_words, miss_of, write_misses
+from toolsearch.discovery.answers import AnsweredQuery
+from toolsearch.discovery.shown import is_weak
+from toolsearch.errors import BadQueryError
+from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.status import CallEnd
+from toolsearch.service.activity.figures import Batches, Figures
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.settings import ActivitySettings
-from toolsearch.storage.misses import MissKind
-from toolsearch.storage.receipts import Decision, Outcome, Receipt
+from toolsearch.storage.activity import Decision, MissKind, MissLog, Outcome, Receipt
 from toolsearch.storage.storage import Storage
+from toolsearch.tools.definition import ToolReference
+from toolsearch.tools.summaries import one_line
+from toolsearch.upstreams.secrets import as_secrets, redacted, secrets_of_arguments
+from toolsearch_indexes.queries import Words, read_form
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCosts:
+    """Sums over the requests of models that the service knows of. Over MCP these are the lists that were handed out.
+
+    sent_tokens       of the lists as they were sent, and of the searches and answers that conversations keep
+    written_tokens    what models wrote in order to search
+    all_tools_tokens  every definition in reach once in each of these requests, except those that follow a reply which
+                      only searched: without a search tool they would not have been made
+    """
+
+    requests: int = 0
+    sent_tokens: int = 0
+    written_tokens: int = 0
+    all_tools_tokens: int = 0
+
+    @classmethod
+    def of(cls, figures: Mapping[str, float]) -> ToolCosts:
+        """*figures* are amounts by `FigureName`."""
+        names = ("requests", "sent_tokens", "written_tokens", "all_tools_tokens")
+        return cls(*(int(figures.get(name, 0)) for name in names))
+
+    @property
+    def saved_tokens(self) -> int:
+        """Below 0 if searching took more than it saved."""
+        return self.all_tools_tokens - self.sent_tokens - self.written_tokens
+
+    @property
+    def saved_share(self) -> float | None:
+        """Of *all_tools_tokens*; None while no request is known that would have sent any definition."""
+        return self.saved_tokens / self.all_tools_tokens if self.all_tools_tokens else None
+
+
+_QUERY_CHARACTERS: Final = 300
+
+
+_HOUR_S: Final = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class SearchNote:
+    """One query, and what was found for it, best first."""
+
+    query: str
+    found: Sequence[ToolReference]
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether a team should know of it: a request in words that nothing fits well."""
+        try:
+            return is_weak(self.found) and isinstance(read_form(self.query), Words)
+        except BadQueryError:
+            return False
+
+    @property
+    def best(self) -> ToolReference | None:
+        return self.found[0] if self.found else None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMiss:
+    """One request to be counted. *at_s* is in seconds since 1970."""
+
+    tenant: str
+    corpus: str
+    query: str
+    kind: MissKind
+    best: str
+    best_score: float
+    at_s: float
+
+
+def miss_of(note: SearchNote, tenant: str, corpus: str, *, at_s: float) -> NewMiss:
+    best = note.best
+    return NewMiss(
+        tenant,
+        corpus,
+        kept_words(note.query),
+        "weak" if best is not None else "nothing found",
+        best.name if best is not None else "",
+        best.score if best is not None else 0.0,
+        at_s,
+    )
+
+
+def kept_words(query: str) -> str:
+    """*query* in one line and not too long, with ``***`` in place of what may be a credential."""
+    secrets = as_secrets(secrets_of_arguments([query, *query.split()]))
+    return one_line(redacted(query, secrets), _QUERY_CHARACTERS)
+
+
+class MissBound:
+    """Lets so many misses of each tenant through in an hour: anybody can ask for what is not there.
+
+    *steady* gives seconds that only grow.
+    """
+
+    def __init__(self, most: int, steady: Callable[[], float]) -> None:
+        self._most = most
+        self._steady = steady
+        self._hour = 0
+        self._counted: dict[str, int] = {}
+
+    def admits(self, tenant: str) -> bool:
+        hour = int(self._steady()) // _HOUR_S
+        if hour != self._hour:
+            self._hour, self._counted = hour, {}
+        self._counted[tenant] = self._counted.get(tenant, 0) + 1
+        return self._counted[tenant] <= self._most
+
+
+def write_misses(log: MissLog, misses: Sequence[NewMiss]) -> None:
+    for miss in misses:
+        log.add(
+            miss.tenant,
+            miss.corpus,
+            miss.query,
+            miss.kind,
+            best=miss.best,
+            best_score=miss.best_score,
+            at_s=miss.at_s,
+        )
+
 
 UsedTokens: TypeAlias = Callable[[str, str, int], None]
+
 
 _MAX_NAME: Final = 200  # characters of a name that a receipt holds: anybody may call anything
 
@@ -171,3 +304,43 @@ class Activity:
             by_tenant[tenant].append(receipt)
         for tenant, receipts in by_tenant.items():
             self._storage.receipts.append(tenant, receipts)
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityObserver:
+    """A `GatewayObserver`."""
+
+    activity: Activity
+    corpus: CorpusRef
+
+    def listed(self, caller: Caller, *, shown_tokens: int, all_tools_tokens: int) -> None:
+        self.activity.requested(who_of(caller), sent_tokens=shown_tokens, all_tools_tokens=all_tools_tokens)
+
+    def searched(
+        self, caller: Caller, answers: Sequence[AnsweredQuery], *, written_tokens: int, answer_tokens: int
+    ) -> None:
+        who = who_of(caller)
+        self.activity.searched(who, self.corpus, search_notes(answers))
+        self.activity.wrote(who, written_tokens=written_tokens)
+        self.activity.answered(who, sent_tokens=answer_tokens)
+
+    def called(self, caller: Caller, end: CallEnd) -> asyncio.Future[None]:
+        return self.activity.called(who_of(caller), self.corpus, call_note(end))
+
+
+def who_of(caller: Caller) -> Who:
+    return Who(caller.principal.id, caller.key, caller.session, caller.request_id)
+
+
+def search_notes(answers: Sequence[AnsweredQuery]) -> list[SearchNote]:
+    """Of the answers to queries; one that could not be searched for is no request."""
+    return [SearchNote(each.query, [tool.reference for tool in each.tools]) for each in answers if not each.error]
+
+
+def call_note(end: CallEnd) -> CallNote:
+    fingerprint = end.definition.fingerprint() if end.definition is not None else ""
+    if end.is_handed_back:
+        return CallNote(end.name, fingerprint, "handed_back", "handed_back", "", end.seconds)
+    outcome: Outcome = "ok" if not end.code else "tool_error" if end.was_run else "refused"
+    decision: Decision = "allowed" if end.was_run else "refused"
+    return CallNote(end.name, fingerprint, decision, outcome, end.code, end.seconds)

@@ -1,103 +1,121 @@
-"""Which searches count as misses, and what is kept of their words: nothing that looks like a credential."""
+"""Misses: what agents ask for that no tool answers well: ``/v1/misses``, and the page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+import asyncio
+from typing import Annotated, Final
 
-from toolsearch.discovery.loading import is_weak
-from toolsearch.errors import BadQueryError
-from toolsearch.storage.misses import MissKind, MissLog
-from toolsearch.tools.definition import ToolReference
-from toolsearch.tools.summaries import one_line
-from toolsearch.upstreams.secrets import as_secrets, redacted, secrets_of_arguments
-from toolsearch_indexes.query_forms import Words, read_form
+from fastapi import APIRouter, Depends, Query, Request, Response
 
-_QUERY_CHARACTERS: Final = 300
-_HOUR_S: Final = 3_600
+from toolsearch.api.activity import MissBody
+from toolsearch.api.base import CorpusName, OverCorpus, Page
+from toolsearch.errors import UnknownRecordError
+from toolsearch.service.activity.activity import Activity
+from toolsearch.service.corpora.asked import CorpusPath, choices, corpus_asked, ref_of
+from toolsearch.service.pages import frame
+from toolsearch.service.pages.frame import PageRoute, visit_with
+from toolsearch.service.web.answers import Paging, paging, time_of
+from toolsearch.service.web.callers import ServiceCaller, Visit, caller_with
+from toolsearch.service.web.parts import ServiceParts, the_service
+from toolsearch.service.web.problems import bad_request
+from toolsearch.storage.activity import Miss
 
-
-@dataclass(frozen=True, slots=True)
-class SearchNote:
-    """One query, and what was found for it, best first."""
-
-    query: str
-    found: Sequence[ToolReference]
-
-    @property
-    def is_weak(self) -> bool:
-        """Whether a team should know of it: a request in words that nothing fits well."""
-        try:
-            return is_weak(self.found) and isinstance(read_form(self.query), Words)
-        except BadQueryError:
-            return False
-
-    @property
-    def best(self) -> ToolReference | None:
-        return self.found[0] if self.found else None
+router = APIRouter(tags=["activity"])
 
 
-@dataclass(frozen=True, slots=True)
-class NewMiss:
-    """One request to be counted. *at_s* is in seconds since 1970."""
-
-    tenant: str
-    corpus: str
-    query: str
-    kind: MissKind
-    best: str
-    best_score: float
-    at_s: float
+_Service = Annotated[ServiceParts, Depends(the_service)]
 
 
-def miss_of(note: SearchNote, tenant: str, corpus: str, *, at_s: float) -> NewMiss:
-    best = note.best
-    return NewMiss(
-        tenant,
-        corpus,
-        kept_words(note.query),
-        "weak" if best is not None else "nothing found",
-        best.name if best is not None else "",
-        best.score if best is not None else 0.0,
-        at_s,
+async def corpus_named(
+    catalog: Annotated[CorpusName | None, Query(description="'default' unless a toolset is named.")] = None,
+    toolset: CorpusName | None = None,
+) -> OverCorpus:
+    if catalog is not None and toolset is not None:
+        raise bad_request("give a catalog or a toolset, not both")
+    return OverCorpus(catalog=catalog, toolset=toolset)
+
+
+_Corpus = Annotated[OverCorpus, Depends(corpus_named)]
+
+
+@router.get("/misses", summary="List requests that were answered weakly or not at all, the most frequent first")
+async def misses(
+    service: _Service,
+    caller: Annotated[ServiceCaller, Depends(caller_with("read-catalog"))],
+    corpus: _Corpus,
+    paged: Annotated[Paging, Depends(paging)],
+) -> Page[MissBody]:
+    """They say which tool to write, or to describe better. The words of requests are kept without what looks like a
+    credential, and not at all where the operator has turned that off.
+    """
+    await service[Activity].settled()
+    offset = int(paged.after or 0)
+    found = await asyncio.to_thread(
+        service.storage.misses.page,
+        caller.tenant,
+        str(corpus_asked(corpus, caller)),
+        offset=offset,
+        limit=paged.fetch,
+    )
+    placed = list(enumerate(found, offset + 1))
+    return paged.page(placed, lambda each: str(each[0]), lambda each: _body(each[1]))
+
+
+@router.delete("/misses", status_code=204, summary="Forget one of these requests")
+async def forget(
+    service: _Service,
+    caller: Annotated[ServiceCaller, Depends(caller_with("write-catalog"))],
+    corpus: _Corpus,
+    query: Annotated[str, Query(min_length=1, max_length=2_000, description="As the list gives it.")],
+) -> None:
+    await service[Activity].settled()
+    ref = str(corpus_asked(corpus, caller))
+    if not await asyncio.to_thread(service.storage.misses.forget, caller.tenant, ref, query):
+        raise UnknownRecordError("miss", query)
+
+
+def _body(miss: Miss) -> MissBody:
+    return MissBody(
+        query=miss.query,
+        kind=miss.kind,
+        count=miss.count,
+        first_at=time_of(miss.first_s),
+        last_at=time_of(miss.last_s),
+        best=miss.best,
+        best_score=miss.best_score,
     )
 
 
-def kept_words(query: str) -> str:
-    """*query* in one line and not too long, with ``***`` in place of what may be a credential."""
-    secrets = as_secrets(secrets_of_arguments([query, *query.split()]))
-    return one_line(redacted(query, secrets), _QUERY_CHARACTERS)
+page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
-class MissBound:
-    """Lets so many misses of each tenant through in an hour: anybody can ask for what is not there.
-
-    *steady* gives seconds that only grow.
-    """
-
-    def __init__(self, most: int, steady: Callable[[], float]) -> None:
-        self._most = most
-        self._steady = steady
-        self._hour = 0
-        self._counted: dict[str, int] = {}
-
-    def admits(self, tenant: str) -> bool:
-        hour = int(self._steady()) // _HOUR_S
-        if hour != self._hour:
-            self._hour, self._counted = hour, {}
-        self._counted[tenant] = self._counted.get(tenant, 0) + 1
-        return self._counted[tenant] <= self._most
+_Reader = Annotated[Visit, Depends(visit_with("read-catalog"))]
 
 
-def write_misses(log: MissLog, misses: Sequence[NewMiss]) -> None:
-    for miss in misses:
-        log.add(
-            miss.tenant,
-            miss.corpus,
-            miss.query,
-            miss.kind,
-            best=miss.best,
-            best_score=miss.best_score,
-            at_s=miss.at_s,
-        )
+_MISSES: Final = 50  # on a page
+
+
+@page_router.get("/misses")
+async def misses_page(
+    request: Request,
+    service: _Service,
+    visit: _Reader,
+    corpus: CorpusPath = "",
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> Response:
+    await service[Activity].settled()
+    corpora = await choices(service, visit)
+    chosen = corpus or next(iter(corpora), "catalog/default")
+    found = await asyncio.to_thread(
+        service.storage.misses.page, visit.caller.tenant, str(ref_of(visit, chosen)), offset=offset, limit=_MISSES + 1
+    )
+    return frame.page(
+        request,
+        "misses.html",
+        visit=visit,
+        misses=found[:_MISSES],
+        corpus=chosen,
+        corpora=corpora,
+        most=max((miss.count for miss in found), default=1),
+        next=offset + _MISSES if len(found) > _MISSES else 0,
+    )

@@ -16,11 +16,11 @@ from toolsearch.errors import ToolSearchError, UnknownRecordError
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef, tenant_folder
 from toolsearch.service.corpora.opening import CallbacksOf, CorpusOpener, ObserverOf, ServersOf, no_servers
-from toolsearch.service.corpora.versions import NAMES, Versions, versions_of_toolset
+from toolsearch.service.corpora.toolset_specs import NAMES, Versions, versions_of_toolset
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.sessions.usage.log import UsageLog
-from toolsearch.storage.changes import CONTENTS
+from toolsearch.sessions.usage import UsageLog
 from toolsearch.storage.contents import StoredTool
+from toolsearch.storage.replicas import CONTENTS
 from toolsearch.storage.storage import Storage
 from toolsearch.threads import in_thread
 

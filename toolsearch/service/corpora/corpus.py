@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from toolsearch.catalog.index_cache import IndexCache
+from toolsearch.catalog.index_opening import IndexCache
 from toolsearch.engine import ToolSearch
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.service.corpora.live_toolset import LiveToolset
-from toolsearch.service.corpora.stored_catalog import Tally
-from toolsearch.service.corpora.versions import Versions
+from toolsearch.service.corpora.stored_tools import Tally
+from toolsearch.service.corpora.toolset_specs import Versions
 from toolsearch.tools.definition import legal_name
-from toolsearch_indexes.footprint import index_bytes
-from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.index import ToolSearchIndex, index_bytes
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.state import IndexState
+from toolsearch_indexes.segments import IndexState
 
 CorpusKind: TypeAlias = Literal["catalog", "toolset"]
 

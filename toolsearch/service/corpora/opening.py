@@ -11,23 +11,27 @@ from pathlib import Path
 from typing import Final
 
 from toolsearch.catalog.catalog import Catalog, StoredCatalog
-from toolsearch.catalog.index_cache import IndexCache
-from toolsearch.catalog.request_sources import request_source
+from toolsearch.catalog.index_opening import IndexCache
+from toolsearch.catalog.requests_file import request_source
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import UnknownRecordError
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import GatewayConfig, GatewaySettings
-from toolsearch.gateway.status.observing import GatewayObserver
+from toolsearch.gateway.status import GatewayObserver
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.corpora.live_toolset import LiveToolset
-from toolsearch.service.corpora.read_ahead import ReadAhead
-from toolsearch.service.corpora.stored_catalog import FoundTools, Tally
-from toolsearch.service.corpora.toolset_names import ToolsetNames
-from toolsearch.service.corpora.versions import Versions, by_subject, versions_of_catalog, versions_of_toolset
+from toolsearch.service.corpora.stored_tools import FoundTools, MakeCallback, ReadAhead, Tally, to_tool
+from toolsearch.service.corpora.toolset_specs import (
+    TOOLSET,
+    ToolsetNames,
+    ToolsetSpec,
+    Versions,
+    by_subject,
+    versions_of_catalog,
+    versions_of_toolset,
+)
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.service.stored_tools import MakeCallback, to_tool
-from toolsearch.service.toolset_specs import TOOLSET, ToolsetSpec
-from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.sessions.usage import UsageLog
 from toolsearch.storage.contents import StoredTool
 from toolsearch.storage.storage import Storage
 from toolsearch.threads import BoundedThreads
@@ -39,12 +43,23 @@ from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vector_store import MemoryVectorStore, VectorStore
 
 _VECTORS: Final = "vectors.sqlite"
+
+
 _TRUST_POLL_S: Final = 10.0  # whoever follows the store tells of decisions sooner
+
+
 _AT_ONCE: Final = 4  # more at once would only hold more memory
 
+
 Using = Callable[[CorpusRef], AbstractAsyncContextManager[Corpus]]
+
+
 CallbacksOf = Callable[[str], MakeCallback]  # for a tenant, what runs its stored tools
+
+
 ObserverOf = Callable[[CorpusRef], GatewayObserver | None]  # who is told of what is done with a corpus
+
+
 ServersOf = Callable[[CorpusRef], Awaitable[tuple[UpstreamSettings, ...]]]  # the MCP servers of a corpus
 
 

@@ -3,38 +3,165 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
+import anyio
+from mcp import MCPError
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import INVALID_REQUEST
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.authentication import AuthCredentials
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.access.principals import Grant, Principal
-from toolsearch.errors import UnknownSessionError
-from toolsearch.gateway.bearer import PrincipalToken
+from toolsearch.access.scopes import Scope as KeyScope
+from toolsearch.access.scopes import includes
+from toolsearch.errors import NotPermittedError, UnknownSessionError
+from toolsearch.gateway.caller import Caller, Context, PrincipalToken, caller_of
+from toolsearch.gateway.exposure.surface import SearchOutcome
+from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http_guard import RetryAfter
 from toolsearch.gateway.server import make_server
-from toolsearch.service.asked_reach import asked_reach
+from toolsearch.service.corpora.asked import asked_reach
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
-from toolsearch.service.limits import Limits
-from toolsearch.service.mcp_face.connection import Connection, Credential, LiveRequest
-from toolsearch.service.mcp_face.connection_ids import ConnectionIds
-from toolsearch.service.mcp_face.tools import SessionTools, require_scopes
-from toolsearch.service.mcp_face.transports import SESSION_HEADER, Transports, ask
-from toolsearch.service.middleware.bodies import read_body, replay
-from toolsearch.service.sessions import KeptSession
+from toolsearch.service.mcp_face.connections import Connection, ConnectionIds, Credential, LiveRequest
+from toolsearch.service.sessions.sessions import KeptSession
 from toolsearch.service.settings import McpSettings
-from toolsearch.service.shutdown import may_be_endless
+from toolsearch.service.web.bodies import read_body, replay
+from toolsearch.service.web.callers import ServiceCaller
+from toolsearch.service.web.limits import Limits
+from toolsearch.service.web.middleware import may_be_endless
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.interface import Downstream
+from toolsearch.wire.mcp.requests import COMPLETE, ERROR_CODE, GET_PROMPT, READ_RESOURCE, SUBSCRIBE
+
+SESSION_HEADER: Final = "mcp-session-id"
+
+
+_ID: ContextVar[str | None] = ContextVar("id", default=None)  # of the transport that the request at hand opens
+
+
+class Transports(StreamableHTTPSessionManager):
+    """As the SDK has it, but that whoever lets a request in may say what id the transport gets that it opens."""
+
+    def has(self, transport_id: str) -> bool:
+        return transport_id in self._server_instances
+
+    @contextmanager
+    def opened_as(self, transport_id: str | None) -> Generator[None]:
+        """A transport that is opened within the block gets this id, unless it is None."""
+        token = _ID.set(transport_id)
+        try:
+            yield
+        finally:
+            _ID.reset(token)
+
+    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+        transport, wanted = super()._admit_session(requestor), _ID.get()
+        if transport is None or transport.mcp_session_id is None or wanted is None:
+            return transport
+        given, transport.mcp_session_id = transport.mcp_session_id, wanted
+        self._server_instances[wanted] = self._server_instances.pop(given)
+        if requestor is not None:
+            self._session_owners[wanted] = self._session_owners.pop(given)
+        return transport
+
+
+async def ask(
+    app: ASGIApp,
+    method: str,
+    user: AuthenticatedUser,
+    *,
+    transport_id: str | None = None,
+    body: JsonObject | None = None,
+) -> int:
+    """Make a request of our own to *app*, and return the status of the answer, 0 if there was none."""
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    if transport_id is not None:
+        headers[SESSION_HEADER] = transport_id
+    scope: dict[str, Any] = {
+        "type": "http", "http_version": "1.1", "method": method, "scheme": "http", "path": "/", "raw_path": b"/",
+        "query_string": b"", "root_path": "", "client": None, "server": None, "state": {}, "user": user,
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }  # fmt: skip
+    said = iter([b"" if body is None else json.dumps(body).encode()])
+    status = 0
+
+    async def receive() -> Message:
+        chunk = next(said, None)
+        if chunk is None:
+            await anyio.sleep_forever()  # nobody leaves before the answer has ended
+        return {"type": "http.request", "body": chunk}
+
+    async def send(message: Message) -> None:
+        nonlocal status
+        if message["type"] == "http.response.start":
+            status = message["status"]
+
+    await app(scope, receive, send)
+    return status
+
+
+_CALLS: Final = frozenset({COMPLETE, GET_PROMPT, READ_RESOURCE, SUBSCRIBE})  # what runs something at a server
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTools:
+    """`ToolRequests` of the sessions over one corpus."""
+
+    gateway: Gateway
+    limits: Limits
+
+    async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
+        return await self.gateway.list_tools(caller)
+
+    async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
+        _require(caller, "search")
+        return await self.gateway.search(caller, arguments)
+
+    async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
+        _require(caller, "call")
+        await self.limits.calls(service_caller(caller))
+        return await self.gateway.call(caller, params, downstream)
+
+
+def service_caller(caller: Caller) -> ServiceCaller:
+    """The caller as the service knows it."""
+    return ServiceCaller(
+        caller.principal, caller.scopes, caller.key, session=caller.session, request_id=caller.request_id
+    )
+
+
+async def require_scopes(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """The middleware of the SDK's server that asks for the scope of what is not tools."""
+    if ctx.method in _CALLS:
+        try:
+            _require(caller_of(ctx), "call")
+        except NotPermittedError as error:
+            raise MCPError(INVALID_REQUEST, str(error), {ERROR_CODE: error.code}) from error
+    return await call_next(ctx)
+
+
+def _require(caller: Caller, scope: KeyScope) -> None:
+    if not includes(caller.scopes, scope):
+        raise NotPermittedError(scope)
+
 
 logger = logging.getLogger(__name__)
+
 
 _VERSION_HEADER = "mcp-protocol-version"
 

@@ -13,16 +13,15 @@ from starlette.types import Receive, Scope, Send
 
 from toolsearch.access.scopes import includes
 from toolsearch.errors import NotAuthenticatedError, NotPermittedError, UnknownRecordError, UnknownSessionError
-from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
-from toolsearch.service.keys import Keys
-from toolsearch.service.limits import Limits
-from toolsearch.service.mcp_face.connection import Credential
-from toolsearch.service.mcp_face.connection_ids import ConnectionIds
+from toolsearch.service.keys.keys import Keys
+from toolsearch.service.mcp_face.connections import ConnectionIds, Credential
 from toolsearch.service.mcp_face.endpoint import CorpusEndpoint
-from toolsearch.service.sessions import Sessions
+from toolsearch.service.sessions.sessions import Sessions
 from toolsearch.service.settings import ServiceSettings
+from toolsearch.service.web.callers import ServiceCaller
+from toolsearch.service.web.limits import Limits
 
 logger = logging.getLogger(__name__)
 

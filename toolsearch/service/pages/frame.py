@@ -1,31 +1,62 @@
-"""Rendering, and what surrounds every page: navigation, the switch between light and dark, the files they load."""
+"""What all pages share: rendering, navigation, error pages, sign-in checks and forms.
+
+Errors are pages too. A browser that has not signed in is sent to do so. A form is accepted from our own pages alone.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
+from urllib.parse import quote, urlsplit
 
 from fastapi import Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from pydantic import ValidationError
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope as AsgiScope
 
 from toolsearch.access.scopes import Scope
-from toolsearch.errors import NotPermittedError
-from toolsearch.service.callers import ServiceCaller
+from toolsearch.errors import (
+    NotAuthenticatedError,
+    NotPermittedError,
+    StorageError,
+    ToolSearchError,
+    UnknownRecordError,
+    UnknownToolError,
+)
 from toolsearch.service.pages import filters
-from toolsearch.service.paths import PAGES
-from toolsearch.service.refusals import HttpRefusal
-from toolsearch.service.visits import Visit
+from toolsearch.service.pages.filters import Exact
+from toolsearch.service.web.callers import VISIT_COOKIE, ServiceCaller, Visit, Visits
+from toolsearch.service.web.limits import Limits
+from toolsearch.service.web.parts import service_of
+from toolsearch.service.web.paths import PAGES
+from toolsearch.service.web.problems import HttpRefusal, headers_of
 
 _HERE: Final = Path(__file__).parent
+
+
 _STATIC: Final = _HERE / "static"
+
+
 ROOT: Final = PAGES
+
+
 THEME_COOKIE: Final = "toolsearch_theme"
+
+
 THEMES: Final = ("light", "dark")
 
 
@@ -111,6 +142,8 @@ def _environment() -> Environment:
 
 
 ENVIRONMENT: Final = _environment()  # of all templates
+
+
 _GLOBALS: Final[dict[str, Any]] = {"static": STATIC_PATH, "icon": icon, "root": ROOT}
 
 
@@ -128,3 +161,159 @@ def page(
         **values,
     )
     return HTMLResponse(text, status, headers={"cache-control": "no-store"})
+
+
+logger = logging.getLogger(__name__)
+
+
+MOST_FIELDS: Final = 4_000  # of a form
+
+
+_NOTHING_HERE = (404, "Nothing here", "There is no such page, or your key does not allow you to see it.")
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages. What is unknown and what is forbidden looks the same."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except NotAuthenticatedError:
+                return see_other(f"{ROOT}/sign-in?next={quote(_asked(request))}")
+            except (ToolSearchError, RequestValidationError, HTTPException) as error:
+                page = await error_page(request, *_told(error))
+                page.headers.update(headers_of(error) if isinstance(error, ToolSearchError) else {})
+                return page
+
+        return handled
+
+
+def _asked(request: Request) -> str:
+    """What to show after signing in: forms that were sent are not sent again."""
+    if request.method != "GET":
+        return ROOT
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+async def error_page(request: Request, status: int, title: str, detail: str) -> Response:
+    """Without the visitor's navigation, if the store cannot say who that is."""
+    visit = None
+    with suppress(StorageError):
+        visit = await visit_of(request)
+    return page(request, "error.html", visit=visit, status=status, title=title, detail=detail)
+
+
+def _told(error: ToolSearchError | RequestValidationError | HTTPException) -> tuple[int, str, str]:
+    """The status, the title and the text for *error*."""
+    if isinstance(error, (UnknownRecordError, UnknownToolError, NotPermittedError)):
+        return _NOTHING_HERE
+    if isinstance(error, ToolSearchError):
+        return error.status, HTTPStatus(error.status).phrase, str(error)
+    if isinstance(error, HTTPException):
+        return error.status_code, HTTPStatus(error.status_code).phrase, str(error.detail)
+    return 422, "This cannot be read", "A part of the address or of the form is missing or of the wrong kind."
+
+
+def see_other(path: str) -> RedirectResponse:
+    return RedirectResponse(path, 303, headers={"cache-control": "no-store"})
+
+
+def own_path(path: str) -> str:
+    """Return *path* if it is that of a page, the first page otherwise, so that nobody is sent to another site."""
+    is_own = path.startswith(f"{ROOT}/") and path.isprintable() and "\\" not in path
+    return path if is_own else ROOT
+
+
+async def visit_of(request: Request) -> Visit | None:
+    """Who has signed in with the browser that sends *request*."""
+    return await service_of(request)[Visits].find(request.cookies.get(VISIT_COOKIE, ""))
+
+
+def visit_with(
+    *scopes: Scope, within_reach: bool = False, is_for_operators: bool = False
+) -> Callable[[Request], Awaitable[Visit]]:
+    """A dependency that gives the visit of a browser whose key `ServiceCaller.admit` has admitted."""
+
+    async def visit(request: Request) -> Visit:
+        found = await visit_of(request)
+        if found is None:
+            raise NotAuthenticatedError
+        request.state.caller, request.state.needed_scopes = found.caller, scopes  # for the audit
+        await service_of(request)[Limits].request(found.caller)
+        found.caller.admit(scopes, within_reach=within_reach, is_for_operators=is_for_operators)
+        return found
+
+    return visit
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A form that a page of this service has sent."""
+
+    visit: Visit
+    form: FormData
+
+    def text(self, name: str) -> str:
+        """The field *name*, without white space around it; "" if it was not sent."""
+        return text_of(self.form, name)
+
+    def exact(self, name: str) -> str:
+        """The field *name* as it was sent, with line feeds alone for the ends of its lines."""
+        value = cast("object", self.form.get(name))
+        return value.replace("\r\n", "\n") if isinstance(value, str) else ""
+
+    def typed(self, *names: str) -> dict[str, Exact]:
+        """What was put into the fields *names*, to be given back when the form is shown again."""
+        return {name: Exact(self.text(name)) for name in names}
+
+
+def sent_with(
+    *scopes: Scope, within_reach: bool = False, is_for_operators: bool = False
+) -> Callable[[Request], AsyncGenerator[Sent]]:
+    """A dependency that gives the form that a browser sends whose key `ServiceCaller.admit` has admitted.
+
+    Raises HTTPException (403) for one that was not on a page of this service.
+    """
+    visiting = visit_with(*scopes, within_reach=within_reach, is_for_operators=is_for_operators)
+
+    async def sent(request: Request) -> AsyncGenerator[Sent]:
+        visit = await visiting(request)
+        try:
+            yield Sent(visit, await own_form(request, visit.form_token))
+        finally:
+            await request.close()  # the files that came with it
+
+    return sent
+
+
+async def own_form(request: Request, token: str) -> FormData:
+    """Return the form of *request*. Raises HTTPException (403) unless it comes from this service and holds *token*."""
+    most_bytes = service_of(request).settings.serve.max_body_bytes
+    form = await request.form(max_fields=MOST_FIELDS, max_part_size=most_bytes)
+    given = text_of(form, "form_token")
+    if not _is_own_origin(request) or not hmac.compare_digest(given.encode(), token.encode()):
+        logger.warning("a form was refused: it was not on a page of this service")
+        raise HTTPException(403, "This form has expired. Go back, load the page again, and send it once more.")
+    return form
+
+
+def _is_own_origin(request: Request) -> bool:
+    """Browsers say with each form which site it was on."""
+    origin = request.headers.get("origin", "")
+    own = {request.headers.get("host", "")}
+    if public_url := service_of(request).settings.serve.public_url:
+        own.add(urlsplit(public_url).netloc)
+    return bool(origin) and urlsplit(origin).netloc in own
+
+
+def what_is_wrong(error: ValidationError) -> str:
+    """A sentence for each field of a form that does not fit."""
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+
+
+def text_of(form: FormData, name: str) -> str:
+    value = cast("object", form.get(name))
+    return value.strip() if isinstance(value, str) else ""

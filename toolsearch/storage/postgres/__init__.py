@@ -1,14 +1,8 @@
 """What several replicas of a service keep together, in one PostgreSQL database.
 
-schema.py     the tables, and the steps from earlier versions
-database.py   a pool of connections: to read, to write, to lock
-listening.py  hears what other replicas have written
-watched_connection.py  availability.py  failures.py
-              what happens when the server is away, silent or busy
-migration.py  makes the tables, while other replicas use them
-vectors.py  leases.py    what only replicas need
-storage.py    all kinds of data, by tenant
-urls.py  connecting.py    what a URL says, without its password; a connection for one piece of work
-copies.py  inspection.py  place.py
-              backups and restores; looks, and changes nothing; both for whoever has the URL
+schema.py      the tables; how they are made and brought up to date while other replicas use them
+connecting.py  what a URL says, without its password; connections, also to a server that is silent or away
+listening.py   hears what other replicas have written
+database.py    a pool of connections: to read, to write, to lock; errors as our own
+place.py       all kinds of data, by tenant, with leases and vectors; backups and restores
 """

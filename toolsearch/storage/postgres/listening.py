@@ -20,7 +20,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.rows import TupleRow
 
-from toolsearch.storage.changes import Change, OnChange
+from toolsearch.storage.replicas import Change, OnChange
 
 logger = logging.getLogger(__name__)
 

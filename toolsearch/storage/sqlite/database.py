@@ -1,4 +1,7 @@
-"""Connections to one SQLite file: a single one that writes, and one for each thread that reads meanwhile."""
+"""Connections to one SQLite file: a single one that writes, and one for each thread that reads meanwhile.
+
+`SqliteFile` is the base of what keeps data of one kind in a file of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,30 @@ import errno
 import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 from toolsearch.errors import StorageError
-from toolsearch.storage.changes import NothingToHear, OnChange, Subscription
-from toolsearch.storage.load import StoreLoad
-from toolsearch.storage.sql.database import Durability
-from toolsearch.storage.sql.values import BadValueError, checked
-from toolsearch.storage.sqlite.schema import UnusableFileError
+from toolsearch.storage.replicas import NothingToHear, OnChange, Subscription
+from toolsearch.storage.sql import BadValueError, Durability, SqlStore, StoreLoad, checked
+from toolsearch.storage.sqlite.schema import VERSION, UnusableFileError, migrate, version_of
 from toolsearch_indexes.forking import follow_forks
 
 BUSY_S = 5.0  # how long to wait for another process that writes
+
+
 _FULL_S: Final = 30.0  # how long another try is in vain, while the disk is full
+
+
 _OF_THE_DISK: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
+
+
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
+
 
 logger = logging.getLogger(__name__)
 
@@ -296,3 +306,53 @@ def _savepoint(connection: SqliteConnection) -> Generator[None]:
             connection.execute("RELEASE part")
         raise
     connection.execute("RELEASE part")
+
+
+_RETRY_S = 0.01
+
+
+class SqliteFile(SqlStore):
+    """Keeps one kind of data in the file at *path*, created if it does not exist, and closed at the latest when this
+    object is collected. Objects of several subclasses may use one file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        with self._opening(path):
+            self.file = SqliteDatabase(path, prepare=self._prepare)
+        SqlStore.__init__(self, self.file)
+
+    def close(self) -> None:
+        """May be called twice."""
+        self.file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _prepare(self, database: SqliteConnection) -> None:
+        version = version_of(database)  # before anything is changed in a file that is not ours
+        _use_write_ahead_log(database)
+        if version != VERSION:
+            with committed(database):
+                migrate(database)
+
+    def _opening(self, path: str | Path) -> AbstractContextManager[None]:
+        return translated(path, self.contents, self.error_class)
+
+
+def _use_write_ahead_log(database: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log. SQLite does not wait by itself while another process does the same."""
+    give_up_s = time.monotonic() + BUSY_S
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_s:
+                raise
+            time.sleep(_RETRY_S)
+        else:
+            return

@@ -1,13 +1,13 @@
-"""The tables of our SQLite files, and the steps that bring a file of an earlier version up to date.
-
-Every file has all tables, so that all kinds of data may share one file. `user_version` in the header of the file says
-how many steps it has been through. A released step is never changed; a change of the tables is a new step.
-"""
+"""The tables of our SQLite files, the steps that bring older files up to date, and a look that changes nothing."""
 
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Final
+
+from toolsearch.errors import StorageError
 
 # Every row belongs to a tenant, which is the first column of each key; "" has what the library and the gateway keep.
 # Tables of rows with a document have a rowid, so that rows can be counted and found without reading the documents.
@@ -147,8 +147,14 @@ _FIRST = (
     ) WITHOUT ROWID
     """,
 )
+
+
 _STEPS: Final = (_FIRST,)
+
+
 VERSION: Final = len(_STEPS)
+
+
 _TABLES: Final = frozenset(
     {
         *("audit", "conversations", "pins", "sessions", "usage"),
@@ -185,4 +191,29 @@ def version_of(database: sqlite3.Connection) -> int:
         )
     if tables and not tables & _TABLES:
         raise UnusableFileError("cannot be kept there: it is a database of something else; name another file")
+    return version
+
+
+def inspected(path: Path) -> str:
+    """Return what state the file at *path* is in, in words. Raises StorageError if it cannot be used."""
+    version = version_at(path)
+    if version is None:
+        return f"{path} is not there yet; the first start makes it"
+    return f"version {version}" if version == VERSION else f"version {version}; the next start makes it {VERSION}"
+
+
+def version_at(path: Path) -> int | None:
+    """Return the version of the file at *path*, None if there is none. Raises StorageError if it cannot be used."""
+    if not path.exists():
+        return None
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            version = version_of(database)
+            damage: str = database.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except UnusableFileError as error:
+        raise StorageError(f"the contents of {path} {error}") from error
+    except sqlite3.Error as error:
+        raise StorageError(f"{path} cannot be read: {error}; restore it from a backup") from error
+    if damage != "ok":
+        raise StorageError(f"{path} is damaged ({damage}); restore it from a backup")
     return version

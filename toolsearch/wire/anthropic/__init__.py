@@ -5,27 +5,32 @@ Answers are read and written in `answers`, which takes long to import, since it 
 
 from __future__ import annotations
 
-from toolsearch.wire.anthropic.cache import with_cache_mark
-from toolsearch.wire.anthropic.calls import read_call, read_calls, reply_items, write_calls
 from toolsearch.wire.anthropic.messages import (
     continued,
     has_changes,
     is_own,
+    read_call,
+    read_calls,
     read_messages,
     read_results,
+    reply_items,
     sendable,
+    write_calls,
     write_change,
     write_messages,
     write_results,
 )
-from toolsearch.wire.anthropic.names import PROVIDER, THINKING
-from toolsearch.wire.anthropic.prompt import front_parts, message_parts
-from toolsearch.wire.anthropic.response_format import write_response_format
-from toolsearch.wire.anthropic.tools import (
+from toolsearch.wire.anthropic.requests import (
     DEFERRED,
     INPUT_SCHEMA,
+    PROVIDER,
+    THINKING,
+    front_parts,
+    message_parts,
     read_tool,
     read_tool_choice,
+    with_cache_mark,
+    write_response_format,
     write_tool,
     write_tool_choice,
     write_tool_list,

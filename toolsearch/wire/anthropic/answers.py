@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from pydantic import BaseModel
+
 from toolsearch.tools.calls import marked_unfinished
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.answer_shapes import read
 from toolsearch.wire.answers import (
     ChatChunk,
     ChatResponse,
@@ -16,17 +17,44 @@ from toolsearch.wire.answers import (
     ToolCallDelta,
     Usage,
     finish_reason_with_calls,
+    read,
 )
-from toolsearch.wire.anthropic.calls import read_calls, reply_items, write_calls
-from toolsearch.wire.anthropic.messages import without_empty_texts
-from toolsearch.wire.anthropic.names import PROVIDER
-from toolsearch.wire.anthropic.shapes import AnthropicMessage, MessagesUsage
+from toolsearch.wire.anthropic.messages import read_calls, reply_items, without_empty_texts, write_calls
+from toolsearch.wire.anthropic.requests import PROVIDER
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, verbatim_items
 
 if TYPE_CHECKING:
     from anthropic.lib.streaming import ParsedMessageStreamEvent
 
+
+class MessagesUsage(BaseModel):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class Block(BaseModel):
+    type: str
+    text: str | None = None
+
+
+class Container(BaseModel):
+    id: str
+
+
+class AnthropicMessage(BaseModel):
+    id: str | None = None
+    model: str | None = None
+    content: list[Block]
+    stop_reason: str | None = None
+    container: Container | None = None
+    usage: MessagesUsage | None = None
+
+
 _PAUSED = ("pause_turn", "compaction")  # to be continued by sending the reply back
+
+
 _FINISH: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -35,6 +63,8 @@ _FINISH: Mapping[str, FinishReason] = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
+
+
 _WRITTEN_FINISH: Mapping[FinishReason, str] = {
     "stop": "end_turn",
     "tool_calls": "tool_use",

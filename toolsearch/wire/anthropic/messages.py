@@ -1,33 +1,18 @@
-"""Conversations as Anthropic's Messages has them: users and assistants in turn, and what the system says.
-
-There is no place for the name of a result's tool or for structured results, and empty texts are refused, so they are
-left out; an answer that says nothing at all is written as "(no answer)". Neighbours of one role become one message. The
-system messages that begin a conversation are one text beside it; later ones, and changes of tools, stand between a
-user's message and the model's answer, and move there if they are not: what is read back is in that order. Only newer
-models take these; see `sendable`.
-
-A result that loads tools is written as references to them, beside which nothing else may stand; what else it says is a
-text after all results. Marks for the provider's cache are kept on what users and assistants say, not on system texts
-and results.
-"""
+"""Conversations as Anthropic's Messages has them: users and assistants in turn, calls, and what the system says."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
-from typing import Any
+from typing import Any, Final
 
-from toolsearch.tools.blocks import image_block, text_block
-from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
-from toolsearch.wire.anthropic.calls import read_call, write_calls
-from toolsearch.wire.anthropic.names import API, PROVIDER, THINKING
-from toolsearch.wire.anthropic.tools import write_tool
-from toolsearch.wire.anthropic.turns import Turns
-from toolsearch.wire.bad_request import objects_in, refuse_request
+from toolsearch.tools.results import image_block, text_block
+from toolsearch.wire.anthropic.requests import API, PROVIDER, THINKING, write_tool
 from toolsearch.wire.content import (
     block_as_text,
     image_to_send,
@@ -50,13 +35,102 @@ from toolsearch.wire.messages import (
     verbatim_items,
 )
 from toolsearch.wire.native_search import NativeSearch, found_names, is_beside, with_beside, write_beside
-from toolsearch.wire.reply_items import mapping
+from toolsearch.wire.reply_parts import (
+    ReplyItems,
+    arguments_object,
+    call_in,
+    calls_among,
+    list_in,
+    mapping,
+    why_unfinished,
+)
+from toolsearch.wire.request_parts import objects_in, refuse_request
+
+_RESULT = "tool_result"
+
+
+class Turns:
+    """Builds a request's messages. Neighbours of one role become one.
+
+    What the system says waits for the place where the API takes it: after a user's message, and before the model's next
+    one or at the end. Results stand before all else in a user's message.
+    """
+
+    def __init__(self) -> None:
+        self._messages: list[dict[str, Json]] = []
+        self._system: list[dict[str, Json]] = []  # what the system says next
+
+    def add(self, role: str, blocks: list[dict[str, Json]]) -> None:
+        if not blocks:
+            return
+        if role == "system":
+            self._system += blocks
+            return
+        if role == "assistant" and self._messages and self._messages[-1]["role"] == "user":
+            self._say_system()
+        self._say(role, blocks)
+
+    def messages(self) -> list[dict[str, Json]]:
+        self._say_system()
+        return self._messages
+
+    def _say_system(self) -> None:
+        if self._system:
+            self._say("system", self._system)
+            self._system = []
+
+    def _say(self, role: str, blocks: list[dict[str, Json]]) -> None:
+        if not self._messages or self._messages[-1]["role"] != role:
+            self._messages.append({"role": role, "content": blocks})
+            return
+        joined = [*self._messages[-1]["content"], *blocks]
+        self._messages[-1]["content"] = sorted(joined, key=_after_results) if role == "user" else joined
+
+
+def _after_results(block: dict[str, Json]) -> bool:
+    return block.get("type") != _RESULT
+
+
+_FINISHED: Final = frozenset(
+    {"tool_use", "end_turn"}
+)  # a "stop_sequence" may have been found within a call's arguments
+
+
+def write_calls(calls: Iterable[ToolCall]) -> list[dict[str, Json]]:
+    """The blocks of a message; arguments that are text are written as the object that they hold."""
+    return [{"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_object(call)} for call in calls]
+
+
+def read_calls(entries: Iterable[object]) -> list[ToolCall]:
+    """The calls among *entries*, the blocks of a message."""
+    return calls_among(entries, read_call)
+
+
+def read_call(item: JsonObject, position: int) -> ToolCall | None:
+    return call_in(item, item.get("id"), "input", position) if item.get("type") == "tool_use" else None
+
+
+def reply_items(reply: JsonObject) -> ReplyItems | None:
+    """What a message holds, as the API sends it or as it stands in a conversation."""
+    if reply.get("role") != "assistant" or isinstance(reply.get("content"), str | None):
+        return None
+    is_whole = "stop_reason" in reply or reply.get("type") == "message"
+    unfinished = why_unfinished(reply.get("stop_reason"), _FINISHED) if is_whole else ""
+    return ReplyItems(list_in(reply, "content"), unfinished)
+
 
 _REFERENCE = "tool_reference"
-_RESULT = "tool_result"
+
+
 _ADDITION = "tool_addition"
+
+
 _REMOVAL = "tool_removal"
+
+
 _DEFINITION = "tool_definition"
+
+
 _NO_ANSWER = "(no answer)"
 
 

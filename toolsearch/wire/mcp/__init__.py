@@ -1,16 +1,13 @@
 """The Model Context Protocol: what every format has is here, and what MCP has beside it in the modules of this package.
 
     definitions  tools, as ``tools/list`` has them
-    requests     calls, as ``tools/call`` asks for them
-    results      what calls are answered with
+    requests     methods, calls, what calls are answered with, and ``_meta`` around all of these
     lists        tools, prompts, resources and templates, page by page
-    questions    what a server wants to know of a client
-    envelope     what stands around all of these: ``_meta``, what is kept for how long, results as they came
-    eras         what a client of either way of working can take; the only ones that need the SDK are this and questions
-    methods      the names of methods
+    opening      the first messages of a connection
+    eras         what a client of either era can take, and questions to it; the only module that needs the SDK
 
 No other package writes or reads a field of these by its name. Two things are not MCP's alone, and are at home in
-`toolsearch.tools`: the content blocks of a result (`blocks`) and a tool's annotations (`safety`), which have MCP's
+`toolsearch.tools`: the content blocks of a result (`results`) and a tool's annotations (`definition`), which have MCP's
 shape wherever they are. What only one module speaks of, such as the parameters of ``resources/subscribe``, and what the
 SDK has names for, such as capabilities and notifications, stays where it is used.
 """
@@ -22,13 +19,12 @@ from dataclasses import replace
 
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.arguments import arguments_object
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, read_tool
 from toolsearch.wire.mcp.definitions import write_sendable_tool as write_tool
-from toolsearch.wire.mcp.requests import call_params, read_call
-from toolsearch.wire.mcp.results import read_result, write_result
+from toolsearch.wire.mcp.requests import call_params, read_call, read_result, write_result
 from toolsearch.wire.messages import ToolChangeMessage
 from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.reply_parts import arguments_object
 
 __all__ = [
     "INPUT_SCHEMA",

@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadToolError
-from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition
+from toolsearch.tools.definition import HINTS, NO_PARAMETERS, Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import given_name, title_with_name
-from toolsearch.tools.safety import HINTS
-from toolsearch.wire.json_copies import ToPlain, deep_copy
+from toolsearch.wire.request_parts import ToPlain, deep_copy
 from toolsearch.wire.sendable_schema import sendable_schema
 from toolsearch.wire.sendable_tools import sendable_definition
 

@@ -1,19 +1,20 @@
-"""The two eras of the protocol, and how entries and results are adapted to clients of either."""
+"""The two eras of the protocol: how entries, results and questions are adapted to clients of either."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, cast
 
-from mcp.types import SERVER_INFO_META_KEY, methods
+from mcp import MCPError
+from mcp.types import INVALID_PARAMS, METHOD_NOT_FOUND, SERVER_INFO_META_KEY, methods
 from pydantic import ValidationError
 
 from toolsearch.documents.json_values import is_object
 from toolsearch.tools.definition import Tool
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, OUTPUT_SCHEMA, renamed_entry
-from toolsearch.wire.mcp.envelope import META, MODERN_FIELDS, as_private
-from toolsearch.wire.mcp.methods import LIST_TOOLS
+from toolsearch.wire.mcp.requests import ELICIT, LIST_ROOTS, LIST_TOOLS, META, MODERN_FIELDS, SAMPLE, as_private
 
 
 class Era(Enum):
@@ -24,9 +25,17 @@ class Era(Enum):
 
 
 _VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the strictest of each era
+
+
 _AROUND = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+
 _NEEDED = frozenset({"name", INPUT_SCHEMA})
+
+
 _WITH_PARTS = frozenset({"annotations", INPUT_SCHEMA})  # only the invalid parts of these are left out
+
+
 _MAX_PASSES = 4
 
 
@@ -82,3 +91,84 @@ def _without(entry: Mapping[str, Any], places: Iterable[tuple[str, ...]]) -> dic
         elif field not in _NEEDED:
             kept.pop(field, None)
     return kept
+
+
+ASKABLE = ("elicitation", "sampling", "roots")  # the capabilities of a client that can be asked something
+
+
+_NEEDED_TO_ASK = {ELICIT: "elicitation", SAMPLE: "sampling", LIST_ROOTS: "roots"}
+
+
+_REQUESTS, _RESPONSES, _STATE = "inputRequests", "inputResponses", "requestState"
+
+
+def check_askable(capabilities: Mapping[str, Any], method: str, params: Mapping[str, Any]) -> None:
+    """Raise MCPError, which is sent to the server, if a client with these *capabilities* cannot be asked this."""
+    needed = _NEEDED_TO_ASK.get(method)
+    if needed is None or needed not in capabilities:
+        raise MCPError(METHOD_NOT_FOUND, f"the client of this request cannot be asked: no {needed or method}")
+    declared = capabilities[needed]
+    details: Mapping[str, Any] = declared if is_object(declared) else {}
+    if needed == "elicitation":
+        mode = params.get("mode", "form")
+        if not isinstance(mode, str) or mode not in (
+            details or {"form": {}}
+        ):  # declared empty it means forms, as it did before there were others
+            raise MCPError(INVALID_PARAMS, f"the client of this request knows no elicitation of mode {mode!r}")
+    elif needed == "sampling" and params.get("tools") and "tools" not in details:
+        raise MCPError(INVALID_PARAMS, "the client of this request knows no sampling with tools")
+
+
+def as_input_request(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """A request of an older server, in the form that it has in a result of 2026 that asks for input."""
+    kept = {key: value for key, value in params.items() if key not in (META, "task", "elicitationId")}
+    return {"method": method, **({"params": kept} if kept else {})}
+
+
+def as_live_request(params: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """The parameters of a question of 2026, for an older client; a page to be visited needs an id there."""
+    if params.get("mode") == "url" and "elicitationId" not in params:
+        return {**params, "elicitationId": f"toolsearch-{number}"}
+    return dict(params)
+
+
+def input_required(requests: Mapping[str, Any], state: str) -> dict[str, Any]:
+    """A result that asks the client *requests*, by key. The client sends back *state* with its answers."""
+    return {"resultType": "input_required", _REQUESTS: requests, _STATE: state}
+
+
+def questions_in(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """The key, the method and the parameters of each question in a result that asks for input."""
+    wanted = result.get(_REQUESTS)
+    for key, each in wanted.items() if is_object(wanted) else ():
+        if is_object(each):
+            params = each.get("params")
+            yield key, str(each.get("method")), params if is_object(params) else {}
+
+
+def answers_in(params: Mapping[str, Any]) -> JsonObject | None:
+    """The answers by key that a client has sent; None if it has sent none."""
+    answers = params.get(_RESPONSES)
+    return answers if is_object(answers) else None
+
+
+def with_answers(params: Mapping[str, Any], answers: JsonObject) -> dict[str, Any]:
+    return {**params, _RESPONSES: answers}
+
+
+def has_state(message: Mapping[str, Any]) -> bool:
+    return _STATE in message
+
+
+def state_in(message: Mapping[str, Any]) -> Json:
+    """The state that a client carries from one round to the next, in a result or a request; None if there is none."""
+    return message.get(_STATE)
+
+
+def with_state(message: Mapping[str, Any], state: Json) -> dict[str, Any]:
+    return {**message, _STATE: state}
+
+
+def without_round(params: Mapping[str, Any]) -> dict[str, Any]:
+    """*params* without answers and state of earlier rounds, and without ``_meta``."""
+    return {key: value for key, value in params.items() if key not in (_RESPONSES, _STATE, META)}

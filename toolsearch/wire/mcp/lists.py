@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.mcp import methods
+from toolsearch.wire.mcp import requests
 
 _LONGEST_TTL_MS = 1e15  # 30,000 years; larger numbers, which may not even fit a float, count as none
 
@@ -44,10 +44,10 @@ class ListOf:
         return entries if is_list(entries) else None
 
 
-TOOLS: Final = ListOf(methods.LIST_TOOLS, "tools", "name")
-PROMPTS: Final = ListOf(methods.LIST_PROMPTS, "prompts", "name")
-RESOURCES: Final = ListOf(methods.LIST_RESOURCES, "resources", "uri")
-TEMPLATES: Final = ListOf(methods.LIST_TEMPLATES, "resourceTemplates", "uriTemplate")
+TOOLS: Final = ListOf(requests.LIST_TOOLS, "tools", "name")
+PROMPTS: Final = ListOf(requests.LIST_PROMPTS, "prompts", "name")
+RESOURCES: Final = ListOf(requests.LIST_RESOURCES, "resources", "uri")
+TEMPLATES: Final = ListOf(requests.LIST_TEMPLATES, "resourceTemplates", "uriTemplate")
 
 
 def page_params(cursor: str | None) -> dict[str, Json]:

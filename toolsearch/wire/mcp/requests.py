@@ -1,16 +1,144 @@
-"""Parameters of requests: the tool that is called, its arguments, and the ``_meta`` that is passed on."""
+"""Requests and their results: the names of methods, the parameters and results of calls, and ``_meta`` around them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from toolsearch.documents.json_values import is_object
-from toolsearch.tools.calls import ToolCall
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.errors import ToolExecutionError
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.mcp.envelope import meta_of
+from toolsearch.tools.results import ToolOutput, text_block
+
+LIST_TOOLS: Final = "tools/list"
+
+
+CALL_TOOL: Final = "tools/call"
+
+
+LIST_PROMPTS: Final = "prompts/list"
+
+
+GET_PROMPT: Final = "prompts/get"
+
+
+LIST_RESOURCES: Final = "resources/list"
+
+
+LIST_TEMPLATES: Final = "resources/templates/list"
+
+
+READ_RESOURCE: Final = "resources/read"
+
+
+SUBSCRIBE: Final = "resources/subscribe"
+
+
+UNSUBSCRIBE: Final = "resources/unsubscribe"
+
+
+COMPLETE: Final = "completion/complete"
+
+
+SET_LOG_LEVEL: Final = "logging/setLevel"
+
+
+ELICIT: Final = "elicitation/create"
+
+
+SAMPLE: Final = "sampling/createMessage"
+
+
+LIST_ROOTS: Final = "roots/list"
+
+
+META: Final = "_meta"
+
+
+MODERN_FIELDS = ("resultType", "ttlMs", "cacheScope")  # of results from 2026-07-28 on
+
+
+_RAW = "toolsearch/raw"
+
+
+_ONCE: JsonObject = {"resultType": "complete"}
+
+
+_LISTED: JsonObject = {**_ONCE, "ttlMs": 0, "cacheScope": "private"}
+
+
+_EMPTY: Mapping[str, JsonObject] = {
+    LIST_TOOLS: {"tools": [], **_LISTED},
+    CALL_TOOL: {"content": [], **_ONCE},
+    LIST_RESOURCES: {"resources": [], **_LISTED},
+    LIST_TEMPLATES: {"resourceTemplates": [], **_LISTED},
+    READ_RESOURCE: {"contents": [], **_LISTED},
+    LIST_PROMPTS: {"prompts": [], **_LISTED},
+    GET_PROMPT: {"messages": [], **_ONCE},
+    COMPLETE: {"completion": {"values": []}, **_ONCE},
+    SUBSCRIBE: {},
+    UNSUBSCRIBE: {},
+    SET_LOG_LEVEL: {},
+}
+
+
+def carrying(method: str, result: Mapping[str, Any], *, ttl_ms: int = 0) -> dict[str, Any]:
+    """An empty result of *method* that carries *result*, and says that it may be cached for *ttl_ms*.
+
+    For a method that is not in the table above, *result* itself.
+    """
+    empty = _EMPTY.get(method)
+    if empty is None:
+        return dict(result)
+    kept = {"ttlMs": ttl_ms} if "ttlMs" in empty else {}
+    return {**empty, **kept, META: {_RAW: result}}
+
+
+def carried(meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The result that is carried in *meta*, the ``_meta`` of another one; None if there is none."""
+    return (meta or {}).get(_RAW)
+
+
+def unpacked(result: dict[str, Any]) -> dict[str, Any]:
+    """The result that *result* carries, or *result* itself if it carries none.
+
+    What the SDK has added to the empty result is added to the carried one, except that a result which asks for input is
+    not marked as complete.
+    """
+    meta: Mapping[str, Any] = result.get(META) or {}
+    raw = carried(meta)
+    if raw is None:
+        return result
+    stamps = {} if asks_for_input(raw) else {key: result[key] for key in MODERN_FIELDS if key in result}
+    added = {key: value for key, value in meta.items() if key != _RAW}
+    return {**stamps, **(with_meta(raw, added) if added else raw)}
+
+
+def asks_for_input(result: Mapping[str, Any]) -> bool:
+    """Whether a server of 2026 asks the client something before it gives a result."""
+    return result.get("resultType") == "input_required"
+
+
+def as_private(result: Mapping[str, Any]) -> dict[str, Any]:
+    """*result*, marked so that no cache gives it to another caller."""
+    return {**result, "cacheScope": "private"} if "cacheScope" in result else dict(result)
+
+
+def meta_of(message: Mapping[str, Any]) -> JsonObject:
+    """The ``_meta`` of a request or a result; empty if it has none, or one that is no object."""
+    meta = message.get(META)
+    return meta if is_object(meta) else {}
+
+
+def with_meta(message: Mapping[str, Any], added: Mapping[str, Json]) -> dict[str, Any]:
+    """*message* with *added* in its ``_meta``."""
+    return {**message, META: {**meta_of(message), **added}}
+
 
 _RESERVED = "io.modelcontextprotocol/"  # protocol version, capabilities and client; every connection has its own
+
+
 _PROGRESS_TOKEN = "progressToken"  # noqa: S105  identifies notifications on one connection
 
 
@@ -46,3 +174,82 @@ def forwarded_meta(params: Mapping[str, Any]) -> dict[str, Json]:
     """
     meta = meta_of(params)
     return {key: value for key, value in meta.items() if key != _PROGRESS_TOKEN and not key.startswith(_RESERVED)}
+
+
+ERROR_CODE: Final = (
+    "toolsearch/error"  # in ``_meta``, or in the data of an error: the stable code of what failed on our side
+)
+
+
+# What the protocol itself has in nearly every result, as a key or as a kind.
+RESULT_WORDS: Final = frozenset({"content", "type", "text", "structuredContent", "isError", "result"})
+
+
+def write_result(result: ToolResult) -> dict[str, Json]:
+    """The result in the form of 2026-07-28; `eras.result_for` adapts it to older versions.
+
+    The id and name of the call, and *return_direct*, have no place in MCP.
+    """
+    written: dict[str, Json] = {"content": [dict(block) for block in result.content], "isError": result.is_error}
+    if result.structured is not None:
+        written["structuredContent"] = result.structured
+    return written
+
+
+def read_result(raw: JsonObject, call: ToolCall) -> ToolResult:
+    """The result in *raw*, a server's answer to *call*. Parts of the wrong type are left out; never raises."""
+    output = read_output(raw)
+    code = ToolExecutionError.code if output.is_error else None
+    return ToolResult(call.id, call.name, output.content, output.structured, is_error=output.is_error, error_code=code)
+
+
+def read_output(raw: JsonObject) -> ToolOutput:
+    """The same without the call."""
+    return ToolOutput(tuple(content_of(raw)), structured=raw.get("structuredContent"), is_error=is_error(raw))
+
+
+def text_result(text: str, structured: Json | None = None) -> dict[str, Json]:
+    """A result of *text* for models; *structured* says the same to programs."""
+    more = {} if structured is None else {"structuredContent": structured}
+    return {"content": [text_block(text)], **more}
+
+
+def error_result(text: str, code: str) -> dict[str, Json]:
+    """The result of a failed call: *text* tells the model what went wrong, *code* tells programs."""
+    return as_error(text_result(text), code)
+
+
+def as_error(result: Mapping[str, Any], code: str | None) -> dict[str, Any]:
+    """*result* marked as failed; its ``_meta`` is replaced."""
+    return {**result, "isError": True, META: {ERROR_CODE: code}}
+
+
+def is_error(result: Mapping[str, Any]) -> bool:
+    return result.get("isError") is True
+
+
+def error_code(result: Mapping[str, Any]) -> str | None:
+    """The code that `as_error` has put into a result that failed on our side."""
+    code = meta_of(result).get(ERROR_CODE)
+    return code if isinstance(code, str) else None
+
+
+def content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:
+    """The content blocks of a tool's result; what is no object is left out."""
+    content = result.get("content")
+    return filter(is_object, content if is_list(content) else ())
+
+
+def structured_of(result: Mapping[str, Any]) -> Json:
+    """What the result holds as data; None if that is nothing."""
+    data: Json = result.get("structuredContent")
+    return data
+
+
+def all_content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:
+    """The content blocks of a tool's result, or of a prompt's messages."""
+    yield from content_of(result)
+    messages = result.get("messages")
+    for message in filter(is_object, messages if is_list(messages) else ()):
+        said = message.get("content")
+        yield from filter(is_object, said if is_list(said) else [said])

@@ -5,24 +5,28 @@ Answers are read and written in `answers` and `stream`, which take long to impor
 
 from __future__ import annotations
 
-from toolsearch.wire.openai_chat.calls import read_call, read_calls, reply_items, write_calls
 from toolsearch.wire.openai_chat.messages import (
     is_own,
+    read_call,
+    read_calls,
     read_messages,
     read_results,
+    reply_items,
     sendable,
     write_assistant,
+    write_calls,
     write_change,
     write_messages,
     write_results,
 )
-from toolsearch.wire.openai_chat.names import PROVIDER
-from toolsearch.wire.openai_chat.prompt import front_parts, message_parts
-from toolsearch.wire.openai_chat.response_format import write_response_format
-from toolsearch.wire.openai_chat.tools import (
+from toolsearch.wire.openai_chat.requests import (
+    PROVIDER,
+    front_parts,
+    message_parts,
     read_tool,
     read_tool_choice,
     tool_fields,
+    write_response_format,
     write_strict_tool,
     write_tool,
     write_tool_choice,

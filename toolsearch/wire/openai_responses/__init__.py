@@ -5,22 +5,26 @@ Answers are read and written in `answers`, which takes long to import, since it 
 
 from __future__ import annotations
 
-from toolsearch.wire.openai_responses.calls import read_call, read_calls, reply_items, write_calls
 from toolsearch.wire.openai_responses.messages import (
     is_own,
+    read_call,
+    read_calls,
     read_messages,
     read_results,
+    reply_items,
     sendable,
+    write_calls,
     write_change,
     write_messages,
     write_results,
 )
-from toolsearch.wire.openai_responses.names import PROVIDER
-from toolsearch.wire.openai_responses.prompt import front_parts, message_parts
-from toolsearch.wire.openai_responses.response_format import write_response_format
-from toolsearch.wire.openai_responses.tools import (
+from toolsearch.wire.openai_responses.requests import (
+    PROVIDER,
+    front_parts,
+    message_parts,
     read_tool,
     read_tool_choice,
+    write_response_format,
     write_search_tool,
     write_strict_tool,
     write_tool,

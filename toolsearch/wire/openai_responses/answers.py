@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from toolsearch.errors import ChatModelError
 from toolsearch.tools.calls import ToolCall, marked_unfinished
 from toolsearch.tools.json_types import Json
-from toolsearch.wire.aggregate import last_chunk
-from toolsearch.wire.answer_shapes import read
 from toolsearch.wire.answers import (
     ChatChunk,
     ChatResponse,
@@ -17,17 +17,59 @@ from toolsearch.wire.answers import (
     ToolCallDelta,
     Usage,
     finish_reason_with_calls,
+    last_chunk,
+    read,
 )
-from toolsearch.wire.arguments import arguments_text
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, verbatim_items
-from toolsearch.wire.openai_responses.calls import SEARCH_CALL, read_calls, reply_items, write_calls
-from toolsearch.wire.openai_responses.names import PROVIDER
-from toolsearch.wire.openai_responses.shapes import OutputMessage, Response, ResponsesUsage
+from toolsearch.wire.openai_responses.messages import SEARCH_CALL, read_calls, reply_items, write_calls
+from toolsearch.wire.openai_responses.requests import PROVIDER
+from toolsearch.wire.reply_parts import arguments_text
 
 if TYPE_CHECKING:
     from openai.types.responses import ResponseStreamEvent
 
+
+class ResponsesUsage(BaseModel):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    input_tokens_details: dict[str, Any] | None = None
+
+
+class ResponsesError(BaseModel):
+    message: str | None = None
+
+
+class IncompleteDetails(BaseModel):
+    reason: str | None = None
+
+
+class OutputItem(BaseModel):
+    type: str
+
+
+class OutputPart(BaseModel):
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+
+
+class OutputMessage(BaseModel):
+    content: list[OutputPart]
+
+
+class Response(BaseModel):
+    id: str | None = None
+    model: str | None = None
+    status: str | None = None
+    error: ResponsesError | None = None
+    incomplete_details: IncompleteDetails | None = None
+    output: list[OutputItem]
+    usage: ResponsesUsage | None = None
+
+
 _CUT_OFF: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
 _WRITTEN_CUT_OFF = {reason: written for written, reason in _CUT_OFF.items()}
 
 

@@ -1,25 +1,16 @@
-"""Conversations as OpenAI's Responses has them: items in a row.
-
-There is no place for the name of a result's tool, for a failure, and for structured results: the text of a result says
-that it failed. Several blocks of a result become one text, unless a picture is among them. The output of the API's own
-search holds tools alone; what else a search says is a developer's message after all outputs, as additional tools are
-the developer's. Every other developer's message is read as the system's. Tools can be added in the midst of a
-conversation, and not withdrawn. What only this API knows, such as reasoning or its own tools' calls, is part of the
-assistant's message beside which it stands, and goes back word for word.
-"""
+"""Conversations as OpenAI's Responses has them: items in a row, calls and searches among them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final, cast
 
-from toolsearch.tools.blocks import text_block
-from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
-from toolsearch.wire.bad_request import objects_in
+from toolsearch.tools.results import text_block
 from toolsearch.wire.content import (
     block_as_text,
     data_url,
@@ -45,16 +36,94 @@ from toolsearch.wire.messages import (
     verbatim_items,
 )
 from toolsearch.wire.native_search import NativeSearch, is_beside, with_beside, write_beside
-from toolsearch.wire.openai_responses.calls import SEARCH_CALL, read_call, write_calls
-from toolsearch.wire.openai_responses.names import API, PROVIDER
-from toolsearch.wire.openai_responses.tools import write_tool
+from toolsearch.wire.openai_responses.requests import API, PROVIDER, write_tool
+from toolsearch.wire.reply_parts import (
+    REFUSAL,
+    ReplyItems,
+    arguments_object,
+    arguments_text,
+    call_in,
+    calls_among,
+    list_in,
+    mapping,
+    why_unfinished,
+)
+from toolsearch.wire.request_parts import objects_in
+
+SEARCH_CALL: Final = "tool_search_call"
+
+
+_FINISHED: Final = frozenset({"completed"})  # of a response, and of each item, where endpoints may leave it out
+
+
+def write_calls(calls: Iterable[ToolCall], *, native_search: bool = False) -> list[dict[str, Json]]:
+    """The items of an answer. With *native_search*, calls of ``toolSearchTool`` are the API's own searches.
+
+    What is marked as unfinished is written without its mark.
+    """
+    return [_write_call(call, native_search=native_search) for call in calls]
+
+
+def read_calls(entries: Iterable[object]) -> list[ToolCall]:
+    """The calls among *entries*, the items of an answer; an item that is not complete is marked as unfinished."""
+    return calls_among(entries, read_call)
+
+
+def read_call(item: JsonObject, position: int) -> ToolCall | None:
+    if item.get("type") == SEARCH_CALL and item.get("execution") == "client":
+        item = {**item, "name": TOOL_NAME}
+    elif item.get("type") != "function_call":
+        return None
+    call = call_in(item, item.get("call_id"), "arguments", position)
+    status = item.get("status")
+    return call if status is None else replace(call, unfinished=why_unfinished(status, _FINISHED))
+
+
+def reply_items(reply: JsonObject) -> ReplyItems | None:
+    """What a response holds."""
+    if "output" not in reply:
+        return None
+    items = list_in(reply, "output")
+    return ReplyItems(items, _why_unfinished(reply) or (REFUSAL if any(map(_is_refusal, items)) else ""))
+
+
+def _write_call(call: ToolCall, *, native_search: bool) -> dict[str, Json]:
+    if native_search and call.name == TOOL_NAME:
+        arguments = arguments_object(call)
+        return {"type": SEARCH_CALL, "call_id": call.id, "execution": "client", "arguments": arguments}
+    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)}
+
+
+def _why_unfinished(reply: JsonObject) -> str:
+    status = reply.get("status")
+    details = mapping(reply.get("incomplete_details")) or {}
+    return why_unfinished(status, _FINISHED) and why_unfinished(details.get("reason") or status, ())
+
+
+def _is_refusal(item: object) -> bool:
+    content = (mapping(item) or {}).get("content")
+    parts = cast("list[object]", content) if isinstance(content, list) else []
+    return any((mapping(part) or {}).get("type") == "refusal" for part in parts)
+
 
 _OUTPUT = "function_call_output"
+
+
 _SEARCH_OUTPUT = "tool_search_output"
+
+
 _ADDITION = "additional_tools"
+
+
 _IMAGE = "input_image"
+
+
 _DETAIL = "auto"
+
+
 _OWN_PARTS = frozenset({"input_text", "output_text", "input_file", _IMAGE})
+
+
 _OWN_ITEMS = ("reasoning", "compaction", _ADDITION, "_call", "_output")  # and what ends so
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from toolsearch_indexes.documents import document_from_schema
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.schema_text import document_from_schema
-from toolsearch_indexes.strategies import Ranking
+from toolsearch_indexes.queries import Ranking
 
 
 class Keyword:

@@ -1,0 +1,392 @@
+"""Changes the servers in clients' files and nothing else in them: not the order, the comments or the line ends.
+
+Each change is shown, and made for the whole file or not at all, with a copy of what was there.
+"""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import json
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from toolsearch.cli.output import line, print_diff, stderr
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.errors import SourceError
+from toolsearch.tools.json_types import Json, JsonObject
+
+_SKIPPED = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # strings are kept, comments are not
+
+
+_COMMENT = re.compile(r"(//[^\n]*|/\*.*?\*/)|,", re.DOTALL)
+
+
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+
+
+_TOML_HEADER = re.compile(r"^[ \t]*\[.+\][ \t]*(?:#.*)?$")
+
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class ConfigText(Protocol):
+    """A file of one format. Raises SourceError for a text that cannot be read, or not changed without a loss."""
+
+    def servers(self, text: str) -> dict[str, JsonObject]:
+        """The servers by name, as they are written; ``{}`` where the text has no section for them."""
+        ...
+
+    def changed(
+        self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject], written: Mapping[str, str] = {}
+    ) -> str:
+        """The text without the servers *remove*, and with *add* after those that stay.
+
+        Those of *add* that *written* names are put as they stand in the text that it gives, with their comments.
+        """
+        ...
+
+
+class JsonText:
+    """JSON, with comments and trailing commas if need be. Comments inside a server go with it; those between stay.
+
+    *section* are the keys that lead to the servers, from the outermost object on.
+    """
+
+    def __init__(self, *section: str) -> None:
+        self._section = section
+        self._shown = ".".join(section)
+
+    def servers(self, text: str) -> dict[str, JsonObject]:
+        section: Json = self.document(text)
+        for key in self._section:
+            section = section.get(key, {}) if is_object(section) else None
+        if not is_object(section):
+            raise SourceError(f"{self._shown!r} must map names to servers")
+        return {name: entry for name, entry in section.items() if is_object(entry)}
+
+    def changed(
+        self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject], written: Mapping[str, str] = {}
+    ) -> str:
+        value = {name: entry for name, entry in self.servers(text).items() if name not in remove} | dict(add)
+        span = _value_span(text, self._section)
+        if span is None:
+            return self.with_value(text, value)
+        texts = {name: self._written_server(name, entry, written.get(name, "")) for name, entry in add.items()}
+        lines = "\r\n" if "\r\n" in text else "\n"
+        made = _with_members(text, span, remove, texts, "  " * (len(self._section) + 1), lines)
+        is_right = self._reads_as(made, _replaced(self.document(text), self._section, value))
+        return made if is_right else self.with_value(text, value)
+
+    def with_value(self, text: str, value: Json) -> str:
+        """The text with *value* as the section."""
+        made = self._spliced(text, value)
+        if self.document(made) != _replaced(self.document(text), self._section, value):
+            raise SourceError(f"{self._shown!r} cannot be changed in place; change it by hand")
+        return made
+
+    def document(self, text: str) -> JsonObject:
+        """The whole of *text*."""
+        try:
+            document: Json = json.loads(_plain_json(text)) if text.strip() else {}
+        except (ValueError, RecursionError) as error:
+            raise SourceError(f"it is malformed: {error}") from error
+        if not is_object(document):
+            raise SourceError("it must be an object")
+        return document
+
+    def _reads_as(self, text: str, document: JsonObject) -> bool:
+        try:
+            return self.document(text) == document
+        except SourceError:
+            return False
+
+    def _written_server(self, name: str, entry: JsonObject, text: str) -> str:
+        """*entry* as it stands in *text*, if it does, and else anew."""
+        span = _value_span(text, [*self._section, name])
+        if span is not None and self.servers(text).get(name) == entry:
+            return text[slice(*span)]
+        return _written(entry, len(self._section) + 1)
+
+    def _spliced(self, text: str, value: Json) -> str:
+        """*text* with the section replaced, or put first into the innermost object of its path that is there."""
+        if "{" not in _plain_json(text):
+            text += "{}\n"
+        spans = [_value_span(text, self._section[:depth]) for depth in range(len(self._section) + 1)]
+        depth, (start, end) = next((depth, span) for depth, span in reversed([*enumerate(spans)]) if span)
+        lines = "\r\n" if "\r\n" in text else "\n"
+        if depth == len(self._section):
+            return text[:start] + _written(value, depth).replace("\n", lines) + text[end:]
+        key, *inner = self._section[depth:]
+        for name in reversed(inner):
+            value = {name: value}
+        is_empty = not _plain_json(text)[start:end].strip("{} \t\r\n")
+        member = f'\n{"  " * depth}  "{key}": {_written(value, depth + 1)}' + (f"\n{'  ' * depth}" if is_empty else ",")
+        return text[: start + 1] + member.replace("\n", lines) + text[start + 1 :]
+
+
+def _written(value: Json, depth: int) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n" + "  " * depth)
+
+
+def _replaced(document: JsonObject, path: Sequence[str], value: Json) -> JsonObject:
+    """*document* with *value* at *path*."""
+    key, *rest = path
+    inner = document.get(key)
+    return {**document, key: _replaced(inner if is_object(inner) else {}, rest, value) if rest else value}
+
+
+def _plain_json(text: str) -> str:
+    """*text* with comments and trailing commas replaced by blanks, so that positions stay the same."""
+    without = _SKIPPED.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
+    return _TRAILING_COMMA.sub(lambda found: found[1] or " ", without)
+
+
+def _value_span(text: str, path: Sequence[str]) -> tuple[int, int] | None:
+    """The start and the end of the value at *path*, whose first key is in the outermost object of *text*."""
+    plain = _plain_json(text)
+    start, end = plain.find("{"), plain.rfind("}") + 1
+    for key in path:
+        span = _member_span(plain, start, key) if plain[start : start + 1] == "{" else None
+        if span is None:
+            return None
+        start, end = span
+    return start, end
+
+
+def _member_span(plain: str, opening: int, key: str) -> tuple[int, int] | None:
+    """The start and the end of the value of *key* in the object that begins at *opening*."""
+    return next(((each.value, each.end) for each in _members(plain, opening) if each.name == key), None)
+
+
+class _Member(NamedTuple):
+    """Where a member of an object stands: its key, its value, and the end of that."""
+
+    name: str
+    start: int
+    value: int
+    end: int
+
+
+def _members(plain: str, opening: int) -> Iterator[_Member]:
+    """The members of the object that begins at *opening*."""
+    decoder = json.JSONDecoder()
+    place = opening + 1
+    while (start := _after_space(plain, place)) < len(plain) and plain[start] == '"':
+        name, place = decoder.raw_decode(plain, start)
+        value = _after_space(plain, _after_space(plain, place) + 1)
+        _, end = decoder.raw_decode(plain, value)
+        yield _Member(name, start, value, end)
+        place = _after_space(plain, end) + 1
+
+
+def _with_members(
+    text: str, span: tuple[int, int], remove: Collection[str], add: Mapping[str, str], indent: str, lines: str
+) -> str:
+    """*text* with other members in its object at *span*, whose comments between members stay; *add* are JSON texts."""
+    plain = _plain_json(text)
+    kept: list[str] = []
+    between: list[str] = []  # what stands before each member that is kept, and at the end
+    gap, place = "", span[0] + 1
+    for each in _members(plain, span[0]):
+        gap += _without_commas(text[place : each.start])
+        place = each.end
+        if each.name in remove or each.name in add:
+            gap = gap if gap.strip() else ""
+        else:
+            between.append(gap)
+            kept.append(text[each.start : each.end])
+            gap = ""
+    end = gap + _without_commas(text[place : span[1] - 1])
+    for name, value in add.items():
+        between.append((end.rstrip() if end.strip() else "") + lines + indent)
+        kept.append(f"{json.dumps(name, ensure_ascii=False)}: " + value.replace("\r\n", "\n").replace("\n", lines))
+        end = ""
+    if add:
+        end = lines + indent[2:]
+    members = "".join(
+        f"{before}{member}{',' if number < len(kept) else ''}"
+        for number, (before, member) in enumerate(zip(between, kept, strict=True), start=1)
+    )
+    return f"{text[: span[0] + 1]}{members}{end}{text[span[1] - 1 :]}"
+
+
+def _without_commas(gap: str) -> str:
+    """What stands between two members, with its comments and without the comma."""
+    return _COMMENT.sub(lambda found: found[1] or "", gap)
+
+
+def _after_space(text: str, place: int) -> int:
+    while place < len(text) and text[place] in " \t\r\n":
+        place += 1
+    return place
+
+
+class TomlText:
+    """Codex's TOML. Comments that have a line of their own stay, and others go with what they stand behind."""
+
+    def __init__(self, section: str) -> None:
+        self._section = section
+
+    def servers(self, text: str) -> dict[str, JsonObject]:
+        section = self._document(text).get(self._section, {})
+        return {name: entry for name, entry in section.items() if is_object(entry)}
+
+    def changed(
+        self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject], written: Mapping[str, str] = {}
+    ) -> str:
+        lines = "\r\n" if "\r\n" in text else "\n"
+        kept = self._parted(text, remove)[0].rstrip()
+        added = "".join(self._written_server(name, entry, written.get(name, "")) for name, entry in add.items())
+        made = kept + lines + added.replace("\n", lines) if kept else added.lstrip().replace("\n", lines)
+        section = {name: entry for name, entry in self.servers(text).items() if name not in remove} | dict(add)
+        if self._document(made) != {**self._document(text), self._section: section}:
+            raise SourceError(f"{self._section!r} cannot be changed in place; change it by hand")
+        return made
+
+    def _written_server(self, name: str, entry: JsonObject, text: str) -> str:
+        """The tables of *entry* as they stand in *text*, if they do, and else anew."""
+        own = self._parted(text, [name])[1].replace("\r\n", "\n").strip()
+        try:
+            if own and self.servers(own) == {name: entry}:
+                return f"\n{own}\n"
+        except SourceError:  # a line of a text looks like a comment
+            pass
+        return "".join(_toml_tables([self._section, name], entry))
+
+    def _parted(self, text: str, names: Collection[str]) -> tuple[str, str]:
+        """*text* without the tables of the servers *names*, and these tables, whose lines of comment stay in *text*."""
+        kept: list[str] = []
+        removed: list[str] = []
+        is_removed = False
+        for row in text.splitlines(keepends=True):
+            if _TOML_HEADER.match(row.rstrip("\r\n")):
+                is_removed = self._server_of(row) in names
+            is_comment = row.lstrip().startswith("#")
+            if is_comment or not is_removed:
+                kept.append(row)
+            else:
+                removed.append(row)
+                if not row.strip() and kept and kept[-1].strip():
+                    kept.append(row)  # paragraphs of comments stay apart
+        return "".join(kept), "".join(removed)
+
+    def _server_of(self, header: str) -> str | None:
+        try:
+            section: Json = tomllib.loads(header).get(self._section)
+        except tomllib.TOMLDecodeError:
+            return None
+        return next(iter(section), None) if is_object(section) else None
+
+    def _document(self, text: str) -> dict[str, Any]:
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SourceError(f"it is malformed: {error}") from error
+
+
+def _toml_tables(path: Sequence[str], entry: JsonObject) -> Iterator[str]:
+    """A table, and one for each object in it."""
+    values = {key: value for key, value in entry.items() if not is_object(value)}
+    if values or not entry:
+        yield f"\n[{'.'.join(map(_toml_key, path))}]\n"
+    for key, value in values.items():
+        yield f"{_toml_key(key)} = {_toml_value(value)}\n"
+    for key, value in entry.items():
+        if is_object(value):
+            yield from _toml_tables([*path, key], value)
+
+
+def _toml_key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+
+
+def _toml_value(value: Json) -> str:
+    if is_object(value):
+        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml_value(inner)}" for key, inner in value.items()) + " }"
+    if is_list(value):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)  # strings, numbers and booleans are written alike in both
+
+
+View: TypeAlias = Callable[[str], JsonObject]  # what people are shown of a file's text, without secrets
+
+
+class FileChanges:
+    """Files with their new texts, by the first change. A file may hold servers at several places."""
+
+    def __init__(self) -> None:
+        self._texts: dict[Path, str] = {}
+        self._places: dict[Path, dict[str, View]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def text_of(self, path: Path) -> str:
+        """What *path* holds after the changes so far."""
+        return self._texts[path] if path in self._texts else text_of(path)
+
+    def put(self, path: Path, text: str, place: str, view: View) -> None:
+        """Let *path* become *text*, which differs in what *view* shows; *place* says whose it is."""
+        self._texts[path] = text
+        self._places.setdefault(path, {})[place] = view
+
+    def extend(self, others: FileChanges) -> None:
+        self._texts |= others._texts
+        self._places |= others._places
+
+    def apply(self, *, write: bool) -> None:
+        """Show the changes, and make them if *write*."""
+        for path, text in self._texts.items():
+            for place, view in self._places[path].items():
+                _show(path, place, text, view)
+            if write:
+                backup = _replace(path, text)
+                stderr().print(line(f"wrote {path}" + (f", the old one is {backup.name}" if backup else "")))
+        if not write:
+            stderr().print("Nothing is changed yet: --write does it.")
+
+
+def text_of(path: Path) -> str:
+    """The text of the file, with its own line ends; "" if there is none."""
+    return path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+
+
+def backups(path: Path) -> list[tuple[int, Path]]:
+    """The copies beside *path*, the oldest first."""
+    name = re.compile(re.escape(path.name) + r"\.backup-([0-9]+)")
+    return sorted((int(found[1]), each) for each in path.parent.iterdir() if (found := name.fullmatch(each.name)))
+
+
+def _show(path: Path, place: str, after: str, view: View) -> None:
+    old, new = (json.dumps(view(text), indent=2).splitlines() for text in (text_of(path), after))
+    print_diff(difflib.unified_diff(old, new, str(path), f"{path} ({place})", lineterm=""))
+
+
+def _replace(path: Path, text: str) -> Path | None:
+    """Write *text* to *path*, with the mode it had; gives the copy of what was there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target = path.resolve()  # if the path is a link, the file that it points to is replaced
+    backup = _backup(target)
+    fresh = target.with_name(f".{target.name}.new")
+    fresh.touch(mode=0o600)  # an entry may hold a secret
+    mark = codecs.BOM_UTF8 if target.exists() and target.read_bytes().startswith(codecs.BOM_UTF8) else b""
+    fresh.write_bytes(mark + text.encode())
+    if backup is not None:
+        shutil.copymode(target, fresh)
+    fresh.replace(target)
+    return backup
+
+
+def _backup(path: Path) -> Path | None:
+    if not path.exists():
+        return None
+    number = 1 + max((each_number for each_number, _ in backups(path)), default=0)
+    backup = path.with_name(f"{path.name}.backup-{number}")
+    shutil.copy2(path, backup)
+    return backup

@@ -1,0 +1,105 @@
+"""What awaits approval, for commands to show. Looking at it changes nothing: it does not count as a first sight."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from toolsearch.documents.json_values import is_object
+from toolsearch.gateway.registry import Registry, content_entries
+from toolsearch.gateway.settings import GatewayConfig
+from toolsearch.gateway.trust.gate import PinStore, make_gate
+from toolsearch.gateway.trust.verdicts import Entry, Kind, ReviewItem, ToolGate, content_entry, tool_entry
+from toolsearch.storage.pins import APPROVALS_FILE
+from toolsearch.storage.sqlite.stores import SqlitePins
+from toolsearch.tools.definition import worst_safety_of
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.interface import read_listing
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An entry that awaits approval. *name* is the server's name for it; *before* is its approved definition, if there
+    is one.
+    """
+
+    server: str
+    name: str
+    held: ReviewItem
+    before: JsonObject | None
+    now: JsonObject
+
+    @property
+    def safety(self) -> str:
+        """The worst that a tool may do by its own hints; "" for other entries."""
+        if self.held.kind is not Kind.TOOL:
+            return ""
+        annotations = self.now.get("annotations")
+        return worst_safety_of(annotations if is_object(annotations) else {}).value
+
+
+@contextmanager
+def gate_that_only_looks(config: GatewayConfig) -> Generator[ToolGate]:
+    """The gate of *config* over a copy of its pins, for use within the block."""
+    with tempfile.TemporaryDirectory() as scratch:
+        pins = config.settings.state_folder / APPROVALS_FILE
+        if pins.is_file():
+            with SqlitePins(pins) as kept:
+                kept.copy_to(Path(scratch) / APPROVALS_FILE)
+        copied = replace(config, settings=config.settings.model_copy(update={"state_dir": Path(scratch)}))
+        with closing(make_gate(copied)) as gate:
+            yield gate
+
+
+def waiting_entries(config: GatewayConfig, store: PinStore) -> list[Waiting]:
+    """What awaits approval by the servers' last listings, by server, kind and name. No server is started for it."""
+    known = {each.name: _known(store, each.name) for each in config.upstreams}
+    waiting: list[Waiting] = []
+    with gate_that_only_looks(config) as gate:
+        for server, entries in known.items():
+            others = [
+                entry for name, theirs in known.items() if name != server for entry in theirs if entry.kind is Kind.TOOL
+            ]
+            held = {(each.kind, each.name): each for each in gate.judge(server, entries, others=others).held}
+            waiting += [
+                _waiting(store, entry, held[entry.kind, entry.name])
+                for entry in entries
+                if (entry.kind, entry.name) in held
+            ]
+    return waiting
+
+
+def waiting_in(registry: Registry, store: PinStore) -> list[Waiting]:
+    """What awaits approval in a gateway that runs, by server, kind and name."""
+    waiting: list[Waiting] = []
+    for server, listing in sorted(registry.listings.items()):
+        held = {(each.kind, each.name): each for each in registry.servers[server].held}
+        entries = [*map(tool_entry, listing.tools), *content_entries(listing)]
+        doubted = [(entry, held.get((entry.kind, entry.name))) for entry in entries]
+        of_server = [_waiting(store, entry, item) for entry, item in doubted if item is not None]
+        waiting += sorted(of_server, key=lambda each: (each.held.kind.value, each.name))
+    return waiting
+
+
+def _known(store: PinStore, server: str) -> Sequence[Entry]:
+    """The last definition of each entry of *server* that was ever approved or held."""
+    tools, _ = read_listing(server, _kept(store, server, Kind.TOOL), server)
+    others = [
+        content_entry(server, kind, raw) for kind in Kind if kind is not Kind.TOOL for raw in _kept(store, server, kind)
+    ]
+    return [*map(tool_entry, tools), *others]
+
+
+def _kept(store: PinStore, server: str, kind: Kind) -> list[JsonObject]:
+    waiting = store.waiting(server, kind)
+    names = sorted({*store.approved(server, kind), *waiting})
+    entries = (store.entry(server, name, kind, is_approved=name not in waiting) for name in names)
+    return [entry for entry in entries if entry is not None]
+
+
+def _waiting(store: PinStore, entry: Entry, held: ReviewItem) -> Waiting:
+    before = store.entry(entry.server, entry.remote_name, entry.kind, is_approved=True)
+    return Waiting(entry.server, entry.remote_name, held, before, entry.raw)

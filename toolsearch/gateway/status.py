@@ -1,0 +1,299 @@
+"""The state of the gateway as plain data, and what it counts of itself for that, in bounded memory.
+
+Nothing is decided by these figures. `GatewayObserver` is told of each list, search and call as it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+from toolsearch.discovery.answers import AnsweredQuery
+from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.settings import SESSION_IDLE_S
+from toolsearch.gateway.trust.verdicts import ReviewItem
+from toolsearch.tokens import TokenCounter
+from toolsearch.tools.definition import Refusal, ToolDefinition
+from toolsearch.upstreams.interface import UpstreamStatus
+from toolsearch.wire.mcp.definitions import schema_of
+from toolsearch.wire.mcp.eras import Era
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRow:
+    """One server. *tokens* is what its definitions cost a client that is shown all of them."""
+
+    upstream: UpstreamStatus
+    tools: int
+    tokens: int
+    held: tuple[ReviewItem, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    ruled_out: tuple[str, ...] = ()
+    warnings: tuple[ReviewItem, ...] = ()  # about tools that are admitted nevertheless
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One session. Its id is left out, since it is a secret of the client.
+
+    Clients of 2026 have no sessions; they share one row for each client name.
+    """
+
+    principal: str
+    client: str
+    tools: int
+    searches: int
+    calls: int
+    idle_s: float
+    era: str = "legacy"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRow:
+    """One of the last searches: what was asked, how long it took, what was found."""
+
+    principal: str
+    query: str
+    found: tuple[str, ...]
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayStatus:
+    """Everything at one moment; `status_json` writes it as JSON.
+
+    sessions, searches   the latest, bounded in number; the counts are totals since the start
+    shown_tokens         of all lists and answers that were handed out
+    written_tokens       by models, in order to search
+    all_tools_tokens     what the lists would have cost with every definition in the caller's reach, except those that
+                         were asked for anew because of a search; None while that is not known, since servers are
+                         starting
+    tokens_are_estimate  whether tokens were estimated from lengths instead of counted with o200k_base
+    """
+
+    origin: str
+    uptime_s: float
+    servers: tuple[ServerRow, ...]
+    sessions: tuple[SessionRow, ...] = ()
+    searches: tuple[SearchRow, ...] = ()
+    lists: int = 0
+    search_count: int = 0
+    calls: int = 0
+    failed_calls: int = 0
+    shown_tokens: int = 0
+    written_tokens: int = 0
+    all_tools_tokens: int | None = 0
+    tokens_are_estimate: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+def status_json(status: GatewayStatus) -> str:
+    """*status* as JSON, its words of state as they are written."""
+    return json.dumps(asdict(status), default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"{value!r} is no plain data")
+
+
+_LAST_SEARCHES = 50
+
+
+_MAX_SESSIONS = 1_000  # rows kept; least recently used goes first
+
+
+_QUERY_CHARS = 200  # of a query that is kept
+
+
+@dataclass(slots=True)
+class _Session:
+    """What one row has come to so far."""
+
+    caller: Caller
+    seen_s: float
+    tools: int = 0
+    searches: int = 0
+    calls: int = 0
+    is_outdated: bool = False  # its last list, since a search has changed what it shows
+
+
+class Ledger:
+    """Totals since the start, and the latest sessions. To be used from the gateway's event loop.
+
+    Each list counts once, when it is handed out, beside what it would have cost with the caller's whole reach. A list
+    that is asked for anew because a search has changed it counts with nothing beside it: with every tool in it from the
+    beginning it would not have been asked for.
+    Clients send their list to the model with every request, so the real saving is larger than these totals say.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, idle_s: float = SESSION_IDLE_S) -> None:
+        """A session that has not been heard of for *idle_s* has ended."""
+        self._idle_s = idle_s
+        self.lists = self.searches = self.calls = self.failed_calls = 0
+        self.shown_tokens = self.written_tokens = 0
+        self._all_tools_tokens = self._uncounted = 0
+        self._clock = clock
+        self._last_searches: deque[SearchRow] = deque(maxlen=_LAST_SEARCHES)
+        self._sessions: OrderedDict[tuple[str, Era, str], _Session] = OrderedDict()  # least recently used first
+
+    @property
+    def all_tools_tokens(self) -> int | None:
+        """What the lists would have cost with every tool in reach; None while that is not known of one of them."""
+        return None if self._uncounted else self._all_tools_tokens
+
+    def listed(self, caller: Caller, *, tools: int, shown_tokens: int) -> bool:
+        """A list of *tools* tools was handed out. Return whether it counts with every tool beside it: call `counted`
+        with what these take, once that is known.
+        """
+        session = self._session(caller)
+        counts, session.is_outdated, session.tools = not session.is_outdated, False, tools
+        self.lists += 1
+        self.shown_tokens += shown_tokens
+        self._uncounted += counts
+        return counts
+
+    def counted(self, all_tools_tokens: int) -> None:
+        """A list that was `listed` would have cost so much with every tool in it."""
+        self._uncounted -= 1
+        self._all_tools_tokens += all_tools_tokens
+
+    def searched(
+        self,
+        caller: Caller,
+        query: str,
+        found: Sequence[str],
+        *,
+        seconds: float,
+        written_tokens: int,
+        answer_tokens: int,
+        list_changed: bool = False,
+    ) -> None:
+        """A search was answered with *found*. *list_changed*: the caller's list is another one now."""
+        session = self._session(caller)
+        session.searches += 1
+        session.is_outdated |= list_changed and session.tools > 0
+        self.searches += 1
+        self.written_tokens += written_tokens
+        self.shown_tokens += answer_tokens
+        self._last_searches.append(
+            SearchRow(caller.principal.id, query[:_QUERY_CHARS], tuple(found), round(seconds * 1_000, 2))
+        )
+
+    def called(self, caller: Caller, *, failed: bool) -> None:
+        self.calls += 1
+        self.failed_calls += failed
+        self._session(caller).calls += 1
+
+    @property
+    def last_searches(self) -> tuple[SearchRow, ...]:
+        """The newest first."""
+        return tuple(reversed(self._last_searches))
+
+    @property
+    def sessions(self) -> tuple[SessionRow, ...]:
+        """Those of the last half hour, the latest used first."""
+        self._forget()
+        now = self._clock()
+        return tuple(
+            SessionRow(
+                kept.caller.principal.id,
+                kept.caller.client_name,
+                tools=kept.tools,
+                searches=kept.searches,
+                calls=kept.calls,
+                idle_s=round(now - kept.seen_s, 1),
+                era=kept.caller.era.value,
+            )
+            for kept in reversed(self._sessions.values())
+        )
+
+    def _session(self, caller: Caller) -> _Session:
+        key = (caller.principal.id, caller.era, caller.session or caller.session_key or caller.client_name)
+        now = self._clock()
+        session = self._sessions.pop(key, None) or _Session(caller, now)
+        session.seen_s = now
+        self._sessions[key] = session
+        self._forget()
+        return session
+
+    def _forget(self) -> None:
+        now = self._clock()
+        while self._sessions:
+            key, oldest = next(iter(self._sessions.items()))
+            if len(self._sessions) <= _MAX_SESSIONS and now - oldest.seen_s < self._idle_s:
+                return
+            del self._sessions[key]
+
+
+_KEPT = 4_096  # texts whose token count is remembered, of all lists together
+
+
+class WireCosts:
+    """Counts what a model is sent of lists: name, description and input schema, as definitions are counted anywhere."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self.is_estimate = counter.estimate
+        self.of_text = counter.count
+        self._of_entry = lru_cache(_KEPT)(counter.count)
+
+    def of_list(self, entries: Sequence[Mapping[str, Any]]) -> int:
+        """*entries* are those of a ``tools/list``."""
+        return sum(self._of_entry(_sent(entry)) for entry in entries)
+
+
+def _sent(entry: Mapping[str, Any]) -> str:
+    wire = {"name": entry["name"], "description": entry.get("description", ""), "input_schema": schema_of(entry)}
+    return json.dumps(wire, ensure_ascii=False, separators=(",", ":"))
+
+
+CANCELLED: Final = "cancelled"  # the code of a call whose caller has gone before its end
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """How a call has ended.
+
+    name            as it was called, by itself or through a call tool
+    definition      of the tool; None if there is none of that name in reach
+    was_run         False if it was refused or handed back
+    is_handed_back  whoever has listed the tool runs it
+    code            of the error; "" if there was none
+    """
+
+    name: str
+    definition: ToolDefinition | None
+    was_run: bool = True
+    is_handed_back: bool = False
+    code: str = ""
+    seconds: float = 0.0
+
+
+class GatewayObserver(Protocol):
+    """All methods are called in the gateway's event loop, and return at once."""
+
+    def listed(self, caller: Caller, *, shown_tokens: int, all_tools_tokens: int) -> None:
+        """A list was handed out; with every tool in reach it would have taken *all_tools_tokens*.
+
+        That is 0 for a list that was asked for anew because of a search. Told once every server was heard of: before
+        that it is not known.
+        """
+        ...
+
+    def searched(
+        self, caller: Caller, answers: Sequence[AnsweredQuery], *, written_tokens: int, answer_tokens: int
+    ) -> None:
+        """A search was answered; the model wrote *written_tokens* for it."""
+        ...
+
+    def called(self, caller: Caller, end: CallEnd) -> asyncio.Future[None]:
+        """What is returned never fails. Unless the caller has gone, it gets its result only after that."""
+        ...

@@ -1,0 +1,360 @@
+"""Pages of the documentation that are made from the code: all error codes and all settings.
+
+python -m toolsearch.reference_pages errors > docs/errors.md
+python -m toolsearch.reference_pages settings > docs/settings.md
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+from pydantic.alias_generators import to_camel
+
+from toolsearch import errors
+from toolsearch.environment import NESTED, PREFIX
+from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.settings import SECTION, GatewaySettings
+from toolsearch.service.settings import ServiceSettings
+from toolsearch.setting_types import Setting, settings_in
+from toolsearch.settings import Settings
+
+_ERRORS_INTRODUCTION = """\
+# Errors by code
+
+Every error of ours has a `code`, which stays the same over versions, and a `status`, which the service answers with.
+The message says what was wrong with this very call; programs go by the code. `ToolSearchError` catches all of them.
+
+A code reaches you in one of these ways:
+
+- **In Python** as `error.code` of what is raised. A tool that fails raises nothing, unless
+  [your application](calling.md#failures) has to know: its `ToolResult` has `is_error` and an `error_code`, and the
+  model reads the text.
+- **From the service** in `application/problem+json`, as `code`.
+- **From the gateway** in a result with `isError`, under `toolsearch/error` in its `_meta`.
+- **On the command line** with `--json`, as `code`.
+
+This page is generated: change the errors in the code, then run `just errors`.
+"""
+
+
+_HTTP = """\
+## Only from the service and its client
+
+These concern requests over HTTP alone, so no class stands for them. The client raises a `ServiceError` with the code.
+"""
+
+
+_COMMAND = """\
+## Only on the command line
+
+The exit code says the same to a shell.
+"""
+
+
+class Told(NamedTuple):
+    """A code that no class of errors has."""
+
+    status: str
+    means: str
+    remedy: str
+
+
+REMEDIES = {  # by code, for what is raised
+    "audit_store_error": "See that the file or the database of the record can be written. No decision is made before.",
+    "bad_answer": "Ask again with `entity(..., attempts=3)`, or use a model that can be given a schema. "
+    "`error.response` has the whole answer.",
+    "bad_arguments": "Correct the arguments as the message says. A model that reads it usually does so by itself.",
+    "bad_pattern": "Write the pattern in RE2's syntax, without look-around and references, or search by words.",
+    "bad_query": "Change the query, the strategy or the limit to what the message names.",
+    "bad_requests_file": "Mend the line that the message names, or remove it: `toolsearch enrich` writes it again.",
+    "bad_setting": "Give one of the values that the message names; [Settings](settings.md) has them all.",
+    "bad_tool": "Mend the name, schema or signature that the message names.",
+    "bad_value": "Take the characters out that no database keeps, such as NUL.",
+    "call_denied": "A hook or a person has refused. Ask them, or do without; the same call is refused again.",
+    "call_limit": "End the turn and answer, or raise [the limits](sessions.md#limits-what-one-turn-may-call).",
+    "changed_meanwhile": "Read it again and repeat the change.",
+    "chat_model_error": "Look at `error.__cause__`, the SDK's own error: key, model name, quota or network.",
+    "contents_store_error": "See that the file or the database of the service can be read and written.",
+    "duplicate_tool": "Rename one of the two tools, or load one with another `server` so that its names differ.",
+    "encoder_error": "Check the model's folder or name. Meanwhile, search with the strategy `keyword`.",
+    "figure_store_error": "See that the file or the database of the service can be written.",
+    "index_store_error": "Build the index anew: remove the folder, then run `toolsearch index` or start with "
+    "`index_dir=`.",
+    "key_store_error": "See that the file or the database of the service can be read. No key is accepted before.",
+    "login_required": "Run `toolsearch gateway login SERVER`, or give the server a token in its headers.",
+    "message_store_error": "Restore the file of conversations from a backup, or clear the one that is damaged.",
+    "miss_store_error": "See that the file or the database of the service can be written.",
+    "missing_extra": "Install the extra that the message names: `pip install 'toolsearch[NAME]'`.",
+    "not_authenticated": "Send an API key that is valid, as `Authorization: Bearer ...`.",
+    "not_callable_here": "Run the tool where it lives, with `error.arguments`, and give the model its result.",
+    "not_found": "Check the name. What another tenant has, or your key may not see, is answered in the same way.",
+    "not_permitted": "Use a key with the scope that the message names.",
+    "pin_store_error": "Restore `trust.db` from a backup and start the gateway again; nothing is approved before.",
+    "receipt_store_error": "See that the file or the database of the service can be written.",
+    "record_store_error": "See that the file or the database of the service can be read and written.",
+    "repeated_call": "Answer with what there is. For a tool that is polled, set `CallLimits(repeats_overrides=...)`.",
+    "seal_error": "Give the service the secret key with which the data was encrypted, or see "
+    "[how to exchange it](storage.md#credentials-and-the-secret-key).",
+    "server_busy": "Wait and call again, or raise `maxRunning` and `maxWaiting` of the server.",
+    "server_unavailable": "See whether the server runs (`toolsearch gateway check`). The call may have had its effect.",
+    "service_error": "Go by the code of the answer; `error.request_id` finds the request in the service's log.",
+    "session_conflict": "Read the session again and repeat the change.",
+    "session_store_error": "Open the session with its reach given, or restore the file of sessions from a backup.",
+    "source_error": "Check the path, the format and the network of the source; the message names what cannot be read.",
+    "still_running": "Wait until the job has ended, or cancel it.",
+    "storage_error": "See that the file or the database can be read and written.",
+    "store_unavailable": "Wait as `Retry-After` or `error.retry_after_s` says, then repeat. With "
+    "`error.outcome_is_unknown`, look first what came of it.",
+    "too_many": "Wait as `Retry-After` says, or have the quota raised.",
+    "tool_failed": "Look at `error.__cause__`, or at the log: the tool's own error is there.",
+    "tool_gone": "Search for another tool, or try again once its server is back.",
+    "tool_not_here": "Repeat the call after a second, and start all replicas with the same `--tools`.",
+    "tool_stuck": "Give the function a time limit of its own; those that hang free their place when they end.",
+    "tool_timeout": "Look whether it had its effect before you call again; raise `timeout_s` if it needs longer.",
+    "toolsearch_error": "None raises this itself; it is what you catch.",
+    "unapproved_tool": "A person looks at it: `toolsearch gateway approve SERVER__TOOL`, or the service's approvals.",
+    "undiscovered_tool": "Search for it first, by `select:NAME`, or allow it with `expand_undiscovered`.",
+    "unfinished_call": "Let the model call again; most often `max_tokens` is too low for the arguments.",
+    "unknown_price": "Give the prices yourself, or name a model that the message lists.",
+    "unknown_session": "Open the session again; give it a persistence if it should survive eviction.",
+    "unknown_tool": "Use one of the near names, or search. A tool out of reach is treated as one that does not exist.",
+    "unsafe_url": "Use an address on the internet, or have an operator allow the host in `outbound.allowed_hosts`.",
+    "usage_store_error": "See that the file can be written. Searches go on with what is in memory.",
+    "vector_store_error": "See that the database can be read and written. Vectors are worked out anew where need be.",
+}
+
+
+VARIANTS = {  # codes that a class has by what has happened: of which class, and what each means
+    "bad_value": ("StorageError", 422, "No database can keep the value."),
+    "store_unavailable": ("StorageError", 503, "The database is away, busy or takes no writes at the moment."),
+}
+
+
+OF_HTTP = {
+    "bad_cursor": Told("400", "`after` is not from an earlier page of this list.", "Leave it out, and begin anew."),
+    "bad_request": Told(
+        "400, 422", "The request cannot be read, or fields do not fit.", "Correct what `detail` and `errors` name."
+    ),
+    "body_too_large": Told("413", "The body has too many bytes.", "Send several smaller requests."),
+    "foreign_page": Told(
+        "403", "A page of another origin asks.", "Ask from your server, or allow the host in `serve.allowed_hosts`."
+    ),
+    "idempotency_in_progress": Told(
+        "409", "A request with this `Idempotency-Key` has not ended.", "Wait as `Retry-After` says, and ask again."
+    ),
+    "idempotency_mismatch": Told(
+        "422", "This `Idempotency-Key` was used for another request.", "Make a new key for each request."
+    ),
+    "idempotency_unknown": Told(
+        "409",
+        "A request with this `Idempotency-Key` was begun, and nobody knows its answer.",
+        "Look what came of it, and repeat it with a new key if it is still needed.",
+    ),
+    "internal_error": Told(
+        "500", "The service has failed.", "Find the request in its log by `x-request-id`, and report it."
+    ),
+    "method_not_allowed": Told(
+        "405", "This address does not take this method.", "Look it up in `openapi.json`, which the service has too."
+    ),
+    "more_than_own": Told(
+        "403", "A key was to be made that may do more than its maker.", "Ask somebody whose key may do that."
+    ),
+    "last_operator": Told(
+        "409",
+        "Nobody could look after the service any more.",
+        "Make another operator's key first. If all are lost, `toolsearch keys` makes one.",
+    ),
+    "operators_only": Told("403", "Only an operator may add this.", "Ask an operator."),
+    "own_tenant": Told("409", "An operator's key was to delete its own tenant.", "Use a key of another tenant."),
+    "precondition_failed": Told(
+        "412", "It was changed since you read it.", "Read it again, and repeat with the new ETag."
+    ),
+    "precondition_required": Told("428", "A write needs `If-Match`.", "Send the ETag of what you have read, or `*`."),
+    "request_timeout": Told(
+        "504", "The request took too long.", "Look whether it had its effect; then repeat, or ask for less."
+    ),
+    "service_unreachable": Told(
+        "503", "The client cannot reach the service.", "Check the URL and the network, and repeat."
+    ),
+    "tool_of_source": Told(
+        "409",
+        "The tool belongs to a source, whose next import would write it again.",
+        "Change it in the source, or name it anew in a toolset.",
+    ),
+    "unknown_answer": Told(
+        "502", "Something else than the service has answered.", "Look at the proxy between, and at the URL."
+    ),
+    "unknown_host": Told(
+        "421",
+        "The request names a host that is not served.",
+        "Name the host in `serve.public_url` or `serve.allowed_hosts`.",
+    ),
+    "unsupported_media_type": Told("415", "`Content-Type` is missing or wrong.", "Send the one that `detail` names."),
+    "whole_reach_needed": Told("403", "This is about all tools.", "Use a key whose rules allow them all."),
+}
+
+
+OF_THE_COMMAND = {
+    "file_error": Told("exit 3", "A file or folder cannot be read or written.", "Check its path and its permissions."),
+    "internal": Told("exit 70", "A fault of ours.", "Report it with what is printed."),
+    "interrupted": Told("exit 130", "Ctrl-C.", "Nothing."),
+    "usage": Told("exit 2", "The command line cannot be understood.", "Run the command with `--help`."),
+}
+
+
+def errors_page() -> str:
+    """Raises KeyError for a code that `REMEDIES` says nothing of."""
+    classes = [getattr(errors, name) for name in errors.__all__]
+    raised = [_raised(code, list(of)) for code, of in groupby(sorted(classes, key=_code_and_name), key=_code)]
+    raised += [
+        _entry(code, f"`{owner}`, status {status}", means, REMEDIES[code])
+        for code, (owner, status, means) in VARIANTS.items()
+    ]
+    parts = [_ERRORS_INTRODUCTION, "## Everywhere\n", *sorted(raised)]
+    parts += [_HTTP, *_plain(OF_HTTP, "status "), _COMMAND, *_plain(OF_THE_COMMAND, "")]
+    return "\n".join(parts)
+
+
+def _code(error: type[ToolSearchError]) -> str:
+    return error.code
+
+
+def _code_and_name(error: type[ToolSearchError]) -> tuple[str, str]:
+    return error.code, error.__name__
+
+
+def _raised(code: str, classes: list[type[ToolSearchError]]) -> str:
+    names = ", ".join(f"`{each.__name__}`" for each in classes)
+    means = " ".join(_first_paragraph(each) for each in classes)
+    return _entry(code, f"{names}, status {classes[0].status}", means, REMEDIES[code])
+
+
+def _first_paragraph(error: type[ToolSearchError]) -> str:
+    paragraph = (inspect.getdoc(error) or "").split("\n\n")[0]
+    return " ".join(paragraph.replace("``", "`").split())
+
+
+def _plain(told: dict[str, Told], prefix: str) -> Iterator[str]:
+    for code, (status, means, remedy) in told.items():
+        yield _entry(code, f"{prefix}{status}", means, remedy)
+
+
+def _entry(code: str, origin: str, means: str, remedy: str) -> str:
+    return f"### {code}\n\n{means} ({origin})\n\n**What to do.** {remedy}\n"
+
+
+_SETTINGS_INTRODUCTION = """\
+# Settings
+
+The library and the commands of `toolsearch` read the first list, the gateway reads the second, the service reads the
+first and the third. A setting has the name of the option that it sets in code: `budget.max_tools` is
+`Budget(max_tools=...)`. A name that does not exist is an error.
+
+A duration is `30m`, `1h30m`, `500ms`, or a number of seconds. `none` lifts a bound, or leaves something out.
+The strategies `keyword` and `semantic` may also be called `lucene` and `vector`.
+
+This page is generated: change the settings in the code, then run `just settings`.
+
+## Library and command line
+
+Settings come from the environment and from a TOML file, and the environment wins. In code, read them by
+`Settings.from_environment(os.environ, "toolsearch.toml")`. On the command line, name the file by `--settings
+toolsearch.toml`; the other options of a command win over both. In a `pyproject.toml` the tables are called
+`[tool.toolsearch.search]` and so on.
+
+```toml
+[toolsearch.search]
+limit = 8
+
+[toolsearch.limits.per_tool_overrides]
+git__log = 3
+```
+
+In the environment a list is `a,b` or JSON, and a table is JSON. An entry of a table can be given by itself:
+`TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__git__log=3`.
+"""
+
+
+_GATEWAY = """\
+## Gateway
+
+The gateway's settings stand in the section `toolsearch` of the file that holds `mcpServers`; the environment does not
+change them. Keys may be written as Python writes them, too (`max_tools`). `null` is none.
+
+```json
+{
+  "mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"]}},
+  "toolsearch": {"search": {"limit": 8}, "servers": {"git": {"callTimeoutS": "20s"}}}
+}
+```
+
+`<name>` stands for the name of a principal or of a server; the server `*` holds for all.
+"""
+
+
+_SERVICE = """\
+## Service
+
+`toolsearch serve` reads all settings of the library, as above, and these; name the file by `--config toolsearch.toml`.
+Secrets are no settings: `TOOLSEARCH_SECRET_KEY` or `TOOLSEARCH_SECRET_KEY_FILE` gives the key by which credentials of
+upstream servers are encrypted, and `TOOLSEARCH_STORE` the URL of a PostgreSQL database ([storage](storage.md)).
+
+```toml
+[toolsearch.serve]
+public_url = "https://tools.example.com"
+
+[toolsearch.quotas]
+tools = 20_000
+```
+"""
+
+
+def settings_page() -> str:
+    """The whole page, in Markdown."""
+    return "\n".join(
+        [
+            _SETTINGS_INTRODUCTION,
+            *_tables(settings_in(Settings), _variable),
+            _GATEWAY,
+            *_tables(settings_in(GatewaySettings), _key),
+            _SERVICE,
+            *_tables(_of_the_service_alone(), _variable),
+        ]
+    )
+
+
+def _of_the_service_alone() -> Iterator[Setting]:
+    return (each for each in settings_in(ServiceSettings) if each.path[0] not in Settings.model_fields)
+
+
+def _tables(settings: Iterable[Setting], name: Callable[[Setting], str]) -> Iterator[str]:
+    """A table for each section, below its name and what it is about."""
+    for section, group in groupby(settings, key=attrgetter("section")):
+        rows = list(group)
+        title = rows[0].path[0] if len(rows[0].path) > 1 else "general"
+        about = " ".join(str(section.__doc__).partition("\n\n")[0].split()).replace("``", "`")
+        yield f"### {title.replace('_', ' ').capitalize()}\n\n{about}\n\n| | values | default | |\n|---|---|---|---|"
+        for row in rows:
+            yield f"| `{name(row)}` | {row.values} | {_as_code(row.default)} | {row.description} |"
+        yield ""
+
+
+def _variable(setting: Setting) -> str:
+    return PREFIX + setting.name.replace(".", NESTED).upper()
+
+
+def _key(setting: Setting) -> str:
+    return ".".join([SECTION, *(part if part == "<name>" else to_camel(part) for part in setting.path)])
+
+
+def _as_code(default: str) -> str:
+    return f"`{default}`" if default not in ("", "required") else default or "empty"
+
+
+if __name__ == "__main__":
+    sys.stdout.write({"errors": errors_page, "settings": settings_page}[sys.argv[1]]())

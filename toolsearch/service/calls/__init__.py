@@ -1,0 +1,1 @@
+"""Calls of tools: who runs them, their routes, and the page that calls a tool by hand."""

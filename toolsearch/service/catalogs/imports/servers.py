@@ -1,0 +1,230 @@
+"""The MCP servers of catalogs: how each is reached, connected while its catalog is in memory, and what it listed last.
+
+What is written of a source when an import of it ends stands here as well.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from toolsearch.errors import BadSettingError, SealError, ToolSearchError, UnknownRecordError
+from toolsearch.gateway.status import ServerRow
+from toolsearch.service.catalogs.imports.sources import SOURCE, CatalogSource, LastImport, Sources
+from toolsearch.service.catalogs.writing import RefusedTools
+from toolsearch.service.corpora.corpora import Corpora
+from toolsearch.service.corpora.corpus import Corpus, CorpusRef
+from toolsearch.service.job_records import JobEndedError
+from toolsearch.service.jobs import Progress
+from toolsearch.storage.records import RecordStore
+from toolsearch.storage.storage import Storage
+from toolsearch.threads import in_thread
+from toolsearch.tools.definition import Refusal
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.config import McpServer, read_mcp_config
+from toolsearch.upstreams.settings import OpenTransport, ServerSettings, UpstreamSettings
+
+LISTING: Final = "listing"  # the kind of their records
+
+
+_KEPT_S: Final = 90 * 86_400.0  # after that nobody has used the server for long
+
+
+_WRITTEN_AGAIN_S: Final = 86_400.0  # so that what is in use is kept
+
+
+@dataclass(frozen=True, slots=True)
+class KeptListings:
+    """A `ListingPersistence`. *clock* gives seconds since 1970."""
+
+    records: RecordStore
+    tenant: str
+    clock: Callable[[], float]
+
+    def load(self, name: str) -> JsonObject | None:
+        record = self.records.get(self.tenant, LISTING, name, at_s=self.clock())
+        return record.document if record else None
+
+    def save(self, name: str, document: JsonObject) -> None:
+        """Each replica that has the server connected saves what it lists, which is mostly the same."""
+        now_s = self.clock()
+        there = self.records.get(self.tenant, LISTING, name, at_s=now_s)
+        if there is not None and there.document == document and now_s - there.changed_s < _WRITTEN_AGAIN_S:
+            return
+        self.records.put(self.tenant, LISTING, name, document, over=None, at_s=now_s, expires_s=now_s + _KEPT_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Noting:
+    """*clock* gives seconds since 1970."""
+
+    storage: Storage
+    sources: Sources
+    refused: RefusedTools
+    clock: Callable[[], float]
+
+    def done(
+        self,
+        source: CatalogSource,
+        last: LastImport,
+        refused: Sequence[Refusal],
+        outcome: JsonObject,
+        progress: Progress,
+    ) -> CatalogSource:
+        """Write the outcome of an import, with its job, in a thread and in the transaction that is open, if any.
+
+        Raises JobEndedError, and UnknownRecordError if the source was deleted: then nothing may be written.
+        """
+        with self.storage.transaction():
+            progress.written(outcome)
+            self.refused.write(source, refused)
+            return self.sources.settle(source, last)
+
+    async def failed(self, source: CatalogSource, error: ToolSearchError, progress: Progress) -> None:
+        """The same for one that has failed, which leaves everything else as it was."""
+        last = replace(source.last or LastImport(0), at_s=self.clock(), code=error.code, error=str(error))
+
+        def write() -> None:
+            with self.storage.transaction():
+                progress.require_running()
+                self.sources.settle(source, last)
+
+        with suppress(JobEndedError, UnknownRecordError):
+            await in_thread(write)
+
+    def forget(self, source: CatalogSource) -> None:
+        """Delete it, in a thread. Raises RecordConflictError if it has another version by now."""
+        with self.storage.transaction():
+            self.sources.remove(source)
+            self.refused.remove(source)
+
+
+logger = logging.getLogger(__name__)
+
+
+def read_server(name: str, entry: JsonObject) -> McpServer:
+    """The server of an entry of ``mcpServers``. Nothing of the environment of this process is filled in.
+
+    Raises BadSettingError.
+    """
+    config = read_mcp_config({"mcpServers": {name: entry}}, {})
+    if config.refused:
+        raise BadSettingError(f"the server {name!r} cannot be used: {config.refused[0].reason}")
+    return config.servers[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDirectory:
+    """Which servers catalogs have. *clock* gives seconds since 1970.
+
+    open_transport  reaches only what tenants may name
+    policy          what holds for each server
+    """
+
+    sources: Sources
+    open_transport: OpenTransport
+    policy: ServerSettings
+    clock: Callable[[], float]
+
+    async def of_corpus(self, ref: CorpusRef) -> tuple[UpstreamSettings, ...]:
+        """A server whose entry cannot be read is left out; its source says so when it is refreshed."""
+        if ref.kind != "catalog":
+            return ()
+        return self.usable(ref, await self.sources.of_catalog(ref.tenant, ref.name))
+
+    def usable(self, ref: CorpusRef, sources: Iterable[CatalogSource]) -> tuple[UpstreamSettings, ...]:
+        """As `of_corpus`, of the sources that it has."""
+        found: list[UpstreamSettings] = []
+        for source in sources:
+            if source.kind != "mcp":
+                continue
+            try:
+                found.append(self.settings_of(source))
+            except (SealError, BadSettingError) as error:
+                logger.warning("the server %s of %s is left out: %s", source.name, ref, error)
+        return tuple(found)
+
+    def settings_of(self, source: CatalogSource) -> UpstreamSettings:
+        """Raises SealError or BadSettingError."""
+        return UpstreamSettings(
+            read_server(source.name, self.sources.secrets_of(source).server),
+            self.policy,
+            listings=KeptListings(self.sources.records, source.tenant, self.clock),
+            open_transport=self.open_transport,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Connecting:
+    """Connects servers of catalogs, and takes what they list."""
+
+    directory: ServerDirectory
+    noting: Noting
+    corpora: Corpora
+
+    async def run(self, source: CatalogSource, progress: Progress) -> JsonObject:
+        """Connect the server, or connect it anew, and note what it lists. It is kept up also if that fails now, but not
+        if the source was deleted meanwhile.
+        """
+        try:
+            return await self._run(source, progress)
+        except BaseException:
+            await self._disconnect_if_deleted(source)
+            raise
+
+    async def _run(self, source: CatalogSource, progress: Progress) -> JsonObject:
+        row = await self._listed(source, progress)
+        last = LastImport(self.noting.clock(), row.tools, row.tokens, len(row.refused))
+        outcome: Mapping[str, Any] = {"tools": row.tools, "held": len(row.held), "refused": len(row.refused)}
+        saved = await in_thread(self.noting.done, source, last, row.refused, outcome, progress)
+        async with self.corpora.in_memory(_corpus_of(source)) as corpus:
+            if corpus is not None:
+                corpus.seen = {**corpus.seen, (SOURCE, saved.id): saved.version}
+        return outcome
+
+    async def follow(self, corpus: Corpus) -> list[str]:
+        """Connect, replace and disconnect the servers of a catalog in memory, as its sources are by now.
+
+        Return those that another replica has asked anew for their tools, as this one should, too.
+        """
+        ref, gateway = corpus.ref, corpus.gateway
+        sources = await self.noting.sources.of_catalog(ref.tenant, ref.name)
+        servers = {each.name: each for each in self.directory.usable(ref, sources)}
+        for name in gateway.upstreams.keys() - servers.keys():
+            await gateway.remove_server(name)
+        for settings in servers.values():
+            try:
+                await gateway.update_server(settings)
+            except BadSettingError as error:
+                logger.warning("the server %s of %s is left out: %s", settings.name, ref, error)
+        known = {source.name: corpus.seen.get((SOURCE, source.id)) for source in sources if source.is_settled}
+        asked = {source.name for source in sources if known.get(source.name) not in (None, source.version)}
+        return sorted(asked & gateway.upstreams.keys())
+
+    async def disconnect(self, source: CatalogSource) -> int:
+        """Return how many tools are gone."""
+        async with self.corpora.using(_corpus_of(source)) as corpus:
+            rows = [row for row in corpus.gateway.status().servers if row.upstream.name == source.name]
+            await corpus.gateway.remove_server(source.name)
+        return sum(row.tools for row in rows)
+
+    async def _disconnect_if_deleted(self, source: CatalogSource) -> None:
+        with suppress(UnknownRecordError):  # the catalog was deleted, too
+            if await in_thread(self.noting.sources.find, source.tenant, source.catalog, source.name) is None:
+                await self.disconnect(source)
+
+    async def _listed(self, source: CatalogSource, progress: Progress) -> ServerRow:
+        progress.at("connecting")
+        settings = self.directory.settings_of(source)
+        async with self.corpora.using(_corpus_of(source)) as corpus:
+            gateway = corpus.gateway
+            await gateway.update_server(settings)
+            await gateway.upstreams[source.name].relist()
+            return next(row for row in gateway.status().servers if row.upstream.name == source.name)
+
+
+def _corpus_of(source: CatalogSource) -> CorpusRef:
+    return CorpusRef(source.tenant, "catalog", source.catalog)

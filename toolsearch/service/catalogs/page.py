@@ -1,0 +1,179 @@
+"""Catalogs: what they hold, what each tool costs in tokens, and what was refused and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import ValidationError
+
+from toolsearch.access.reach import Reach
+from toolsearch.api.catalogs import NewCatalog
+from toolsearch.errors import RecordConflictError, TooManyError
+from toolsearch.service.catalogs.catalogs import Catalogs
+from toolsearch.service.catalogs.imports import routes as source_routes
+from toolsearch.service.corpora.asked import opened
+from toolsearch.service.corpora.corpus import Corpus
+from toolsearch.service.pages import frame
+from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with
+from toolsearch.service.web.answers import Paging
+from toolsearch.service.web.callers import Visit
+from toolsearch.service.web.parts import ServiceParts, the_service
+from toolsearch.storage.records import Record
+from toolsearch.threads import search_threads
+from toolsearch.tools.definition import Tool
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+_Service = Annotated[ServiceParts, Depends(the_service)]
+
+
+_Reader = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
+
+
+_Sent = Annotated[Sent, Depends(sent_with("write-catalog", within_reach=True))]
+
+
+_SentByAll = Annotated[Sent, Depends(sent_with("write-catalog"))]
+
+
+_Text = Annotated[str, Query(max_length=200)]
+
+
+_CATALOGS: Final = 100  # on a page
+
+
+_TOOLS: Final = 50
+
+
+_SOURCES: Final = 200
+
+
+_REFUSED: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    record: Record
+    tools: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostedTool:
+    tool: Tool
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolList:
+    """A part of the tools of a catalog.
+
+    count, tokens  of all that are in reach
+    fitting        how many of them the filter leaves
+    next           what the next part begins after
+    """
+
+    tools: tuple[CostedTool, ...]
+    count: int
+    fitting: int
+    tokens: int
+    next: str
+    most_tokens: int
+
+
+@router.get("/catalogs")
+async def catalogs(request: Request, service: _Service, visit: _Reader, after: _Text = "") -> Response:
+    return await _list(request, service, visit, after=after)
+
+
+@router.post("/catalogs")
+async def create(request: Request, service: _Service, sent: _Sent) -> Response:
+    try:
+        body = NewCatalog.model_validate({"name": sent.text("name"), "description": sent.text("description")})
+        await service[Catalogs].create(sent.visit.caller.tenant, body.name, {"description": body.description})
+    except ValidationError:
+        return await _list(request, service, sent.visit, refused="A name has a-z, 0-9 and -, at most 63 of them.")
+    except (RecordConflictError, TooManyError) as error:
+        return await _list(request, service, sent.visit, refused=str(error))
+    return see_other(f"{frame.ROOT}/catalogs/{body.name}")
+
+
+@router.get("/catalogs/{name}")
+async def catalog(
+    request: Request, service: _Service, visit: _Reader, name: str, q: _Text = "", after: _Text = ""
+) -> Response:
+    caller = visit.caller
+    record = await service[Catalogs].get(caller.tenant, name)
+    corpus = f"catalog/{name}"
+    async with opened(service, visit, corpus) as used:
+        await used.gateway.lists_settled()
+        tools = await search_threads.run(_tools, used, caller.principal.reach, q, after)
+    sees_all = caller.principal.reach.is_everything  # no rule can be asked about what a source has refused
+    listed = await source_routes.list_sources(name, service, caller, Paging("", "", _SOURCES)) if sees_all else None
+    sources = listed.items if listed else []
+    has_servers = any(source.kind == "mcp" for source in sources)
+    servers = await source_routes.servers(name, service, caller, Paging("", "", _SOURCES)) if has_servers else None
+    refused = await service[Catalogs].refused_tools(caller.tenant, name) if sees_all else []
+    return frame.page(
+        request,
+        "catalog.html",
+        visit=visit,
+        record=record,
+        corpus=corpus,
+        tools=tools,
+        query=q,
+        after=after,
+        sources=sources,
+        servers=servers.items if servers else [],
+        refused=refused[:_REFUSED],
+    )
+
+
+@router.post("/catalogs/{name}/delete")
+async def delete(service: _Service, sent: _SentByAll, name: str) -> Response:
+    await service[Catalogs].delete(sent.visit.caller.tenant, name)
+    return see_other(f"{frame.ROOT}/catalogs")
+
+
+async def _list(
+    request: Request, service: ServiceParts, visit: Visit, *, after: str = "", refused: str = ""
+) -> Response:
+    tenant, principal = visit.caller.tenant, visit.caller.principal
+    page = await service[Catalogs].page(tenant, after=after, limit=_CATALOGS)
+    rows = [CatalogRow(record, *await service[Catalogs].size(tenant, record.id, principal)) for record in page]
+    return frame.page(
+        request,
+        "catalogs.html",
+        visit=visit,
+        status=422 if refused else 200,
+        rows=rows,
+        next=page[-1].id if len(page) == _CATALOGS else "",
+        refused=refused,
+    )
+
+
+def _tools(corpus: Corpus, reach: Reach, query: str, after: str) -> ToolList:
+    """Those that hold *query* in name or description, by name."""
+    view, wanted = corpus.engine.view(reach), query.lower()
+    fitting = [
+        name
+        for name in view.names
+        if not wanted or wanted in name or ((tool := view.find(name)) and wanted in tool.definition.description.lower())
+    ]
+    names = [name for name in fitting if name > after][: _TOOLS + 1]
+    found = tuple(
+        CostedTool(tool, view.tokens_of(tool.definition))
+        for name in names[:_TOOLS]
+        if (tool := view.find(name)) is not None
+    )
+    return ToolList(
+        found,
+        len(view.names),
+        len(fitting),
+        view.estimated_tokens,
+        names[_TOOLS - 1] if len(names) > _TOOLS else "",
+        max((each.tokens for each in found), default=0),
+    )

@@ -1,0 +1,228 @@
+"""What a toolset is made of: tools of catalogs by their names there, rules for more, and the names that they got.
+
+Replicas agree on the names: who gives a name first has given it for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Final, TypeAlias
+
+from toolsearch.access.reach import EVERY_TOOL, Reach
+from toolsearch.errors import BadSettingError, BadToolError, ContentsStoreError, RecordConflictError, UnknownRecordError
+from toolsearch.storage.records import Record
+from toolsearch.storage.replicas import PINS, Change
+from toolsearch.storage.storage import Storage
+from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, require_legal_name
+
+TOOLSET: Final = "toolset"  # the kind of their records, and of their corpora
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsetMember:
+    """One tool of a catalog. What is None is as it is there.
+
+    name  what the toolset shows it by
+    tags  on top of those that it has there
+    """
+
+    catalog: str
+    tool: str
+    name: str | None = None
+    description: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def shown_name(self) -> str:
+        return self.name or self.tool
+
+    def shown(self, tool: Tool) -> ToolDefinition:
+        """The definition of *tool* as the toolset shows it."""
+        given = {"name": self.name, "description": self.description, "title": self.title}
+        changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
+        if self.tags:
+            changes["tags"] = tuple(dict.fromkeys((*tool.definition.tags, *self.tags)))
+        return replace(tool.definition, **changes) if changes else tool.definition
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsetRule:
+    """All tools of a catalog that the rules allow, also those that come later, by their names there."""
+
+    catalog: str
+    allow: tuple[str, ...] = EVERY_TOOL
+    deny: tuple[str, ...] = ()
+
+    @property
+    def reach(self) -> Reach:
+        """Raises BadSettingError for a rule that cannot be used."""
+        return Reach.parse(self.allow, self.deny)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsetSpec:
+    """One version of a toolset; *number* counts them from 1."""
+
+    description: str = ""
+    tools: tuple[ToolsetMember, ...] = ()
+    rules: tuple[ToolsetRule, ...] = ()
+    number: int = 1
+
+    @property
+    def catalogs(self) -> tuple[str, ...]:
+        of_tools, of_rules = (each.catalog for each in self.tools), (each.catalog for each in self.rules)
+        return tuple(dict.fromkeys((*of_tools, *of_rules)))
+
+    def check(self) -> None:
+        """Raises BadSettingError for two tools of one name, or a name or a rule that cannot be used."""
+        for rule in self.rules:
+            _ = rule.reach
+        seen: dict[str, ToolsetMember] = {}
+        for member in self.tools:
+            name = member.shown_name
+            try:
+                require_legal_name(name)
+            except BadToolError as error:
+                raise BadSettingError(str(error)) from error
+            if name in (TOOL_NAME, CALL_TOOL):
+                raise BadSettingError(f"the name {name!r} is taken by tool search itself; give this tool another")
+            if name in seen:
+                raise BadSettingError(
+                    f"two tools would be shown as {name!r}: {_place(seen[name])} and {_place(member)}; give one "
+                    "of them another name"
+                )
+            seen[name] = member
+
+    def document(self) -> JsonObject:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, document: JsonObject) -> ToolsetSpec:
+        """Raises ContentsStoreError for what is damaged."""
+        values: dict[str, Any] = dict(document)
+        try:
+            return cls(
+                values["description"],
+                tuple(ToolsetMember(**_tupled(each, ("tags",))) for each in values["tools"]),
+                tuple(ToolsetRule(**_tupled(each, ("allow", "deny"))) for each in values["rules"]),
+                values["number"],
+            )
+        except (KeyError, TypeError) as error:
+            raise ContentsStoreError("a toolset is damaged; write it again") from error
+
+
+def overrides_of(member: ToolsetMember) -> JsonObject:
+    """What the toolset says of a tool itself; empty if it is shown as it is in its catalog."""
+    given = {field.name: getattr(member, field.name) for field in fields(member)[2:]}
+    return {name: value for name, value in given.items() if value not in (None, ())}
+
+
+def _tupled(values: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return values | {name: tuple(values[name]) for name in names}
+
+
+def _place(member: ToolsetMember) -> str:
+    return f"{member.tool!r} of {member.catalog!r}"
+
+
+NAMES: Final = "toolset_names"  # the kind of the records that say whose tools have the names, by toolset
+
+
+_CATALOG: Final = "catalog"
+
+
+_SOURCE: Final = "source"
+
+
+Versions: TypeAlias = Mapping[tuple[str, str], int]  # of one tenant: by kind and id, as `Change` has them
+
+
+def by_subject(changes: Iterable[Change]) -> Versions:
+    return {(change.kind, change.id): change.version for change in changes}
+
+
+def versions_of_catalog(name: str, there: Versions) -> Versions:
+    """Of what a catalog is made of besides its contents: its sources, and what people decided about what they list."""
+    start = f"{name}/"
+    return {key: there[key] for key in there if key[0] == PINS or (key[0] == _SOURCE and key[1].startswith(start))}
+
+
+def versions_of_toolset(spec: ToolsetSpec, name: str, there: Versions) -> Versions:
+    """Of what a toolset is made of. Of its catalogs only counts whether they are there."""
+    catalogs = {(_CATALOG, each): 0 for each in spec.catalogs if (_CATALOG, each) in there}
+    return {key: there[key] for key in [(TOOLSET, name)] if key in there} | catalogs
+
+
+Holders: TypeAlias = Mapping[str, str]  # by name, the catalog of each tool that a rule has taken in
+
+
+_ATTEMPTS: Final = 10  # other replicas give names meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class KeptNames:
+    """*number* is that of the version of the toolset for which the names were given; 0: none was."""
+
+    number: int = 0
+    holders: Holders = field(default_factory=dict[str, str])
+
+
+class ToolsetNames:
+    """The record of one toolset. *clock* gives seconds since 1970. `version` is that of the record that was read or
+    written last.
+    """
+
+    def __init__(self, storage: Storage, tenant: str, toolset: str, clock: Callable[[], float]) -> None:
+        self._storage = storage
+        self._of = tenant, NAMES, toolset
+        self._toolset = tenant, TOOLSET, toolset
+        self._clock = clock
+        self.version = 0
+
+    def read(self) -> KeptNames:
+        return self._read()[0]
+
+    def keep(self, number: int, holders: Holders) -> Holders:
+        """Keep *holders* for the version *number* of the toolset, and return what counts: what others kept first.
+
+        Nothing is kept of a toolset that is deleted meanwhile. Raises RecordConflictError if others never stop writing.
+        """
+        for _ in range(_ATTEMPTS):
+            kept, version = self._read()
+            agreed = dict(holders)
+            if kept.number >= number:
+                agreed = {**agreed, **kept.holders} if kept.number == number else dict(kept.holders)
+            if kept.number > number or (kept.number == number and agreed == kept.holders):
+                return agreed
+            try:
+                self._write(KeptNames(number, agreed), over=version)
+            except RecordConflictError:
+                continue
+            except UnknownRecordError:
+                pass
+            return agreed
+        raise RecordConflictError(NAMES, self._of[2])
+
+    def _read(self) -> tuple[KeptNames, int]:
+        record = self._storage.records.get(*self._of, at_s=self._clock())
+        self.version = record.version if record else 0
+        return _kept(record), self.version
+
+    def _write(self, names: KeptNames, *, over: int) -> None:
+        document: dict[str, Any] = {"number": names.number, "holders": dict(names.holders)}
+        with self._storage.transaction():
+            record = self._storage.records.put(*self._of, document, over=over, at_s=self._clock())
+            if self._storage.records.get(*self._toolset, at_s=self._clock()) is None:
+                raise UnknownRecordError(*self._toolset[1:])
+        self.version = record.version
+
+
+def _kept(record: Record | None) -> KeptNames:
+    if record is None:
+        return KeptNames()
+    document: Any = record.document
+    return KeptNames(document.get("number", 0), dict(document["holders"]))

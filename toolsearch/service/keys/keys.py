@@ -1,0 +1,333 @@
+"""API keys, and tokens that are good for one session alone: how they are made, exchanged, withdrawn and checked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import jwt
+
+from toolsearch.access.principals import Grant, Principal
+from toolsearch.access.reach import EVERY_TOOL, Reach, RuleKind
+from toolsearch.access.scopes import Scope, includes
+from toolsearch.access.settings import token_sha256
+from toolsearch.errors import BadSettingError, KeyStoreError, UnknownRecordError
+from toolsearch.service.seal import Seal
+from toolsearch.storage.keys import StoredKey
+from toolsearch.storage.records import RecordStore
+from toolsearch.storage.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+
+FIRST_TENANT: Final = "default"
+
+
+TENANT: Final = "tenant"  # the kind of their records
+
+
+_FIRST: Final = "first key"  # the kind of the records that say of an exchanged key which one it was at first
+
+
+_START: Final = "ts_"  # so that scanners for leaked secrets know a key when they see one
+
+
+_SHOWN_CHARACTERS: Final = 10
+
+
+_SECRET_BYTES: Final = 32
+
+
+_FRESH_S: Final = 5.0  # how long a key counts as good without being read again; another process may revoke it
+
+
+_MOST_FRESH: Final = 10_000
+
+
+_NOTED_EVERY_S: Final = 60.0
+
+
+class LastOperatorError(Exception):
+    """Without the key that was to be revoked, nobody could look after the service any more."""
+
+
+class Keys:
+    """A `PrincipalDirectory` of the keys in *storage*. *clock* gives seconds since 1970. Use it within one event loop.
+
+    A key that was read stays good for some seconds, except that what this object revokes is not accepted from then on.
+    """
+
+    required_scopes: tuple[str, ...] = ()
+
+    def __init__(self, storage: Storage, clock: Callable[[], float]) -> None:
+        self._storage = storage
+        self._store = storage.keys
+        self._clock = clock
+        self._fresh: OrderedDict[str, tuple[StoredKey, Grant, float]] = OrderedDict()  # by hash; read when
+        self._changes = 0  # what was read before the last one is not kept
+        self._noted_s: dict[str, float] = {}  # of each key that is fresh
+        self._noting: set[asyncio.Task[None]] = set()
+
+    async def of_token(self, token: str) -> Grant | None:
+        """Unknown, revoked and expired keys are read in the same way, and answered alike."""
+        sha256, now_s = token_sha256(token), self._clock()
+        known = self._fresh.get(sha256)
+        if known is not None and 0 <= now_s - known[2] < _FRESH_S:
+            key, grant, _ = known
+        else:
+            changes = self._changes
+            found = await asyncio.to_thread(self._store.by_hash, sha256)
+            grant_read = _granted(found, now_s)
+            if found is None or grant_read is None:
+                return None
+            key, grant = found, grant_read
+            if changes == self._changes:
+                self._keep(key, grant, now_s)
+        if not key.is_accepted(now_s):
+            return None
+        self._note_use(key, now_s)
+        return grant
+
+    async def of_id(self, tenant: str, key_id: str) -> Grant | None:
+        """What the key of that id allows now, for who has shown it before; None if it is not accepted any more."""
+        found = await asyncio.to_thread(self._store.get, tenant, key_id)
+        return _granted(found, self._clock())
+
+    async def get(self, tenant: str, key_id: str) -> StoredKey:
+        """Raises UnknownRecordError."""
+        found = await asyncio.to_thread(self._store.get, tenant, key_id)
+        if found is None:
+            raise UnknownRecordError("key", key_id)
+        return found
+
+    async def page(self, tenant: str, *, after: str, limit: int) -> list[StoredKey]:
+        return await asyncio.to_thread(self._store.page, tenant, after=after, limit=limit)
+
+    def make(
+        self,
+        tenant: str,
+        name: str,
+        scopes: Sequence[Scope],
+        *,
+        allow: Sequence[str] = EVERY_TOOL,
+        deny: Sequence[str] = (),
+        expires_s: float | None = None,
+        is_operator: bool = False,
+    ) -> tuple[str, StoredKey]:
+        """Return a new key, which nobody can be told again, and what is kept of it.
+
+        Raises BadSettingError for a rule that cannot be used.
+        """
+        if any(rule.kind is RuleKind.SHOWN for rule in Reach.parse(allow, deny).allow):
+            raise BadSettingError(
+                "a key allows tools by the names of their catalogs: whoever writes toolsets may rename"
+            )
+        draft = StoredKey(
+            id="",
+            tenant=tenant,
+            name=name,
+            prefix="",
+            sha256="",
+            scopes=tuple(scopes),
+            created_s=0.0,
+            allow=tuple(allow),
+            deny=tuple(deny),
+            is_operator=is_operator,
+            expires_s=expires_s,
+        )
+        return self._add(draft)
+
+    async def issue(
+        self,
+        tenant: str,
+        name: str,
+        scopes: Sequence[Scope],
+        *,
+        allow: Sequence[str],
+        deny: Sequence[str],
+        expires_s: float | None,
+        is_operator: bool,
+    ) -> tuple[str, StoredKey]:
+        """`make`, without holding up the event loop."""
+        return await asyncio.to_thread(
+            self.make, tenant, name, scopes, allow=allow, deny=deny, expires_s=expires_s, is_operator=is_operator
+        )
+
+    async def rotate(self, old: StoredKey, *, overlap_s: float) -> tuple[str, StoredKey]:
+        """Return a new key that allows what *old* does, and owns the same; *old* is accepted for *overlap_s* seconds
+        more.
+        """
+        made = await asyncio.to_thread(self._add, old)
+        await asyncio.to_thread(self._note_first, old, made[1])
+        await self.revoke(old.tenant, old.id, in_s=overlap_s)
+        return made
+
+    async def revoke(self, tenant: str, key_id: str, *, in_s: float = 0.0) -> bool:
+        """Return False if there is no such key that is accepted now. Raises LastOperatorError."""
+        done = await asyncio.to_thread(self._revoke, tenant, key_id, self._clock() + in_s)
+        self.forget(tenant, key_id)
+        return done
+
+    def forget(self, tenant: str, key_id: str | None = None) -> None:
+        """Read the keys of *tenant* again before one is accepted, or one of them."""
+        self._changes += 1
+        for sha256, (key, _, _) in list(self._fresh.items()):
+            if key.tenant == tenant and key_id in (None, key.id):
+                del self._fresh[sha256]
+
+    def forget_all(self) -> None:
+        """Read every key again before it is accepted: nobody knows what other replicas have revoked."""
+        self._changes += 1
+        self._fresh.clear()
+
+    async def aclose(self) -> None:
+        """Wait until the last uses are written down."""
+        await asyncio.gather(*self._noting)
+
+    def _revoke(self, tenant: str, key_id: str, at_s: float) -> bool:
+        with self._storage.transaction():
+            if self._store.is_last_operator(tenant, key_id, at_s=at_s):
+                raise LastOperatorError
+            return self._store.revoke(tenant, key_id, at_s=at_s)
+
+    def _add(self, draft: StoredKey) -> tuple[str, StoredKey]:
+        token = _START + secrets.token_urlsafe(_SECRET_BYTES)
+        key = replace(
+            draft,
+            id=f"key_{secrets.token_hex(8)}",
+            prefix=token[:_SHOWN_CHARACTERS],
+            sha256=token_sha256(token),
+            created_s=self._clock(),
+            revoked_s=None,
+            used_s=None,
+        )
+        self._store.add(key)
+        return token, key
+
+    def _note_first(self, old: StoredKey, new: StoredKey) -> None:
+        now_s = self._clock()
+        first = _first_key(self._storage.records, old.tenant, old.id, at_s=now_s)
+        self._storage.records.put(old.tenant, _FIRST, new.id, {"key": first}, over=0, at_s=now_s)
+
+    def _keep(self, key: StoredKey, grant: Grant, now_s: float) -> None:
+        self._fresh[key.sha256] = (key, grant, now_s)
+        self._fresh.move_to_end(key.sha256)
+        while len(self._fresh) > _MOST_FRESH:
+            _, (oldest, _, _) = self._fresh.popitem(last=False)
+            self._noted_s.pop(oldest.id, None)
+
+    def _note_use(self, key: StoredKey, now_s: float) -> None:
+        """Behind the request, and not with each one."""
+        noted_s = self._noted_s.get(key.id, key.used_s)
+        if noted_s is not None and 0 <= now_s - noted_s < _NOTED_EVERY_S:  # below 0: the clock was set back
+            return
+        self._noted_s[key.id] = now_s
+        task = asyncio.create_task(self._write_use(key.id, now_s))
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+
+    async def _write_use(self, key_id: str, at_s: float) -> None:
+        try:
+            await asyncio.to_thread(self._store.note_use, key_id, at_s=at_s)
+        except KeyStoreError as error:
+            logger.warning("the last use of a key was not written down: %s", error)
+
+
+def is_same_owner(records: RecordStore, tenant: str, one: str, other: str, *, at_s: float) -> bool:
+    """Whether two keys own the same: they are one key, or were made by exchanging one key."""
+    return one == other or _first_key(records, tenant, one, at_s=at_s) == _first_key(records, tenant, other, at_s=at_s)
+
+
+def _first_key(records: RecordStore, tenant: str, key_id: str, *, at_s: float) -> str:
+    found = records.get(tenant, _FIRST, key_id, at_s=at_s)
+    return key_id if found is None else str(found.document["key"])
+
+
+def _granted(key: StoredKey | None, now_s: float) -> Grant | None:
+    if key is None or not key.is_accepted(now_s):
+        return None
+    principal = Principal(key.tenant, Reach.parse(key.allow, key.deny))
+    end_s = min((each for each in (key.expires_s, key.revoked_s) if each is not None), default=None)
+    return Grant(principal, key.scopes, key.is_operator, key.id, end_s=end_s)
+
+
+_PURPOSE: Final = "session tokens"
+
+
+_AUDIENCE: Final = "toolsearch:session"  # nothing else that is signed with these keys, or by others, is taken for one
+
+
+_ALGORITHM: Final = "HS256"
+
+
+_REQUIRED: Final = ("aud", "sub", "exp", "tenant", "key")
+
+
+_MAX_CHARACTERS: Final = 2_048
+
+
+_SCOPES: Final[tuple[Scope, ...]] = ("search", "call")
+
+
+_ISSUED_ELSEWHERE: Final = "jwt:"  # how the id of a credential begins that an identity provider has issued
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTokens:
+    """*clock* gives seconds since 1970."""
+
+    keys: Keys
+    seal: Seal
+    clock: Callable[[], float]
+
+    def make(self, tenant: str, session_id: str, key_id: str, expires_s: float) -> str:
+        """Return a token for a session, by the key that asks for it. Raises BadSettingError if that is no API key."""
+        if key_id.startswith(_ISSUED_ELSEWHERE):
+            raise BadSettingError(
+                "only an API key can make a token for a session: of what an identity provider has issued, nobody could "
+                "tell later whether it still holds. Send it with each request instead"
+            )
+        claims: dict[str, Any] = {
+            "aud": _AUDIENCE, "sub": session_id, "exp": int(expires_s), "tenant": tenant, "key": key_id
+        }  # fmt: skip
+        return jwt.encode(claims, self.seal.derived(_PURPOSE)[0], _ALGORITHM)
+
+    async def read(self, token: str) -> Grant | None:
+        """What *token* allows now; None for what is no such token, or holds no more. Whether there is such a session is
+        for whoever has the sessions to say.
+        """
+        claims = self._claims(token)
+        if claims is None or claims["exp"] <= self.clock():
+            return None
+        grant = await self.keys.of_id(claims["tenant"], claims["key"])
+        if grant is None:
+            return None
+        scopes = tuple(scope for scope in _SCOPES if includes(frozenset(grant.scopes), scope))
+        return Grant(grant.principal, scopes, key_id=grant.key_id, session=claims["sub"], end_s=float(claims["exp"]))
+
+    def _claims(self, token: str) -> dict[str, Any] | None:
+        if len(token) > _MAX_CHARACTERS:
+            return None
+        for key in self.seal.derived(_PURPOSE):  # also those that were used before the last exchange of keys
+            try:
+                claims: dict[str, Any] = jwt.decode(
+                    token,
+                    key,
+                    algorithms=[_ALGORITHM],
+                    audience=_AUDIENCE,
+                    options={"require": list(_REQUIRED), "verify_exp": False},  # by our own clock, in `read`
+                )
+            except (jwt.PyJWTError, ValueError, TypeError):
+                continue
+            return claims  # signed by us, so it is well-formed
+        return None
+
+
+def is_session_token(token: str) -> bool:
+    """Whether *token* could be one, rather than an API key: those have no dots."""
+    return token.count(".") == 2

@@ -1,0 +1,133 @@
+"""The names of keys, which pages show in place of their ids."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import ValidationError
+
+from toolsearch.access.scopes import AGENT_SCOPES, Scope
+from toolsearch.api.keys import KeyMade, NewKey
+from toolsearch.errors import BadSettingError, NotPermittedError, TooManyError
+from toolsearch.service.keys import routes as key_routes
+from toolsearch.service.keys.keys import Keys
+from toolsearch.service.keys.routes import known_keys
+from toolsearch.service.pages import frame
+from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with, what_is_wrong
+from toolsearch.service.web.callers import Visit
+from toolsearch.service.web.parts import ServiceParts, the_service
+from toolsearch.service.web.problems import HttpRefusal
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+_Service = Annotated[ServiceParts, Depends(the_service)]
+
+
+_Admin = Annotated[Visit, Depends(visit_with("admin", within_reach=True))]
+
+
+_Sent = Annotated[Sent, Depends(sent_with("admin", within_reach=True))]
+
+
+_KEYS: Final = 100  # on a page
+
+
+_TYPED: Final = ("name", "allow", "deny")
+
+
+_DAY_S: Final = 86_400.0
+
+
+ABOUT: Final[dict[Scope, str]] = {
+    "search": "search, and open sessions",
+    "call": "call tools",
+    "feedback": "say whether what was found was right",
+    "read-catalog": "read catalogs, toolsets and what was refused",
+    "write-catalog": "write tools, import, and approve",
+    "admin": "everything in this tenant, keys included",
+}
+
+
+LIVES: Final = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"), (0, "until it is revoked"))
+
+
+@router.get("/keys")
+async def keys(
+    request: Request, service: _Service, visit: _Admin, after: Annotated[str, Query(max_length=200)] = ""
+) -> Response:
+    return await _page(request, service, visit, after=after)
+
+
+@router.post("/keys")
+async def create(request: Request, service: _Service, sent: _Sent) -> Response:
+    """The answer to the form itself shows the key, and no other page ever does."""
+    caller = sent.visit.caller
+    days = int(sent.text("days")) if sent.text("days").isdecimal() else 0
+    try:
+        body = NewKey.model_validate(
+            {
+                "name": sent.text("name"),
+                "scopes": sent.form.getlist("scope"),
+                "allow": sent.text("allow").split() or None,
+                "deny": sent.text("deny").split(),
+                "expires_in_s": days * _DAY_S if days else None,
+            }
+        )
+        made = await key_routes.make_key(service, caller, caller.tenant, body)
+    except ValidationError as error:
+        return await _page(request, service, sent.visit, refused=what_is_wrong(error), sent=sent)
+    except (BadSettingError, NotPermittedError, TooManyError) as error:
+        return await _page(request, service, sent.visit, refused=str(error), sent=sent)
+    except HttpRefusal as refusal:
+        return await _page(request, service, sent.visit, refused=refusal.detail, sent=sent)
+    return await _page(request, service, sent.visit, made=made)
+
+
+@router.post("/keys/{key_id}/revoke")
+async def revoke(service: _Service, sent: _Sent, key_id: str) -> Response:
+    await key_routes.revoke(key_id, service, sent.visit.caller)
+    return see_other(f"{frame.ROOT}/keys")
+
+
+async def _page(
+    request: Request,
+    service: ServiceParts,
+    visit: Visit,
+    *,
+    after: str = "",
+    refused: str = "",
+    sent: Sent | None = None,
+    made: KeyMade | None = None,
+) -> Response:
+    found = await service[Keys].page(visit.caller.tenant, after=after, limit=_KEYS)
+    return frame.page(
+        request,
+        "keys.html",
+        visit=visit,
+        status=422 if refused else 200,
+        keys=known_keys(visit.caller, found),
+        next=found[-1].id if len(found) == _KEYS else "",
+        scopes=ABOUT,
+        chosen=sent.form.getlist("scope") if sent else AGENT_SCOPES,
+        given=sent.typed(*_TYPED) if sent else dict.fromkeys(_TYPED, ""),
+        lives=LIVES,
+        refused=refused,
+        made=made,
+        now_s=service.clock(),
+    )
+
+
+async def key_names(service: ServiceParts, visit: Visit, key_ids: Iterable[str]) -> dict[str, str]:
+    """By id, the names of those that the visitor may know of: all of the tenant, or its own alone."""
+    caller = visit.caller
+    wanted = [key_id for key_id in dict.fromkeys(key_ids) if caller.sees_all_keys or key_id == caller.key_id]
+    return await asyncio.to_thread(_names, service, caller.tenant, wanted)
+
+
+def _names(service: ServiceParts, tenant: str, key_ids: list[str]) -> dict[str, str]:
+    found = (service.storage.keys.get(tenant, key_id) for key_id in key_ids)
+    return {key.id: key.name for key in found if key is not None}

@@ -1,0 +1,195 @@
+"""What replicas over one store know of each other: which of them run; and writes that the store owes this one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from toolsearch.errors import StorageError
+from toolsearch.storage.replicas import Leases
+from toolsearch.threads import in_thread
+
+logger = logging.getLogger(__name__)
+
+
+_LEASE_S: Final = 15.0  # how long it takes to notice that a replica was killed
+
+
+_RENEWED_EVERY_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """*replica* is the id of this one."""
+
+    leases: Leases
+    replica: str
+
+    def is_there(self, replica: str) -> bool:
+        """Whether a replica runs, or was killed a moment ago. Raises StorageError."""
+        return bool(self.leases.held([_name(replica)]))
+
+    @asynccontextmanager
+    async def told(self) -> AsyncGenerator[None]:
+        """While the block runs, this replica is there."""
+        await asyncio.to_thread(self._renew)
+        task = asyncio.create_task(self._keep_renewing())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            await asyncio.to_thread(self._release)
+
+    async def _keep_renewing(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEWED_EVERY_S)
+            await asyncio.to_thread(self._renew)
+
+    def _renew(self) -> None:
+        try:
+            self.leases.take(_name(self.replica), self.replica, for_s=_LEASE_S)  # also once it has run out
+        except StorageError as error:  # whoever cannot reach the store does not ask who is there either
+            logger.warning("this replica cannot tell others that it runs: %s", error)
+
+    def _release(self) -> None:
+        try:
+            self.leases.release(_name(self.replica), self.replica)
+        except StorageError as error:
+            logger.warning("this replica cannot tell others that it ends: %s", error)
+
+
+def _name(replica: str) -> str:
+    return f"replica/{replica}"
+
+
+LASTS_S: Final = 15.0  # how long others wait for a replica that says nothing more
+
+
+class ReplicaLease:
+    """Held from the first `current` on, and renewed three times in *lasts_s*. To be used within one event loop.
+
+    Once it has run out, because this process was paused or could not reach the store, it never comes back: whatever was
+    begun under it counts as given up by all replicas. What begins after that has another one, with another name.
+    """
+
+    def __init__(self, leases: Leases, replica: str, *, lasts_s: float = LASTS_S) -> None:
+        self._leases = leases
+        self._replica = replica
+        self._lasts_s = lasts_s
+        self._taking = asyncio.Lock()
+        self._name = ""  # of the one that is held, as far as is known here
+        self._count = 0
+        self._renewing: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the one that is held, as far as is known here; "" if none is."""
+        return self._name
+
+    async def current(self) -> str:
+        """Return the name of the lease that is held; one is taken if there is none. Raises StorageError."""
+        async with self._taking:
+            if not self._name:
+                self._count += 1
+                name, asked_s = f"{self._replica}-{self._count}", asyncio.get_running_loop().time()
+                await in_thread(self._leases.take, name, self._replica, for_s=self._lasts_s)
+                self._name = name
+                self._renewing = asyncio.create_task(self._renew(name, asked_s + self._lasts_s))
+            return self._name
+
+    async def aclose(self) -> None:
+        """Let it go, so that nobody has to wait until it runs out."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+        if self._name:
+            try:
+                await in_thread(self._leases.release, self._name, self._replica)
+            except StorageError as error:
+                logger.warning("the lease of this replica is not given back, and runs out: %s", error)
+            self._name = ""
+
+    async def _renew(self, name: str, until_s: float) -> None:
+        """*until_s* is in the time of the event loop, which never jumps: for while the store does not answer."""
+        loop, holds = asyncio.get_running_loop(), True
+        while holds:
+            await asyncio.sleep(self._lasts_s / 3)
+            asked_s = loop.time()
+            try:
+                holds = await in_thread(self._leases.renew, name, self._replica, for_s=self._lasts_s)
+                until_s = asked_s + self._lasts_s
+            except StorageError:
+                holds = loop.time() < until_s
+        logger.warning("this replica was paused, or cut off from the store, so that its lease has run out")
+        self._name = ""
+
+
+_PAUSE_S: Final = 1.0
+
+
+_MOST: Final = 10_000
+
+
+class OwedWrites:
+    """Use it within one event loop. *what* they are is for the log.
+
+    *most* are kept; more are lost, and so is what is owed when the process ends.
+    """
+
+    def __init__(self, what: str, *, most: int = _MOST, pause_s: float = _PAUSE_S) -> None:
+        self._what = what
+        self._most = most
+        self._pause_s = pause_s
+        self._owed: dict[tuple[str, str], Callable[[], object]] = {}  # by tenant and id
+        self._paying = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    def owe(self, place: tuple[str, str], write: Callable[[], object], error: StorageError) -> None:
+        """Do *write* later, which has failed by *error*, in place of what is owed for *place* already."""
+        if error.retry_after_s is None or len(self._owed) >= self._most:
+            logger.warning("%s could not be kept: %s", self._what, error)
+            return
+        self._owed[place] = write
+        if self._task is None:
+            self._task = asyncio.create_task(self._pay_all())
+
+    async def pay(self, place: tuple[str, str]) -> None:
+        """Do at once what is owed for *place*. Raises StorageError, and it is still owed, while the store is away."""
+        async with self._paying:
+            write = self._owed.get(place)
+            if write is None:
+                return
+            try:
+                await asyncio.to_thread(write)
+            except StorageError as error:
+                if error.retry_after_s is not None:
+                    raise
+                logger.warning("%s could not be kept: %s", self._what, error)
+            del self._owed[place]
+
+    async def aclose(self) -> None:
+        """Try once more, and give up."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self._try_all()
+
+    async def _pay_all(self) -> None:
+        try:
+            while self._owed:
+                await asyncio.sleep(self._pause_s)
+                await self._try_all()
+        finally:
+            self._task = None
+
+    async def _try_all(self) -> None:
+        for place in list(self._owed):
+            try:
+                await self.pay(place)
+            except StorageError:  # still away
+                return

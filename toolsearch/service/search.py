@@ -1,0 +1,272 @@
+"""Searching: ``/v1/search``, ``/v1/sessions/{session}/search``, and what callers say of it: ``/v1/feedback``.
+
+Several queries at once, names to be looked up, and why a tool is found or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Response
+
+from toolsearch.access.principals import Principal
+from toolsearch.access.reach import Reach
+from toolsearch.api.activity import Feedback
+from toolsearch.api.sessions import (
+    DiscoveredTool,
+    ExplainedTool,
+    FoundTool,
+    QueryAnswer,
+    SearchAnswer,
+    SearchRequest,
+    SessionFound,
+    SessionSearch,
+    SessionSearchAnswer,
+)
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.discovery.answers import AnsweredQuery
+from toolsearch.discovery.view import View
+from toolsearch.engine import ToolSearch
+from toolsearch.errors import BadPatternError, BadQueryError
+from toolsearch.service.activity.activity import Activity, SearchNote, Who
+from toolsearch.service.calls.calls import Calls
+from toolsearch.service.corpora.asked import asked_reach, corpus_asked
+from toolsearch.service.corpora.corpora import Corpora
+from toolsearch.service.sessions.sessions import Sessions
+from toolsearch.service.web.bodies import DirectRoute
+from toolsearch.service.web.callers import ServiceCaller, caller_with
+from toolsearch.service.web.parts import ServiceParts, the_service
+from toolsearch.threads import search_threads
+from toolsearch.tools.definition import ToolReference
+from toolsearch.tools.summaries import reference_to
+from toolsearch.wire.formats import WireFormat, render_definition
+from toolsearch_indexes.explanation import Explanation
+from toolsearch_indexes.queries import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request asks for. *reach* narrows what its caller reaches; the other fields are as in `SearchRequest`."""
+
+    queries: Sequence[str]
+    names: Sequence[str] = ()
+    strategy: Strategy | None = None
+    limit: int = 5
+    server: str | None = None
+    reach: Reach = Reach()  # noqa: RUF009  frozen
+    definitions: WireFormat | None = None
+    explain: bool = False
+    explain_tools: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    query: str
+    found: Sequence[ToolReference] = ()
+    explanations: Sequence[Explanation] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """*named* and *not_found* are those of the names; *definitions* are by name, of everything that is answered."""
+
+    queries: Sequence[QueryResult]
+    named: Sequence[ToolReference]
+    not_found: Sequence[str]
+    definitions: dict[str, dict[str, Any]]
+
+
+def answer(engine: ToolSearch, principal: Principal, asked: Asked) -> Answered:
+    """Answer all that is asked. One of several queries that cannot be searched for does not spoil the others.
+
+    Raises BadQueryError or BadPatternError for a single query, and for a server that is not in reach.
+    """
+    view = engine.view(asked.reach & principal.reach)
+    search = _Search(engine, principal, asked)
+    queries = [search.answered(query, may_fail=len(asked.queries) == 1) for query in asked.queries]
+    tools = {name: view.find(name) for name in dict.fromkeys(asked.names)}
+    named = [reference_to(tool) for tool in tools.values() if tool is not None]
+    shown = dict.fromkeys(each.name for each in (*(found for query in queries for found in query.found), *named))
+    return Answered(
+        queries,
+        named,
+        [name for name, tool in tools.items() if tool is None],
+        _definitions(view, shown, asked.definitions) if asked.definitions is not None else {},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    engine: ToolSearch
+    principal: Principal
+    asked: Asked
+
+    def answered(self, query: str, *, may_fail: bool) -> QueryResult:
+        try:
+            return self._answered(query)
+        except (BadQueryError, BadPatternError) as error:
+            if may_fail:
+                raise
+            return QueryResult(query, error=str(error))
+
+    def _answered(self, query: str) -> QueryResult:
+        asked = self.asked
+        found = self.engine.search(
+            query,
+            limit=asked.limit,
+            strategy=asked.strategy,
+            reach=asked.reach,
+            server=asked.server,
+            principal=self.principal,
+        )
+        explained = [*(each.name for each in found if asked.explain), *asked.explain_tools]
+        return QueryResult(query, found, [self._explained(query, name) for name in dict.fromkeys(explained)])
+
+    def _explained(self, query: str, name: str) -> Explanation:
+        asked = self.asked
+        return self.engine.explain(
+            query,
+            name,
+            strategy=asked.strategy,
+            reach=asked.reach,
+            server=asked.server,
+            principal=self.principal,
+        )
+
+
+def _definitions(view: View, names: Sequence[str] | dict[str, None], wire_format: WireFormat) -> dict[str, Any]:
+    found = {name: view.find(name) for name in names}
+    return {name: render_definition(tool.definition, wire_format) for name, tool in found.items() if tool is not None}
+
+
+def learn(engine: ToolSearch, caller: ServiceCaller, query: str, tool: str, day: int) -> None:
+    """Note that *tool* served *query*. What one key says in a day weighs as much as one session, so never much."""
+    if engine.usage is None:
+        return
+    session = f"feedback {caller.key_id} {day}"
+    engine.usage.discovered(caller.tenant, session, engine.vocabulary.terms_of(query), [tool])
+    engine.usage.called(caller.tenant, session, tool)
+
+
+router = APIRouter(tags=["search"], route_class=DirectRoute)
+
+
+_Service = Annotated[ServiceParts, Depends(the_service)]
+
+
+_Searcher = Annotated[ServiceCaller, Depends(caller_with("search", within_reach=True))]
+
+
+@router.post("/search", summary="Search for tools, with several queries at once", response_model=SearchAnswer)
+async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> Response:
+    """Nothing is kept of the search but figures, and queries without a good answer: see misses. The answer to a single
+    query that cannot be searched for is an error; of several, the others are answered.
+    """
+    ref = corpus_asked(body, caller)
+    asked = Asked(
+        queries=body.queries,
+        names=body.names,
+        strategy=body.strategy,
+        limit=body.limit,
+        server=body.server,
+        reach=asked_reach(ref, body.allow, body.deny),
+        definitions=body.definitions,
+        explain=body.explain,
+        explain_tools=body.explain_tools,
+    )
+    async with service[Corpora].using(ref) as corpus:
+        answered = await search_threads.run(answer, corpus.engine, caller.principal, asked)
+    notes = [SearchNote(each.query, each.found) for each in answered.queries if not each.error]
+    service[Activity].searched(Who(caller.tenant, caller.key_id, "", caller.request_id), ref, notes)
+    return Response(_body(answered).model_dump_json(), media_type="application/json")  # written once, checked never
+
+
+def _body(answered: Answered) -> SearchAnswer:
+    return SearchAnswer.model_construct(
+        answers=[_query(each) for each in answered.queries],
+        not_found=list(answered.not_found),
+        named=list(map(found_tool, answered.named)),
+        definitions=answered.definitions,
+    )
+
+
+def _query(answered: QueryResult) -> QueryAnswer:
+    return QueryAnswer.model_construct(
+        query=answered.query,
+        tools=list(map(found_tool, answered.found)),
+        explanations=[ExplainedTool.model_validate(asdict(each)) for each in answered.explanations],
+        error=answered.error,
+    )
+
+
+def found_tool(reference: ToolReference) -> FoundTool:
+    return FoundTool.model_construct(
+        name=reference.name,
+        score=reference.score,
+        confidence=reference.confidence,
+        summary=reference.summary,
+        runs_here=reference.is_callable,
+    )
+
+
+session_router = APIRouter(tags=["sessions"])
+
+
+@session_router.post(
+    "/sessions/{session}/search", summary="Search, and add what is found to what the session shows", name="search"
+)
+async def search_in_session(
+    session: str, body: SessionSearch, service: _Service, caller: _Searcher
+) -> SessionSearchAnswer:
+    arguments = body.model_dump(exclude_none=True)
+    async with service[Sessions].using(caller, session) as opened:
+        answered = await service[Calls].search(caller, opened, arguments)
+        catalog = opened.corpus.engine.catalog
+    text = "\n".join(block["text"] for block in answered.output.content)
+    return SessionSearchAnswer(text=text, answers=[_found(answer, catalog) for answer in answered.queries])
+
+
+def _found(answer: AnsweredQuery, catalog: Catalog) -> SessionFound:
+    return SessionFound(
+        query=answer.query,
+        tools=[
+            DiscoveredTool(
+                name=tool.name,
+                score=tool.reference.score,
+                confidence=tool.reference.confidence,
+                summary=tool.reference.summary,
+                runs_here=(known := catalog.find(tool.name)) is not None and known.is_callable,
+                fit=tool.fit,
+                is_loaded=tool.is_loaded,
+            )
+            for tool in answer.tools
+        ],
+        not_found=list(answer.missing),
+        too_long=list(answer.too_long),
+        error=answer.error,
+    )
+
+
+feedback_router = APIRouter(tags=["activity"])
+
+
+@feedback_router.post("/feedback", status_code=204, summary="Say whether a search has found the right tool")
+async def feedback(
+    body: Feedback,
+    service: Annotated[ServiceParts, Depends(the_service)],
+    caller: Annotated[ServiceCaller, Depends(caller_with("feedback", within_reach=True))],
+) -> None:
+    """What was right is ranked higher for such requests of the same tenant. What was wrong or missing is counted among
+    the misses.
+    """
+    ref = corpus_asked(body, caller)
+    async with service[Corpora].using(ref) as corpus:
+        tool = corpus.engine.view(caller.principal.reach).get(body.tool).name if body.tool is not None else ""
+        if body.outcome == "right":
+            day = int(service.clock() // 86_400)
+            await search_threads.run(learn, corpus.engine, caller, body.query, tool, day)
+            return
+    service[Activity].missed(Who(caller.tenant, caller.key_id, "", caller.request_id), ref, body.query, tool)

@@ -1,0 +1,1 @@
+"""Sessions of agents: logic, routes and page."""

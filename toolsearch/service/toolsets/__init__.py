@@ -1,0 +1,1 @@
+"""Toolsets: named subsets of catalogs, with versions; their routes and pages."""

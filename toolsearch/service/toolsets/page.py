@@ -1,0 +1,404 @@
+"""Toolsets: what each holds and lacks, a form to make and change one, the way back to an earlier version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import ValidationError
+
+from toolsearch.api.catalogs import NewToolset
+from toolsearch.errors import BadSettingError, RecordConflictError, TooManyError, UnknownRecordError
+from toolsearch.service.catalogs.catalogs import Catalogs
+from toolsearch.service.corpora.asked import opened
+from toolsearch.service.corpora.toolset_specs import TOOLSET, ToolsetSpec
+from toolsearch.service.pages import frame
+from toolsearch.service.pages.differences import Place, places_of
+from toolsearch.service.pages.filters import Exact
+from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with, what_is_wrong
+from toolsearch.service.toolsets.routes import spec_of
+from toolsearch.service.toolsets.toolsets import KeptToolset, Preview, Toolsets
+from toolsearch.service.web.callers import Visit
+from toolsearch.service.web.parts import ServiceParts, the_service
+
+MOST_TOOLS: Final = 400  # that have rows in one form
+
+
+_SPARE_ROWS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow:
+    catalog: str = ""
+    tool: str = ""
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    tags: str = ""  # separated by commas
+
+    def body(self) -> dict[str, Any]:
+        own = {"name": self.name, "title": self.title, "description": self.description}
+        tags = [tag.strip() for tag in self.tags.split(",") if tag.strip()]
+        given = {key: value for key, value in own.items() if value.strip()}
+        return {"catalog": self.catalog, "tool": self.tool.strip(), **given, "tags": tags}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    catalog: str = ""
+    allow: str = ""  # separated by white space, as *deny*
+    deny: str = ""
+
+    def body(self) -> dict[str, Any]:
+        return {"catalog": self.catalog, "allow": self.allow.split(), "deny": self.deny.split()}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """*over* is the version of the record that it was made from; 0: it is a new toolset."""
+
+    name: str = ""
+    description: str = ""
+    tools: tuple[ToolRow, ...] = ()
+    rules: tuple[RuleRow, ...] = ()
+    over: int = 0
+
+    @classmethod
+    def of(cls, name: str, spec: ToolsetSpec, over: int) -> Draft:
+        tools = (
+            ToolRow(
+                each.catalog,
+                each.tool,
+                each.name or "",
+                each.title or "",
+                each.description or "",
+                ", ".join(each.tags),
+            )
+            for each in spec.tools
+        )
+        rules = (RuleRow(each.catalog, " ".join(each.allow), " ".join(each.deny)) for each in spec.rules)
+        return cls(name, spec.description, tuple(tools), tuple(rules), over)
+
+    @classmethod
+    def sent(cls, form: Sent, name: str = "") -> Draft:
+        """Rows without a tool, or without an allowed name, are left out; so are those that are marked to be."""
+        tools = [
+            ToolRow(*(form.exact(f"tool.{row}.{each.name}") for each in fields(ToolRow)))
+            for row in range(_count(form, "tools"))
+            if form.text(f"tool.{row}.tool") and not form.text(f"tool.{row}.out")
+        ]
+        added = [str(each).partition("/") for each in form.form.getlist("add")]
+        rules = [
+            RuleRow(*(form.exact(f"rule.{row}.{each.name}") for each in fields(RuleRow)))
+            for row in range(_count(form, "rules"))
+            if form.text(f"rule.{row}.allow")
+        ]
+        return cls(
+            name or form.text("name"),
+            form.exact("description"),
+            (*tools, *(ToolRow(catalog, tool) for catalog, _, tool in added)),
+            tuple(rules),
+            _count(form, "over"),
+        )
+
+    def body(self) -> NewToolset:
+        """Raises ValidationError."""
+        return NewToolset.model_validate(
+            {
+                "name": self.name,
+                "description": self.description,
+                "tools": [row.body() for row in self.tools],
+                "rules": [row.body() for row in self.rules],
+            }
+        )
+
+    @property
+    def exact(self) -> Draft:
+        """The same for the fields of a form."""
+        return replace(
+            self,
+            name=Exact(self.name),
+            description=Exact(self.description),
+            tools=tuple(ToolRow(*_exact(row)) for row in self.tools),
+            rules=tuple(RuleRow(*_exact(row)) for row in self.rules),
+        )
+
+    def with_spare_rows(self) -> Draft:
+        return replace(
+            self,
+            tools=(*self.tools, *[ToolRow()] * _SPARE_ROWS),
+            rules=(*self.rules, RuleRow()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTools:
+    """Tools of a catalog that may be added, for which somebody has looked."""
+
+    catalog: str = ""
+    text: str = ""
+    names: Sequence[str] = field(default_factory=tuple[str, ...])
+
+
+def documents(spec: ToolsetSpec) -> dict[str, Any]:
+    """*spec* with its tools by the names that they are shown by, so that a tool stays at its place when others go."""
+    tools = {
+        each.shown_name: {
+            "from": f"{each.catalog}/{each.tool}",
+            **{key: value for key in ("title", "description") if (value := getattr(each, key)) is not None},
+            **({"tags": ", ".join(each.tags)} if each.tags else {}),
+        }
+        for each in spec.tools
+    }
+    rules = _by_catalog((each.catalog, f"allow {' '.join(each.allow)}", each.deny) for each in spec.rules)
+    made_of = {"description": spec.description, "tools": tools, "rules": rules}
+    return {name: part for name, part in made_of.items() if part}
+
+
+def _by_catalog(rules: Iterable[tuple[str, str, Sequence[str]]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for catalog, allow, deny in rules:
+        rule = f"{allow}, deny {' '.join(deny)}" if deny else allow
+        found[catalog] = f"{found[catalog]}\n{rule}" if catalog in found else rule
+    return found
+
+
+def _count(form: Sent, name: str) -> int:
+    text = form.text(name)
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
+
+
+def _exact(row: ToolRow | RuleRow) -> list[Exact]:
+    return [Exact(getattr(row, each.name)) for each in fields(row)]
+
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+_Service = Annotated[ServiceParts, Depends(the_service)]
+
+
+_Writer = Annotated[Visit, Depends(visit_with("read-catalog", "write-catalog"))]
+
+
+_Sent = Annotated[Sent, Depends(sent_with("read-catalog", "write-catalog"))]
+
+
+_MOST_CATALOGS: Final = 500  # to choose from
+
+
+_MOST_FOUND: Final = 30
+
+
+_CHANGED: Final = "It was changed since this form was opened. Open it again, and make your changes once more."
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a change would bring: to what the toolset shows, and to each place of what it is made of."""
+
+    preview: Preview
+    places: tuple[Place, ...]
+    is_new: bool
+
+    @property
+    def is_none(self) -> bool:
+        return not self.places and not self.is_new
+
+
+@router.get("/new-toolset")
+async def new(request: Request, service: _Service, visit: _Writer) -> Response:
+    return await _form(request, service, visit, Draft())
+
+
+@router.post("/new-toolset")
+async def make(request: Request, service: _Service, sent: _Sent) -> Response:
+    return await _sent_form(request, service, sent, None)
+
+
+@router.get("/toolsets/{name}/edit")
+async def edit(request: Request, service: _Service, visit: _Writer, name: str) -> Response:
+    kept = await service[Toolsets].get(visit.caller.tenant, name)
+    return await _form(request, service, visit, Draft.of(name, kept.spec, kept.version), kept)
+
+
+@router.post("/toolsets/{name}/edit")
+async def change(request: Request, service: _Service, sent: _Sent, name: str) -> Response:
+    kept = await service[Toolsets].get(sent.visit.caller.tenant, name)
+    return await _sent_form(request, service, sent, kept)
+
+
+@router.get("/toolsets/{name}/versions/{number}")
+async def version(request: Request, service: _Service, visit: _Writer, name: str, number: int) -> Response:
+    """What going back to that version would change."""
+    return await _version(request, service, visit, name, number)
+
+
+@router.post("/toolsets/{name}/versions/{number}")
+async def go_back(request: Request, service: _Service, sent: _Sent, name: str, number: int) -> Response:
+    tenant, over = sent.visit.caller.tenant, sent.text("over")
+    earlier = await service[Toolsets].version(tenant, name, number)
+    try:
+        await service[Toolsets].change(tenant, name, lambda _: earlier.spec, over=int(over) if over.isdecimal() else -1)
+    except RecordConflictError:
+        return await _version(request, service, sent.visit, name, number, refused=_CHANGED)
+    except BadSettingError as error:
+        return await _version(request, service, sent.visit, name, number, refused=str(error))
+    return see_other(_path(name))
+
+
+@router.post("/toolsets/{name}/delete")
+async def delete(service: _Service, sent: _Sent, name: str) -> Response:
+    await service[Toolsets].delete(sent.visit.caller.tenant, name)
+    return see_other(f"{frame.ROOT}/toolsets")
+
+
+async def _sent_form(request: Request, service: ServiceParts, sent: Sent, kept: KeptToolset | None) -> Response:
+    """Look for tools, give more rows, show what would change, or change it: as the button says."""
+    draft, visit = Draft.sent(sent, kept.name if kept else ""), sent.visit
+    wanted = sent.text("do")
+    if wanted != "apply":
+        request.state.needed_scopes = ()  # nothing is written that the audit would have to tell of
+    if wanted not in ("preview", "apply"):
+        found = await _found(service, visit, sent.text("find-catalog"), sent.text("find"))
+        return await _form(request, service, visit, draft, kept, found=found)
+    try:
+        spec = spec_of(draft.body())
+        if wanted == "apply":
+            await _apply(service, visit, draft, spec, kept)
+            return see_other(_path(draft.name))
+        if kept is None:
+            await _require_free(service, visit.caller.tenant, draft.name)
+        change = await _change(service, visit.caller.tenant, spec, kept)
+    except ValidationError as error:
+        return await _form(request, service, visit, draft, kept, refused=what_is_wrong(error))
+    except RecordConflictError:
+        refused = _CHANGED if kept else f"There is a toolset {draft.name} already."
+        return await _form(request, service, visit, draft, kept, refused=refused)
+    except (BadSettingError, TooManyError) as error:
+        return await _form(request, service, visit, draft, kept, refused=str(error))
+    return frame.page(
+        request, "toolset_change.html", visit=visit, draft=draft.exact, kept=kept, change=change, number=0, refused=""
+    )
+
+
+async def _apply(
+    service: ServiceParts, visit: Visit, draft: Draft, spec: ToolsetSpec, kept: KeptToolset | None
+) -> None:
+    tenant = visit.caller.tenant
+    if kept is None:
+        await service[Toolsets].create(tenant, draft.name, spec)
+    else:
+        await service[Toolsets].change(tenant, kept.name, lambda _: spec, over=draft.over)
+
+
+async def _require_free(service: ServiceParts, tenant: str, name: str) -> None:
+    """Raises RecordConflictError."""
+    with suppress(UnknownRecordError):
+        await service[Toolsets].get(tenant, name)
+        raise RecordConflictError(TOOLSET, name)
+
+
+async def _change(service: ServiceParts, tenant: str, spec: ToolsetSpec, kept: KeptToolset | None) -> Change:
+    preview = await service[Toolsets].preview(tenant, spec, of=kept.name if kept else "")
+    places = places_of(documents(kept.spec) if kept else None, documents(spec))
+    return Change(preview, tuple(place for place in places if place.is_changed), kept is None)
+
+
+async def _version(
+    request: Request, service: ServiceParts, visit: Visit, name: str, number: int, *, refused: str = ""
+) -> Response:
+    tenant = visit.caller.tenant
+    kept = await service[Toolsets].get(tenant, name)
+    earlier = await service[Toolsets].version(tenant, name, number)
+    change = await _change(service, tenant, earlier.spec, kept)
+    return frame.page(
+        request,
+        "toolset_change.html",
+        visit=visit,
+        status=422 if refused else 200,
+        draft=Draft(name, over=kept.version),
+        kept=kept,
+        change=change,
+        number=number,
+        refused=refused,
+    )
+
+
+async def _form(
+    request: Request,
+    service: ServiceParts,
+    visit: Visit,
+    draft: Draft,
+    kept: KeptToolset | None = None,
+    *,
+    refused: str = "",
+    found: FoundTools | None = None,
+) -> Response:
+    records = await service[Catalogs].page(visit.caller.tenant, after="", limit=_MOST_CATALOGS)
+    named = [*(row.catalog for row in draft.tools), *(row.catalog for row in draft.rules)]
+    return frame.page(
+        request,
+        "toolset_edit.html",
+        visit=visit,
+        status=422 if refused else 200,
+        draft=draft.with_spare_rows().exact,
+        kept=kept,
+        catalogs=list(dict.fromkeys([*(record.id for record in records), *filter(None, named)])),
+        refused=refused,
+        found=found or FoundTools(),
+        is_too_large=len(draft.tools) > MOST_TOOLS,
+    )
+
+
+async def _found(service: ServiceParts, visit: Visit, catalog: str, text: str) -> FoundTools:
+    """The first tools of a catalog that hold *text* in their names."""
+    names: tuple[str, ...] = ()
+    if text:
+        with suppress(UnknownRecordError):
+            async with opened(service, visit, f"catalog/{catalog}") as used:
+                names = used.engine.view(visit.caller.principal.reach).names
+    fitting = [name for name in names if text.lower() in name.lower()]
+    return FoundTools(catalog, text, fitting[:_MOST_FOUND])
+
+
+def _path(name: str) -> str:
+    return f"{frame.ROOT}/toolsets/{name}"
+
+
+list_router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+_Reader = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
+
+
+_TOOLSETS: Final = 100  # on a page
+
+
+_VERSIONS: Final = 20
+
+
+@list_router.get("/toolsets")
+async def toolsets(
+    request: Request, service: _Service, visit: _Reader, after: Annotated[str, Query(max_length=200)] = ""
+) -> Response:
+    caller = visit.caller
+    found = await service[Toolsets].page(caller.tenant, after=after, limit=_TOOLSETS)
+    page = [await service[Toolsets].within_reach(caller.tenant, each, caller.principal) for each in found]
+    return frame.page(
+        request, "toolsets.html", visit=visit, toolsets=page, next=page[-1].name if len(page) == _TOOLSETS else ""
+    )
+
+
+@list_router.get("/toolsets/{name}")
+async def toolset(request: Request, service: _Service, visit: _Reader, name: str) -> Response:
+    caller = visit.caller
+    newest = await service[Toolsets].get(caller.tenant, name)
+    kept = await service[Toolsets].within_reach(caller.tenant, newest, caller.principal)
+    tools, absent = await service[Toolsets].tools(caller.tenant, name, caller.principal)
+    earlier = await service[Toolsets].versions(caller.tenant, name, before=None, limit=_VERSIONS)
+    versions = [await service[Toolsets].within_reach(caller.tenant, each, caller.principal) for each in earlier]
+    return frame.page(request, "toolset.html", visit=visit, toolset=kept, tools=tools, absent=absent, versions=versions)

@@ -1,0 +1,234 @@
+"""A route whose body goes from bytes to its model in one step, for what agents ask for all the time.
+
+FastAPI reads the JSON into objects, and these into the model, and looks at each request how its dependencies are to be
+called, which is known when the route is made.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final, TypeAlias, get_type_hints
+
+import numpy as np
+from fastapi import Request, Response
+from fastapi.params import Depends
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolsearch.errors import StorageError
+from toolsearch.service.web.callers import VISIT_COOKIE, Visit
+from toolsearch.service.web.paths import API, PAGES, is_under
+from toolsearch.service.web.problems import bad_request, too_large, unsupported_media
+
+VisitOf: TypeAlias = Callable[[str], Awaitable[Visit | None]]
+
+
+JSON_LINES: Final = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
+
+
+_YAML: Final = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
+
+
+_ACCEPTED: Final = "application/json, application/x-ndjson for one JSON value a line, or application/yaml"
+
+
+_MAX_UNKNOWN_BYTES: Final = 65_536  # of callers who have not said who they are
+
+
+_ESCAPED: Final = re.compile(rb"\\[^\n]")
+
+
+_TEXT: Final = re.compile(rb'"[^"\n]*"?')  # JSON has no line break within text, so one that is not closed ends there
+
+
+_NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'"[]{}'))
+
+
+_NOT_STRUCTURE_OF_LINES: Final = bytes(set(range(256)) - set(b'"[]{}\n'))
+
+
+_LINE_END: Final = ord("\n")
+
+
+_FEW: Final = 256  # brackets, which a loop counts in less time than it takes to set up arrays
+
+
+class Bodies:
+    """Nothing behind it sees a body before it is whole and within the limits.
+
+    visit_of  gives the visit of a browser's cookie, None for a cookie that is not accepted
+    """
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int, max_depth: int, visit_of: VisitOf) -> None:
+        self._app = app
+        self._visit_of = visit_of
+        self._max_bytes = max_bytes
+        self._max_depth = max_depth
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        if "content-length" not in headers and "transfer-encoding" not in headers:  # it has no body
+            await self._app(scope, receive, send)
+            return
+        limit = await self._limit(scope)
+        if int(headers.get("content-length", "0")) > limit:  # the server has seen to it that this is a number
+            raise too_large(limit)
+        body = await read_body(receive, limit)
+        if body is None:
+            return  # nobody is there to answer any more
+        if body:
+            self._check(body, media_type(headers), must_be_known=is_under(API, scope["path"]))
+        await self._app(scope, replay(body, receive), send)
+
+    async def _limit(self, scope: Scope) -> int:
+        if scope["state"].get("caller") is not None or await self._is_visitor(scope):
+            return self._max_bytes
+        return min(self._max_bytes, _MAX_UNKNOWN_BYTES)
+
+    async def _is_visitor(self, scope: Scope) -> bool:
+        """Whether it is the form of a browser that has signed in. The page itself answers if the store is away."""
+        token = HTTPConnection(scope).cookies.get(VISIT_COOKIE, "") if is_under(PAGES, scope["path"]) else ""
+        with suppress(StorageError):
+            return bool(token) and await self._visit_of(token) is not None
+        return False
+
+    def _check(self, body: bytes, media: str, *, must_be_known: bool) -> None:
+        is_json = media == "application/json" or media.endswith("+json") or media in JSON_LINES
+        if not is_json:
+            if must_be_known and media not in _YAML:
+                raise unsupported_media(_ACCEPTED)
+            return
+        if not json.detect_encoding(body).startswith("utf-8"):
+            raise bad_request("JSON must be UTF-8")
+        if depth_of(body, is_lines=media in JSON_LINES) > self._max_depth:
+            raise bad_request(f"the JSON is nested too deeply; at most {self._max_depth} levels are taken")
+
+
+def media_type(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def depth_of(body: bytes, *, is_lines: bool = False) -> int:
+    """How deep arrays and objects are nested in *body*, which is JSON; known before it is parsed, and soon.
+
+    Text and escapes are taken out first, so that brackets within text do not count. Each of *is_lines* stands alone,
+    since those behind a line that is no JSON are read all the same.
+    """
+    without_escapes = _ESCAPED.sub(b"", body) if b"\\" in body else body
+    others = _NOT_STRUCTURE_OF_LINES if is_lines else _NOT_STRUCTURE
+    brackets = _TEXT.sub(b"", without_escapes.translate(None, others))
+    return _depth_of_many(brackets) if len(brackets) > _FEW else _depth_of_few(brackets)
+
+
+def _depth_of_few(brackets: bytes) -> int:
+    depth = deepest = 0
+    for code in brackets:
+        if code in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        else:
+            depth = depth - 1 if code != _LINE_END else 0
+    return deepest
+
+
+def _depth_of_many(brackets: bytes) -> int:
+    codes = np.frombuffer(brackets, np.uint8)
+    ends = codes == _LINE_END
+    steps = np.where((codes == ord("[")) | (codes == ord("{")), 1, np.where(ends, 0, -1))
+    depths = np.cumsum(steps, dtype=np.int32)
+    before = np.maximum.accumulate(np.where(ends, np.arange(len(codes)), -1))  # the last end of a line
+    of_lines_before = np.where(before >= 0, depths[before], 0)
+    return max(0, int((depths - of_lines_before).max()))
+
+
+async def read_body(receive: Receive, max_bytes: int | None = None) -> bytes | None:
+    """Return the whole body; None if the client has left. Raises HttpRefusal for more than *max_bytes*."""
+    chunks = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        chunks += message.get("body", b"")
+        if max_bytes is not None and len(chunks) > max_bytes:
+            raise too_large(max_bytes)
+        if not message.get("more_body", False):
+            return bytes(chunks)
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives *body* once, and then whatever *receive* has to say."""
+    is_given = False
+
+    async def replayed() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
+
+
+_Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+_OfRequest: TypeAlias = Callable[[Request], Awaitable[Any]]
+
+
+class DirectRoute(APIRoute):
+    """For an endpoint that takes one body and what dependencies make of the request alone, and returns a `Response`.
+
+    A body that does not fit is left to FastAPI, which says what is wrong with it, so answers are those of any route.
+    """
+
+    def get_route_handler(self) -> _Handler:
+        """Raises TypeError for an endpoint that takes anything else."""
+        usual, endpoint = super().get_route_handler(), self.endpoint
+        hints = get_type_hints(endpoint, include_extras=True)
+        taken = {name: hints[name] for name in inspect.signature(endpoint).parameters}
+        made = {name: _of_request(hint) for name, hint in taken.items() if hasattr(hint, "__metadata__")}
+        name, model = _body_of({name: hint for name, hint in taken.items() if name not in made})
+
+        async def handler(request: Request) -> Response:
+            body = await _read(request, model)
+            if body is None:
+                return await usual(request)
+            arguments = {name: await make(request) for name, make in made.items()}
+            answer: Response = await endpoint(**arguments, **{name: body})
+            return answer
+
+        return handler
+
+
+async def _read(request: Request, model: type[BaseModel]) -> BaseModel | None:
+    """None for what is no JSON, or does not fit."""
+    if media_type(request.headers) != "application/json":
+        return None
+    try:
+        return model.model_validate_json(await request.body())
+    except ValidationError:
+        return None
+
+
+def _body_of(hints: dict[str, Any]) -> tuple[str, type[BaseModel]]:
+    match list(hints.items()):
+        case [(name, type() as model)] if issubclass(model, BaseModel):
+            return name, model
+        case _:
+            raise TypeError(f"of {', '.join(hints)}, there is to be one body alone")
+
+
+def _of_request(hint: Any) -> _OfRequest:
+    """The dependency in ``Annotated[..., Depends(dependency)]``."""
+    match hint.__metadata__:
+        case [Depends(dependency=make)] if make is not None and list(inspect.signature(make).parameters) == ["request"]:
+            return make
+        case _:
+            raise TypeError(f"{hint} is made of more than the request")

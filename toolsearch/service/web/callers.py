@@ -1,0 +1,215 @@
+"""Who makes a request, and what the credential allows: a key, or a browser that has signed in.
+
+The cookie of a browser holds a random token; the store keeps its hash, and which key it was. So nobody who reads the
+store can act as somebody else, and a key that is revoked ends what was signed in with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from fastapi import Request
+
+from toolsearch.access.principals import Grant, Principal
+from toolsearch.access.scopes import Scope, includes
+from toolsearch.access.settings import token_sha256
+from toolsearch.errors import NotAuthenticatedError, NotPermittedError
+from toolsearch.service.web.problems import whole_reach_needed
+from toolsearch.storage.records import THE_SERVICE, RecordStore
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCaller:
+    """One caller, for one request. The id of *principal* is that of the tenant, its reach that of the key."""
+
+    principal: Principal
+    scopes: frozenset[str]
+    key_id: str
+    is_operator: bool = False
+    session: str = ""  # the only session that the credential is good for; "": it is not bound to one
+    request_id: str = ""
+    end_s: float | None = field(default=None, compare=False)  # as in `Grant`; a renewed token is the same caller
+
+    @property
+    def tenant(self) -> str:
+        return self.principal.id
+
+    @classmethod
+    def of(cls, grant: Grant, request_id: str = "") -> ServiceCaller:
+        scopes = frozenset(grant.scopes)
+        return cls(grant.principal, scopes, grant.key_id, grant.is_operator, grant.session, request_id, grant.end_s)
+
+    def require(self, scope: Scope) -> None:
+        """Raises NotPermittedError."""
+        if self.session or not includes(self.scopes, scope):
+            raise NotPermittedError(scope)
+
+    def require_whole_reach(self) -> None:
+        """Raises HttpRefusal for a key with rules."""
+        if not self.principal.reach.is_everything:
+            raise whole_reach_needed()
+
+    def admit(self, scopes: Sequence[Scope], *, within_reach: bool, is_for_operators: bool = False) -> None:
+        """The one rule for what a key may be used for: it needs all of *scopes*, and has to be an operator's for what
+        *is_for_operators*; and a key with rules is refused unless the route keeps *within_reach*: all that it shows or
+        writes is asked about by the key's own rules.
+
+        Raises NotPermittedError or HttpRefusal.
+        """
+        for scope in scopes:
+            self.require(scope)
+        if is_for_operators and not self.is_operator:
+            raise NotPermittedError("operator")
+        if not within_reach:
+            self.require_whole_reach()
+
+    @property
+    def sees_all_keys(self) -> bool:
+        """Whether it may know what other keys of its tenant do, which names the tools that they use."""
+        return includes(self.scopes, "admin") and self.principal.reach.is_everything
+
+
+def known_caller(request: Request) -> ServiceCaller:
+    """The caller of *request*. Raises NotAuthenticatedError."""
+    found = cast("ServiceCaller | None", getattr(request.state, "caller", None))
+    if found is None:
+        raise NotAuthenticatedError
+    return found
+
+
+def caller_with(*scopes: Scope, within_reach: bool = False) -> Callable[[Request], Awaitable[ServiceCaller]]:
+    """A dependency that gives the caller of a request, whom `ServiceCaller.admit` has admitted.
+
+    `toolsearch.service.web.middleware` has found out who it is.
+    """
+
+    async def caller(request: Request) -> ServiceCaller:
+        request.state.needed_scopes = scopes
+        found = known_caller(request)
+        found.admit(scopes, within_reach=within_reach)
+        return found
+
+    return caller
+
+
+async def operator(request: Request) -> ServiceCaller:
+    """A dependency that gives the caller of a request, who must look after the whole service."""
+    return _operator(request, within_reach=False)
+
+
+async def metrics_reader(request: Request) -> ServiceCaller:
+    """A dependency that gives the caller of a request, who must be an operator. Figures name no tools."""
+    return _operator(request, within_reach=True)
+
+
+def _operator(request: Request, *, within_reach: bool) -> ServiceCaller:
+    request.state.needed_scopes = ("admin",)
+    found = known_caller(request)
+    found.admit(("admin",), within_reach=within_reach, is_for_operators=True)
+    return found
+
+
+VISIT_COOKIE: Final = "toolsearch_visit"
+
+
+VISIT: Final = "visit"  # the kind of their records
+
+
+_TOKEN_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One browser that has signed in.
+
+    id          of the visit; not the token
+    form_token  stands in each form of its pages, so that no other site can send them
+    """
+
+    id: str
+    grant: Grant
+    form_token: str
+
+    @property
+    def caller(self) -> ServiceCaller:
+        return ServiceCaller.of(self.grant)
+
+
+class Visits:
+    """*visit_s* is how long a browser stays signed in; *clock* gives seconds since 1970.
+
+    of_token  gives what an API key allows, None for one that is not accepted
+    of_id     gives the same for the tenant and the id of a key
+    """
+
+    def __init__(
+        self,
+        records: RecordStore,
+        of_token: Callable[[str], Awaitable[Grant | None]],
+        of_id: Callable[[str, str], Awaitable[Grant | None]],
+        clock: Callable[[], float],
+        *,
+        visit_s: float,
+    ) -> None:
+        self._records = records
+        self._of_token = of_token
+        self._of_id = of_id
+        self._clock = clock
+        self._visit_s = visit_s
+
+    async def begin(self, key: str) -> str | None:
+        """Return the token of a new visit with that API key; None if the key is not accepted."""
+        grant = await self._of_token(key)
+        if grant is None or await self._of_id(grant.principal.id, grant.key_id) is None:
+            return None
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        now_s = self._clock()
+        await asyncio.to_thread(
+            self._records.put,
+            THE_SERVICE,
+            VISIT,
+            token_sha256(token),
+            {"tenant": grant.principal.id, "key": grant.key_id},
+            over=0,
+            at_s=now_s,
+            expires_s=now_s + self._visit_s,
+        )
+        return token
+
+    async def find(self, token: str) -> Visit | None:
+        """None if there is no such visit, it has ended, or its key is not accepted any more."""
+        if not token:
+            return None
+        visit_id = token_sha256(token)
+        record = await asyncio.to_thread(self._records.get, THE_SERVICE, VISIT, visit_id, at_s=self._clock())
+        if record is None:
+            return None
+        grant = await self._of_id(str(record.document["tenant"]), str(record.document["key"]))
+        return Visit(visit_id, grant, form_token(token)) if grant else None
+
+    async def end(self, visit: Visit) -> None:
+        await asyncio.to_thread(self._records.delete, THE_SERVICE, VISIT, visit.id)
+
+
+def form_token(token: str) -> str:
+    """The token of forms that belongs to that of a cookie, which it does not tell."""
+    return hashlib.sha256(f"form:{token}".encode()).hexdigest()
+
+
+def whose_key(caller: ServiceCaller, key: str | None, *, mine: bool) -> str | None:
+    """The id of the key whose activity is shown; None for that of all keys.
+
+    Raises NotPermittedError or HttpRefusal for the key of somebody else.
+    """
+    own = caller.key_id
+    if caller.sees_all_keys:
+        return own if mine else key
+    if key not in (None, own):
+        caller.require("admin")
+        caller.require_whole_reach()
+    return own

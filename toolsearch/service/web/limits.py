@@ -1,0 +1,312 @@
+"""How often a key may ask, and how much a tenant may have. Replicas tell each other every second what was used."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from toolsearch.errors import StorageError, TooManyError
+from toolsearch.service.settings import QuotaSettings, RateSettings
+from toolsearch.service.web.callers import ServiceCaller
+from toolsearch.storage.records import THE_SERVICE, Record, RecordStore
+from toolsearch.storage.storage import Storage
+from toolsearch.upstreams.faults import RepeatedWarning
+
+logger = logging.getLogger(__name__)
+
+
+RATE_USE: Final = "rate use"  # the kind of their records: one for each replica
+
+
+_EXCHANGED_EVERY_S: Final = 1.0
+
+
+_TOLD_FOR_S: Final = 10.0  # after the last use of a bucket; the others look every second
+
+
+_KEPT_S: Final = 60.0  # what a replica has told that has gone
+
+
+_MOST: Final = 50_000  # buckets of one replica
+
+
+_PAGE: Final = 1_000  # replicas
+
+
+Bucket: TypeAlias = tuple[str, str]
+
+
+OnUse: TypeAlias = Callable[[Bucket, int], None]
+
+
+@dataclass(slots=True)
+class _Used:
+    """*begun_s* tells this count from an earlier one of the same bucket, which was forgotten meanwhile."""
+
+    begun_s: float
+    total: int = 0
+    at_s: float = 0.0
+
+
+class SharedRates:
+    """Use it within one event loop. *replica* is the id of this one.
+
+    clock   gives seconds since 1970, for how long the others can read what this one tells
+    steady  gives seconds that only grow
+    on_use  is told what was used of a bucket through another replica
+    """
+
+    def __init__(
+        self,
+        records: RecordStore,
+        replica: str,
+        clock: Callable[[], float],
+        steady: Callable[[], float],
+        on_use: OnUse,
+    ) -> None:
+        self._records = records
+        self._replica = replica
+        self._clock = clock
+        self._steady = steady
+        self._on_use = on_use
+        self._used: OrderedDict[Bucket, _Used] = OrderedDict()  # through this one; used longest ago first
+        self._is_told = True
+        self._seen: dict[str, Mapping[str, Any]] | None = None  # what the others have told, by replica
+        self._one_at_a_time = asyncio.Lock()  # else what was read first may be noted last, and be counted again
+        self._warning = RepeatedWarning(logger)
+
+    def used(self, bucket: Bucket, amount: int) -> None:
+        now_s = self._steady()
+        used = self._used.setdefault(bucket, _Used(now_s))
+        used.total, used.at_s = used.total + amount, now_s
+        self._used.move_to_end(bucket)
+        self._is_told = False
+        self._forget(now_s)
+
+    async def exchange(self) -> None:
+        """Tell the others what was used here, and take note of what they have told."""
+        async with self._one_at_a_time:
+            await self._exchange()
+
+    async def _exchange(self) -> None:
+        self._forget(self._steady())
+        told = None if self._is_told else {"\n".join(bucket): [u.begun_s, u.total] for bucket, u in self._used.items()}
+        self._is_told = True
+        try:
+            others = await asyncio.to_thread(self._write_and_read, told, self._clock())
+        except StorageError as error:
+            self._is_told = False
+            self._warning.warn(f"rates hold for this replica alone for now: {error}")
+            return
+        self._warning.is_well()
+        self._take_note({record.id: record.document for record in others if record.id != self._replica})
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Exchange every second while the block runs."""
+        task = asyncio.create_task(self._keep_exchanging())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _keep_exchanging(self) -> None:
+        while True:
+            await self.exchange()
+            await asyncio.sleep(_EXCHANGED_EVERY_S)
+
+    def _forget(self, now_s: float) -> None:
+        while self._used:
+            bucket, oldest = next(iter(self._used.items()))
+            if oldest.at_s >= now_s - _TOLD_FOR_S and len(self._used) <= _MOST:
+                return
+            del self._used[bucket]
+
+    def _write_and_read(self, told: dict[str, Any] | None, now_s: float) -> list[Record]:
+        if told is not None:
+            self._records.put(
+                *(THE_SERVICE, RATE_USE, self._replica, told), over=None, at_s=now_s, expires_s=now_s + _KEPT_S
+            )
+        return self._records.page(THE_SERVICE, RATE_USE, limit=_PAGE, at_s=now_s)
+
+    def _take_note(self, told: dict[str, Mapping[str, Any]]) -> None:
+        """What was used before the first look counts no more: this replica was not there.
+
+        What a replica told last stays known while its record cannot be read, as when a clock was set forwards. Without
+        that, all that it ever told would count again.
+        """
+        seen = self._seen or {}
+        if self._seen is not None:
+            for replica, counts in told.items():
+                before = seen.get(replica, {})
+                for bucket, (begun_s, total) in counts.items():
+                    known_begun_s, known = before.get(bucket, (begun_s, 0))
+                    if more := total - (known if known_begun_s == begun_s else 0):
+                        self._on_use(_shared_bucket(bucket), more)
+        absent = [each for each in seen.items() if each[0] not in told]
+        self._seen = {**dict(absent[-_PAGE:]), **told}
+
+
+def _shared_bucket(text: str) -> Bucket:
+    owner, _, what = text.rpartition("\n")
+    return owner, what
+
+
+Rated: TypeAlias = Literal["requests", "calls", "tokens"]
+
+
+Counted: TypeAlias = Literal["catalogs", "tools", "toolsets", "sources", "sessions", "keys"]
+
+
+_WINDOW_S: Final = 60.0
+
+
+_ROUNDING_S: Final = 1e-6  # of sums of floats
+
+
+_MAX_BUCKETS: Final = 50_000
+
+
+_RECORDS: Final = {"catalogs": "catalog", "toolsets": "toolset", "sources": "source", "sessions": "session"}
+
+
+class Buckets:
+    """Token buckets that hold what may be used in a minute, and fill up over a minute.
+
+    Of each is kept when it will be full again. A bucket that is full is forgotten; if there are *most* of them, the
+    one that was used longest ago is. *steady* gives seconds that only grow.
+    """
+
+    def __init__(self, steady: Callable[[], float], *, most: int = _MAX_BUCKETS) -> None:
+        self._steady = steady
+        self._most = most
+        self._full_s: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._full_s)
+
+    def take(self, bucket: tuple[str, str], amount: int, capacity: int) -> float:
+        """Take *amount* and return 0; or take nothing and return in how many seconds there will be enough."""
+        wait_s = self.wait_s(bucket, amount, capacity)
+        if not wait_s:
+            self.owe(bucket, amount, capacity)
+        return wait_s
+
+    def owe(self, bucket: tuple[str, str], amount: int, capacity: int) -> None:
+        """Take *amount*, which is used already, whether there is enough or not."""
+        now_s = self._steady()
+        self._full_s[bucket] = max(self._full_s.get(bucket, now_s), now_s) + amount * _WINDOW_S / capacity
+        self._full_s.move_to_end(bucket)
+        self._forget(now_s)
+
+    def wait_s(self, bucket: tuple[str, str], amount: int, capacity: int) -> float:
+        """In how many seconds there will be *amount*; 0 if there is enough now."""
+        now_s = self._steady()
+        wait_s = max(self._full_s.get(bucket, now_s), now_s) - now_s + (amount / capacity - 1) * _WINDOW_S
+        return wait_s if wait_s > _ROUNDING_S else 0.0
+
+    def _forget(self, now_s: float) -> None:
+        while self._full_s:
+            oldest, full_s = next(iter(self._full_s.items()))
+            if full_s > now_s and len(self._full_s) <= self._most:
+                return
+            del self._full_s[oldest]
+
+
+class Limits:
+    """Each method raises TooManyError for what is too much. *replica* is the id of this one: the rates are those of all
+    replicas together, but for what the others let through within the last second. *clock* gives seconds since 1970, and
+    *steady* seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        rates: RateSettings,
+        quotas: QuotaSettings,
+        storage: Storage,
+        replica: str,
+        clock: Callable[[], float],
+        steady: Callable[[], float],
+    ) -> None:
+        self._rates = rates
+        self._quotas = quotas
+        self._storage = storage
+        self._clock = clock
+        self._buckets = Buckets(steady)
+        self.shared = None
+        if storage.is_shared:
+            self.shared = SharedRates(storage.records, replica, clock, steady, self._used_elsewhere)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """While the service runs: other replicas are told of what is used here."""
+        async with self.shared.running() if self.shared is not None else nullcontext():
+            yield
+
+    async def request(self, caller: ServiceCaller) -> None:
+        """Before anything is done. Whoever has used up the tokens of a minute waits with every request."""
+        self._take(caller, "requests", 1)
+        wait_s = self._buckets.wait_s(_bucket(caller.tenant, caller.key_id, "tokens"), 1, self._rates.tokens)
+        if wait_s:
+            raise _too_many("tokens", self._rates.tokens, wait_s)
+
+    async def calls(self, caller: ServiceCaller, count: int = 1) -> None:
+        """Before *count* tools are called."""
+        self._take(caller, "calls", count)
+
+    def used_tokens(self, tenant: str, key: str, count: int) -> None:
+        """Note *count* tokens of definitions or answers that a model was sent. The last answer may go over the limit;
+        the requests after it are refused.
+        """
+        bucket = _bucket(tenant, key, "tokens")
+        self._buckets.owe(bucket, count, self._rates.tokens)
+        self._tell(bucket, count)
+
+    async def require_room(self, tenant: str, what: Counted, more: int = 1) -> None:
+        """Before *more* are made. Requests at the same moment may together go over the quota by what they make."""
+        quota: int = getattr(self._quotas, what)
+        if await asyncio.to_thread(self._count, tenant, what) + more > quota:
+            raise TooManyError(f"a tenant may have {quota:,} {what}; delete some, or ask the operator for more")
+
+    def _take(self, caller: ServiceCaller, what: Rated, amount: int) -> None:
+        capacity: int = getattr(self._rates, what)
+        if amount > capacity:
+            raise TooManyError(f"{amount:,} {what} at once are more than the {capacity:,} of a minute; send fewer")
+        bucket = _bucket(caller.tenant, caller.key_id, what)
+        wait_s = self._buckets.take(bucket, amount, capacity)
+        if wait_s:
+            raise _too_many(what, capacity, wait_s)
+        self._tell(bucket, amount)
+
+    def _tell(self, bucket: Bucket, amount: int) -> None:
+        if self.shared is not None and amount:
+            self.shared.used(bucket, amount)
+
+    def _used_elsewhere(self, bucket: Bucket, amount: int) -> None:
+        capacity: int | None = getattr(self._rates, bucket[1], None)
+        if capacity is not None:  # a replica of another version may limit more
+            self._buckets.owe(bucket, amount, capacity)
+
+    def _count(self, tenant: str, what: Counted) -> int:
+        now_s = self._clock()
+        if what == "keys":
+            return self._storage.keys.count(tenant, at_s=now_s)
+        if what == "tools":
+            return self._storage.contents.count(tenant)
+        return self._storage.records.count(tenant, _RECORDS[what], at_s=now_s)
+
+
+def _bucket(tenant: str, key: str, what: Rated) -> tuple[str, str]:
+    return f"{tenant}\n{key}", what
+
+
+def _too_many(what: Rated, capacity: int, wait_s: float) -> TooManyError:
+    return TooManyError(
+        f"more than {capacity:,} {what} in a minute; wait as long as Retry-After says", retry_after_s=wait_s
+    )

@@ -1,0 +1,323 @@
+"""``/healthz``, ``/readyz`` and ``/metrics``, for whoever runs the service; and the middleware that counts requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final, NamedTuple
+
+from fastapi import APIRouter, Depends, Request, Response
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolsearch.access.jwt import is_loopback
+from toolsearch.api.base import Health
+from toolsearch.errors import StorageError, ToolSearchError
+from toolsearch.service.web.callers import ServiceCaller, metrics_reader
+from toolsearch.service.web.parts import ServiceParts, the_service
+from toolsearch.service.web.paths import API, METRICS, OPEN, is_under
+from toolsearch.storage.records import THE_SERVICE, RecordStore
+from toolsearch.storage.sql import StoreLoad
+from toolsearch.telemetry import Telemetry
+from toolsearch.tools.json_types import Json
+
+CONTENT_TYPE: Final = "text/plain; version=1.0.0; charset=utf-8"
+
+
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Reading(NamedTuple):
+    """What one look at the service gives. Each mapping is by the value of the label.
+
+    sessions  None while the store is away
+    """
+
+    store: StoreLoad
+    sessions: int | None
+    corpora: int
+    corpora_bytes: int
+    evictions: int
+    running_jobs: int
+    ended_jobs: Mapping[str, int]
+    activity: Mapping[str, int]
+
+
+class Metrics:
+    """Made once for a service. *read* gives what is only looked at when somebody asks."""
+
+    def __init__(self, read: Callable[[], Reading]) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = self._counter("requests", "Requests that were answered.", "method", "route", "status")
+        self._seconds = Histogram(
+            "toolsearch_request_seconds",
+            "How long answers took; streams of events are left out.",
+            ["route"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self.running = Gauge(
+            "toolsearch_requests_running", "Requests that are being answered.", registry=self._registry
+        )
+        self._problems = self._counter("problems", "Requests that were refused or failed, by the stable code.", "code")
+        self._store_errors = self._counter("store_errors", "Requests that failed for the store's sake.", "code")
+        self._registry.register(_OnDemand(read))
+
+    def answered(self, *, method: str, route: str, status: int, seconds: float | None) -> None:
+        """*seconds* is None for a stream."""
+        self._requests.labels(method, route, str(status)).inc()
+        if seconds is not None:
+            self._seconds.labels(route).observe(seconds)
+
+    def refused(self, code: str, *, is_store_error: bool) -> None:
+        self._problems.labels(code).inc()
+        if is_store_error:
+            self._store_errors.labels(code).inc()
+
+    def text(self) -> bytes:
+        """What Prometheus reads. It looks into the store, so call it in a thread."""
+        return generate_latest(self._registry)
+
+    def _counter(self, name: str, about: str, *labels: str) -> Counter:
+        return Counter(f"toolsearch_{name}", about, labels, registry=self._registry)
+
+
+class _OnDemand(Collector):
+    def __init__(self, read: Callable[[], Reading]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterable[Metric]:
+        return ()  # or registering it would read
+
+    def collect(self) -> Iterable[Metric]:
+        reading = self._read()
+        yield from _of_store(reading.store)
+        if reading.sessions is not None:
+            yield GaugeMetricFamily("toolsearch_sessions", "Sessions that have not expired.", reading.sessions)
+        yield GaugeMetricFamily("toolsearch_corpora", "Catalogs and toolsets in memory.", reading.corpora)
+        yield GaugeMetricFamily("toolsearch_corpora_bytes", "About how much memory they take.", reading.corpora_bytes)
+        yield CounterMetricFamily("toolsearch_evictions", "Times that one left memory for room.", reading.evictions)
+        yield GaugeMetricFamily("toolsearch_jobs_running", "Jobs that run or wait.", reading.running_jobs)
+        yield _counts("jobs_ended", "Jobs that have ended, by how.", "state", reading.ended_jobs)
+        yield _counts("activity", "Searches, calls and tokens, over every face.", "what", reading.activity)
+
+
+def _of_store(load: StoreLoad) -> Iterable[Metric]:
+    yield GaugeMetricFamily("toolsearch_store_up", "1 if the store could be used the last time.", int(load.is_there))
+    yield CounterMetricFamily("toolsearch_store_outages", "Times that the store went away.", load.times_away)
+    yield GaugeMetricFamily("toolsearch_store_connections", "Connections to the store.", load.connections)
+    yield GaugeMetricFamily("toolsearch_store_connections_busy", "Of these, those in use.", load.busy)
+    yield GaugeMetricFamily("toolsearch_store_waiting", "Threads that wait for a connection.", load.waiting)
+
+
+def _counts(name: str, about: str, label: str, counts: Mapping[str, int]) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"toolsearch_{name}", about, labels=[label])
+    for value, count in sorted(counts.items()):
+        family.add_metric([value], count)
+    return family
+
+
+READINESS: Final = "readiness"  # the kind of the record that is written, one for each replica
+
+
+_KEPT_S: Final = 60.0
+
+
+_LOOK_EVERY_S: Final = 1.0  # nobody needs a key to ask, and each look waits for the disk
+
+
+logger = logging.getLogger(__name__)
+
+
+class Readiness:
+    """Use it within one event loop. *clock* gives seconds since 1970, *steady* seconds that only grow."""
+
+    def __init__(
+        self, records: RecordStore, replica: str, clock: Callable[[], float], steady: Callable[[], float]
+    ) -> None:
+        self._records = records
+        self._replica = replica
+        self._clock = clock
+        self._steady = steady
+        self._looking = asyncio.Lock()
+        self._looked_s: float | None = None
+        self._status = ""
+
+    async def status(self) -> str:
+        """``ok``, or what is wrong. It writes, unless it did so within the last second."""
+        async with self._looking:
+            if self._looked_s is None or self._steady() - self._looked_s >= _LOOK_EVERY_S:
+                self._status = await asyncio.to_thread(self._look)
+                self._looked_s = self._steady()
+            return self._status
+
+    def _look(self) -> str:
+        now_s, document = self._clock(), dict[str, Json]()
+        try:
+            self._records.put(
+                *(THE_SERVICE, READINESS, self._replica, document), over=None, at_s=now_s, expires_s=now_s + _KEPT_S
+            )
+        except StorageError as error:
+            if error.retry_after_s is not None:
+                return "store unavailable"
+            logger.error("the store cannot be used: %s", error)  # noqa: TRY400
+            return "store unusable"
+        return "ok"
+
+
+router = APIRouter(tags=["operations"])
+
+
+_Service = Annotated[ServiceParts, Depends(the_service)]
+
+
+@router.get("/healthz", summary="Whether the process lives")
+async def alive() -> Health:
+    return Health(status="ok")
+
+
+@router.get(
+    "/readyz",
+    summary="Whether requests can be served",
+    responses={503: {"model": Health, "description": "The service is ending, or its store cannot be used."}},
+)
+async def ready(service: _Service, response: Response) -> Health:
+    status = "stopping" if service.shutdown.has_begun else await service[Readiness].status()
+    if status != "ok":
+        response.status_code = 503
+    return Health(status=status)
+
+
+@router.get(
+    METRICS,
+    summary="Figures for Prometheus",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Metrics as text."}},
+)
+async def metrics(request: Request, service: _Service) -> Response:
+    """For operators. With the setting `serve.local_metrics` also for programs on this machine, without a key."""
+    if not (service.settings.serve.local_metrics and _is_local(request)):
+        await metrics_reader(request)
+    return Response(await asyncio.to_thread(service[Metrics].text), media_type=CONTENT_TYPE)
+
+
+def _is_local(request: Request) -> bool:
+    """Whether it comes from this machine itself, and not through a proxy on it."""
+    is_forwarded = any(name in request.headers for name in ("forwarded", "x-forwarded-for"))
+    return request.client is not None and is_loopback(request.client.host) and not is_forwarded
+
+
+request_logger = logging.getLogger("toolsearch.service.requests")
+
+
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+_OTHER: Final = "other"  # what no route is for, and any method that is not among those
+
+
+_PREFIXES: Final = (API, "/pages")
+
+
+_CLIENT_LEFT: Final = 499  # nginx's number for a client that has not waited
+
+
+_POLLED: Final = OPEN | {METRICS}
+
+
+def _codes(kind: type[ToolSearchError]) -> Iterator[str]:
+    """The codes of *kind* and below, of those that are the service's own fault."""
+    if kind.status >= 500:
+        yield kind.code
+    for below in kind.__subclasses__():
+        yield from _codes(below)
+
+
+_STORE_CODES: Final = frozenset(_codes(StorageError))
+
+
+class Observed:
+    """*clock* gives seconds; only differences count."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        metrics: Metrics,
+        telemetry: Telemetry,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._telemetry = telemetry
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began_s, status, is_stream = self._clock(), _CLIENT_LEFT, False
+        method = scope["method"] if scope["method"] in _METHODS else _OTHER
+        scope.setdefault("state", {})
+
+        async def watched(message: Message) -> None:
+            nonlocal status, is_stream
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                is_stream = Headers(raw=message["headers"]).get("content-type", "").startswith("text/event-stream")
+            await send(message)
+
+        self._metrics.running.inc()
+        with self._telemetry.request(method=method, headers=Headers(scope=scope)) as span:
+            try:
+                await self._app(scope, receive, watched)
+            finally:
+                self._metrics.running.dec()
+                told = _told(scope, method, status, self._clock() - began_s)
+                span.answered(
+                    route=told["route"], status=status, attributes={"toolsearch.request_id": told["request_id"]}
+                )
+                self._metrics.answered(
+                    method=method, route=told["route"], status=status, seconds=None if is_stream else told["ms"] / 1_000
+                )
+                if told["code"]:
+                    self._metrics.refused(told["code"], is_store_error=told["code"] in _STORE_CODES)
+                _log(told)
+
+
+def _told(scope: Scope, method: str, status: int, seconds: float) -> dict[str, Any]:
+    """What the log says of a request; the metrics and the span say less."""
+    state: dict[str, Any] = scope["state"]
+    caller: ServiceCaller | None = state.get("caller")
+    return {
+        "request_id": state.get("request_id", ""),
+        "method": method,
+        "route": _template(scope),
+        "status": status,
+        "ms": round(seconds * 1_000, 3),
+        "tenant": caller.tenant if caller else "",
+        "key": caller.key_id if caller else "",
+        "code": state.get("problem", ""),
+    }
+
+
+def _template(scope: Scope) -> str:
+    """Such as ``/v1/catalogs/{catalog}``; addresses themselves are as many as callers like."""
+    path = getattr(scope.get("route"), "path", None)
+    if path is None:
+        return _OTHER
+    prefix = next((each for each in _PREFIXES if is_under(each, scope["path"])), "")
+    return path if path.startswith(prefix) else f"{prefix}{path}"  # FastAPI leaves out what a router is included below
+
+
+def _log(told: dict[str, Any]) -> None:
+    level = logging.DEBUG if told["route"] in _POLLED else logging.INFO
+    if not request_logger.isEnabledFor(level):
+        return
+    words = " ".join(str(value) for value in told.values() if value != "")
+    request_logger.log(level, "%s", words, extra={"fields": told})

@@ -1,0 +1,309 @@
+"""Middleware that every request passes: tokens in addresses, request ids, headers, problems, who asks, deadlines.
+
+`toolsearch.service.web` lists all middleware in its order. `Shutdown` is here, too: when the service ends, it
+refuses new requests, lets calls finish, and cuts off streams without an end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from typing import Final, TypeAlias
+
+import anyio
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolsearch.access.principals import Grant
+from toolsearch.errors import NotAuthenticatedError
+from toolsearch.service.web.callers import ServiceCaller
+from toolsearch.service.web.limits import Limits
+from toolsearch.service.web.paths import OPEN, is_for_programs, is_mcp, mcp_path, session_token_in
+from toolsearch.service.web.problems import answer_to, timed_out
+
+
+class UrlTokens:
+    """The token in an address goes before any credential of a header."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (found := session_token_in(scope["path"])) is not None:
+            session, token = found
+            others = [each for each in scope["headers"] if each[0] != b"authorization"]
+            # The same scope, not a copy: the server writes its access log by it.
+            scope["path"] = mcp_path(session)
+            scope["raw_path"] = scope["path"].encode()
+            scope["headers"] = [*others, (b"authorization", b"Bearer " + token.encode("latin-1", "replace"))]
+        await self._app(scope, receive, send)
+
+
+HEADER: Final = "x-request-id"
+
+
+request_id_now: ContextVar[str] = ContextVar("request_id_now", default="")  # of the request that is being answered
+
+
+_MAX_CHARACTERS = 64
+
+
+_SOUND: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def new_request_id() -> str:
+    return f"req_{secrets.token_hex(8)}"
+
+
+class RequestIds:
+    """Takes the id that the client gives in ``x-request-id`` if it is short and of letters and digits, or makes one."""
+
+    def __init__(self, app: ASGIApp, *, make_id: Callable[[], str] = new_request_id) -> None:
+        self._app = app
+        self._make_id = make_id
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get(HEADER, "")
+        request_id = given if is_sound(given) else self._make_id()
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def with_header(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[HEADER] = request_id
+            await send(message)
+
+        token = request_id_now.set(request_id)
+        try:
+            await self._app(scope, receive, with_header)
+        finally:
+            request_id_now.reset(token)
+
+
+def is_sound(given: str) -> bool:
+    """Whether *given* may stand in logs and headers as it is."""
+    return 0 < len(given) <= _MAX_CHARACTERS and _SOUND.issuperset(given)
+
+
+_ALWAYS: Final = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",  # without any, browsers would not say which page a form is from
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+_FOR_PROGRAMS: Final = "default-src 'none'; frame-ancestors 'none'"
+
+
+_FOR_PAGES: Final = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+
+
+_CACHE_CONTROL: Final = b"cache-control"
+
+
+_HSTS: Final = "max-age=31536000"
+
+
+class SecureHeaders:
+    """*is_https*: clients reach the service over https alone, and browsers are told to keep to that."""
+
+    def __init__(self, app: ASGIApp, *, is_https: bool) -> None:
+        self._app = app
+        always = {**_ALWAYS, "strict-transport-security": _HSTS} if is_https else _ALWAYS
+        self._for_programs = _encoded({**always, "content-security-policy": _FOR_PROGRAMS})
+        self._for_pages = _encoded({**always, "content-security-policy": _FOR_PAGES})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        strict = self._for_programs if is_for_programs(scope["path"]) else self._for_pages
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [each for each in message["headers"] if each[0] not in strict]
+                if not any(name == _CACHE_CONTROL for name, _ in own):
+                    own.append((_CACHE_CONTROL, b"no-store"))
+                message["headers"] = [*own, *strict.items()]
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+
+def _encoded(headers: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {name.encode(): value.encode() for name, value in headers.items()}
+
+
+logger = logging.getLogger(__name__)
+
+
+class Failures:
+    """Once an answer has begun, nothing can be said any more: the error goes on, and the connection is closed."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:
+            if has_begun:
+                raise
+            await answer_to(error, scope["path"])(scope, receive, send)
+
+
+OfToken: TypeAlias = Callable[[str], Awaitable[Grant | None]]
+
+
+class Authentication:
+    """Sets ``request.state.caller``: None for whoever does not say who they are. A credential that is not accepted is
+    refused at once, whatever is asked for. Pages know people by a cookie, which they look at themselves.
+
+    of_token  what a bearer token allows
+    """
+
+    def __init__(self, app: ASGIApp, *, of_token: OfToken, limits: Limits) -> None:
+        self._app = app
+        self._of_token = of_token
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            state = scope.setdefault("state", {})
+            grant = None if scope["path"] in OPEN else await self._grant(Headers(scope=scope))
+            caller = ServiceCaller.of(grant, state.get("request_id", "")) if grant else None
+            state["caller"] = caller
+            if caller is not None:
+                await self._limits.request(caller)
+        await self._app(scope, receive, send)
+
+    async def _grant(self, headers: Headers) -> Grant | None:
+        given = headers.get("authorization")
+        if given is None:
+            return None
+        scheme, _, token = given.partition(" ")
+        grant = await self._of_token(token.strip()) if scheme.lower() == "bearer" and token.strip() else None
+        if grant is None:
+            raise NotAuthenticatedError
+        return grant
+
+
+class Deadline:
+    """Gives up after *seconds*, unless the answer is a stream of events, which may last.
+
+    The MCP face has limits of its own, for each call.
+    """
+
+    def __init__(self, app: ASGIApp, *, seconds: float) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or is_mcp(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        limit = asyncio.timeout(self._seconds)
+
+        async def unlimited_for_streams(message: Message) -> None:
+            if message["type"] == "http.response.start" and _is_stream(message):
+                limit.reschedule(None)
+            await send(message)
+
+        try:
+            async with limit:
+                await self._app(scope, receive, unlimited_for_streams)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise timed_out(self._seconds) from None
+
+
+def _is_stream(message: Message) -> bool:
+    return Headers(raw=message["headers"]).get("content-type", "").startswith("text/event-stream")
+
+
+_LISTENING: Final = "subscriptions/listen"  # the MCP request whose answer is a stream without an end
+
+
+class Shutdown:
+    """Whether the service is ending. Streams that are open then are ended by `begin`."""
+
+    def __init__(self) -> None:
+        self._has_begun = False
+        self._streams: set[anyio.CancelScope] = set()
+
+    @property
+    def has_begun(self) -> bool:
+        return self._has_begun
+
+    def begin(self) -> None:
+        """Call it in the event loop that serves."""
+        self._has_begun = True
+        for stream in tuple(self._streams):
+            stream.cancel()
+
+    def stream_opened(self, scope: anyio.CancelScope) -> None:
+        self._streams.add(scope)
+        if self._has_begun:
+            scope.cancel()
+
+    def stream_closed(self, scope: anyio.CancelScope) -> None:
+        self._streams.discard(scope)
+
+
+class EndlessStreams:
+    """Ends those answers of *app* that would go on for as long as the client listens, when *shutdown* begins.
+
+    The answer to a call may be a stream, too, but it has an end: the result, which is waited for.
+    """
+
+    def __init__(self, app: ASGIApp, *, shutdown: Shutdown) -> None:
+        self._app = app
+        self._shutdown = shutdown
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not may_be_endless(scope):
+            await self._app(scope, receive, send)
+            return
+        is_streaming = False
+
+        async def watched(message: Message) -> None:
+            nonlocal is_streaming
+            if message["type"] == "http.response.start":
+                is_streaming = Headers(raw=message["headers"]).get("content-type", "").startswith("text/event-stream")
+                if is_streaming:
+                    self._shutdown.stream_opened(running)
+            elif is_streaming and not message.get("more_body", False):
+                is_streaming = False
+            await send(message)
+
+        with anyio.CancelScope() as running:
+            try:
+                await self._app(scope, receive, watched)
+            finally:
+                self._shutdown.stream_closed(running)
+        if running.cancelled_caught and is_streaming:
+            await send({"type": "http.response.body", "body": b""})
+
+
+def may_be_endless(scope: Scope) -> bool:
+    """Whether somebody only listens, for as long as they like."""
+    return scope["method"] == "GET" or Headers(scope=scope).get("mcp-method") == _LISTENING

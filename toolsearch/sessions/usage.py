@@ -1,0 +1,240 @@
+"""Learning from use: a tool that was found and then called ranks higher for such queries later."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from toolsearch.errors import BadSettingError, UsageStoreError
+from toolsearch.sessions.usage_evidence import Evidence, LearntUse, Terms
+from toolsearch.storage.usage import StoredWeight, UsageCell, UsageStore
+
+_REMEMBERED_SEARCHES = 20  # a call is credited to one of these, or to none
+
+
+_LEAST_WEIGHT = 1 / 8  # a credit below this is not stored
+
+
+_MOST_CREDITS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """A tool was called for a query of these *terms*.
+
+    called  what that counts for the tool: 1, 1/2, 1/4 or 1/8
+    asked   what it counts for the query: as much, less what this session gave to the same query before
+    """
+
+    terms: Terms
+    tool: str
+    called: float
+    asked: float
+
+
+@dataclass(slots=True)
+class SessionContribution:
+    """The latest searches of one session, and what it was credited for. Its owner guards it."""
+
+    _shown: dict[Terms, frozenset[str]] = field(default_factory=dict[Terms, frozenset[str]])  # oldest first
+    _asked: dict[Terms, float] = field(default_factory=dict[Terms, float])
+    _credited: set[tuple[Terms, str]] = field(default_factory=set[tuple[Terms, str]])
+    _times: Counter[str] = field(default_factory=Counter[str])
+
+    def discovered(self, terms: Terms, tools: Collection[str]) -> None:
+        self._shown.pop(terms, None)
+        self._shown[terms] = frozenset(tools)
+        if len(self._shown) > _REMEMBERED_SEARCHES:
+            del self._shown[next(iter(self._shown))]
+
+    def called(self, tool: str) -> Credit | None:
+        """Credit the latest search that found *tool*; None if none did, or if it adds nothing."""
+        terms = next((terms for terms, tools in reversed(self._shown.items()) if tool in tools), None)
+        called = 0.5 ** self._times[tool]
+        is_spent = called < _LEAST_WEIGHT or len(self._credited) >= _MOST_CREDITS
+        if terms is None or is_spent or (terms, tool) in self._credited:
+            return None
+        asked_before = self._asked.get(terms, 0.0)
+        self._asked[terms] = max(asked_before, called)
+        self._credited.add((terms, tool))
+        self._times[tool] += 1
+        return Credit(terms, tool, called, max(0.0, called - asked_before))
+
+
+logger = logging.getLogger(__name__)
+
+
+DAY_S = 86_400.0
+
+
+_MAX_SESSIONS = 1_000  # whose latest searches are remembered
+
+
+_MAX_PRINCIPALS = 100  # in memory
+
+
+_MAX_CELLS = 20_000  # pairs of a term and a tool, for each principal; about 3 MB
+
+
+_Value = TypeVar("_Value")
+
+
+class UsageLog:
+    """Safe to share between threads.
+
+    store        where it is kept between starts; if it fails, that is logged, and no search and no call fails of it
+    half_life_s  after which an event counts half
+    max_cells    pairs of a term and a tool that are kept for each principal
+    clock        gives seconds since the epoch, since times are stored
+
+    The terms of a query are those that the catalogue's tools hold, too (see `Vocabulary`); the query itself never gets
+    here.
+    """
+
+    def __init__(
+        self,
+        store: UsageStore | None = None,
+        *,
+        half_life_s: float = 30 * DAY_S,
+        max_cells: int = _MAX_CELLS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if not half_life_s > 0:
+            raise BadSettingError(f"half_life_s must be above 0; got {half_life_s}")
+        if max_cells < 1:
+            raise BadSettingError(f"max_cells must be at least 1; got {max_cells}")
+        self._store = store
+        self._half_life_s = half_life_s
+        self._max_cells = max_cells
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._principals: OrderedDict[str, Evidence] = OrderedDict()  # least recently used first
+        self._calls = Counter[str]()  # of each principal, so that a reading that was overtaken is seen
+        self._sessions: OrderedDict[tuple[str, str], SessionContribution] = OrderedDict()
+
+    def discovered(self, principal: str, session_id: str, terms: Terms, tools: Collection[str]) -> None:
+        """Note that a search of a session found *tools*; nothing is learnt of a query without terms."""
+        if terms and tools:
+            with self._lock:
+                _recent(self._sessions, (principal, session_id), SessionContribution, _MAX_SESSIONS).discovered(
+                    terms, tools
+                )
+
+    def called(self, principal: str, session_id: str, tool: str) -> None:
+        """Note that a session has called *tool*, and that it did not fail. Counts if a search had found it before."""
+        with self._lock:
+            session = self._sessions.get((principal, session_id))
+            credit = session.called(tool) if session else None
+            if credit is None:
+                return
+            now_s, weights = self._clock(), _weights(credit)
+            self._calls[principal] += 1
+            dropped = self._evidence(principal).add(weights, now_s)
+            if self._store is not None:
+                store = self._store
+                self._try(lambda: store.add(principal, weights, at_s=now_s, half_life_s=self._half_life_s))
+                if dropped:
+                    self._try(lambda: store.drop(principal, dropped))
+
+    def favour(self, principal: str, terms: Terms) -> dict[str, float]:
+        """Return what use says of a query of *terms*: a bonus in (0, 1) by tool name; most tools have none."""
+        with self._lock:
+            return self._evidence(principal).favour(terms, self._clock())
+
+    def inspect(self, principal: str) -> list[LearntUse]:
+        """Return everything that is known of a principal's use, the strongest first, ties by term and tool."""
+        with self._lock:
+            return self._evidence(principal).learnt(self._clock())
+
+    def principals(self) -> list[str]:
+        """Those of whom something is known, sorted. Raises UsageStoreError."""
+        with self._lock:
+            stored = self._store.principals() if self._store is not None else []
+            return sorted(
+                {*stored, *(principal for principal, evidence in self._principals.items() if not evidence.is_empty)}
+            )
+
+    def reset(self, principal: str | None = None) -> None:
+        """Forget one principal, or all. Raises UsageStoreError if it cannot be forgotten where it is kept."""
+        with self._lock:
+            if self._store is not None:
+                self._store.reset(principal)
+            for key in [key for key in self._sessions if principal in (None, key[0])]:
+                del self._sessions[key]
+            for known in [known for known in self._principals if principal in (None, known)]:
+                del self._principals[known]
+
+    def refresh(self) -> None:
+        """Read again what is kept of the principals in memory: other processes have added what they saw."""
+        store = self._store
+        if store is None:
+            return
+        with self._lock:
+            principals = list(self._principals)
+        for principal in principals:
+            calls = self._calls[principal]
+            try:
+                evidence = self._read(store, principal)
+            except UsageStoreError as error:
+                logger.error("learning from use goes on with what is in memory: %s", error)  # noqa: TRY400
+                return
+            with self._lock:
+                if principal in self._principals and self._calls[principal] == calls:  # else the next time
+                    self._principals[principal] = evidence
+
+    def forget(self, principal: str) -> None:
+        """Forget what is in memory of a principal, who may have been deleted from where it is kept."""
+        with self._lock:
+            for key in [key for key in self._sessions if key[0] == principal]:
+                del self._sessions[key]
+            self._principals.pop(principal, None)
+            self._calls[principal] += 1
+
+    def _evidence(self, principal: str) -> Evidence:
+        return _recent(self._principals, principal, lambda: self._load(principal), _MAX_PRINCIPALS)
+
+    def _load(self, principal: str) -> Evidence:
+        store = self._store
+        known = self._try(partial(self._read, store, principal)) if store is not None else None
+        return known or self._of([])
+
+    def _read(self, store: UsageStore, principal: str) -> Evidence:
+        """Raises UsageStoreError."""
+        return self._of(store.load(principal))
+
+    def _of(self, stored: Sequence[StoredWeight]) -> Evidence:
+        epoch_s = max((weight.at_s for weight in stored), default=self._clock())
+        evidence = Evidence(epoch_s=epoch_s, half_life_s=self._half_life_s, max_cells=self._max_cells)
+        evidence.restore((weight.cell, weight.weight, weight.at_s) for weight in stored)
+        return evidence
+
+    def _try(self, action: Callable[[], _Value]) -> _Value | None:
+        """Learning is an extra: what it cannot keep must fail no search and no call."""
+        try:
+            return action()
+        except UsageStoreError as error:
+            logger.error("learning from use goes on in memory only: %s", error)  # noqa: TRY400
+            return None
+
+
+_Key = TypeVar("_Key")
+
+
+def _recent(items: OrderedDict[_Key, _Value], key: _Key, make: Callable[[], _Value], most: int) -> _Value:
+    """Return the item of *key*, made if need be, and forget the one that was used longest ago if there are too many."""
+    item = items[key] = items.pop(key, None) or make()
+    if len(items) > most:
+        items.popitem(last=False)
+    return item
+
+
+def _weights(credit: Credit) -> dict[UsageCell, float]:
+    """What a credit adds to the counts, the sums included."""
+    weights = {UsageCell(term, tool): 0.0 for term in ("", *sorted(credit.terms)) for tool in ("", credit.tool)}
+    return {cell: credit.called if cell.tool else credit.asked for cell in weights}

@@ -1,8 +1,0 @@
-"""What this API is called."""
-
-from __future__ import annotations
-
-from typing import Final
-
-PROVIDER: Final = "openai-responses"  # as messages name whose they are
-API: Final = "OpenAI Responses"
