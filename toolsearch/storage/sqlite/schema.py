@@ -1,151 +1,30 @@
-"""The tables of our SQLite files, the steps that bring older files up to date, and a look that changes nothing."""
+"""How SQLite writes the tables, the steps that bring older files up to date, and a look that changes nothing."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 from toolsearch.errors import StorageError
+from toolsearch.storage.tables import Dialect, first_tables
 
-# Every row belongs to a tenant, which is the first column of each key; "" has what the library and the gateway keep.
-# Tables of rows with a document have a rowid, so that rows can be counted and found without reading the documents.
-# Of what waits for approval there is one row: a server that changes a definition with every listing fills no disk.
-_FIRST = (
-    """
-    CREATE TABLE counters (  -- of each tenant its own, so that none can tell from its numbers what others do
-        tenant TEXT, name TEXT,
-        last INTEGER NOT NULL,
-        PRIMARY KEY (tenant, name)
-    ) WITHOUT ROWID
-    """,
-    """
-    CREATE TABLE audit (
-        position INTEGER PRIMARY KEY,
-        at_us INTEGER NOT NULL,  -- microseconds since 1970
-        who TEXT NOT NULL,
-        action TEXT NOT NULL,
-        subject TEXT NOT NULL,   -- the thing that the action changed
-        outcome TEXT NOT NULL,
-        tenant TEXT NOT NULL DEFAULT ''
-    )
-    """,
-    "CREATE INDEX audit_of_tenant ON audit (tenant, position)",
-    "CREATE INDEX audit_by_time ON audit (at_us)",
-    """
-    CREATE TABLE pins (
-        tenant TEXT NOT NULL,
-        server TEXT NOT NULL,          -- its identity, with the kind of what is no tool
-        tool TEXT NOT NULL,            -- the name that the server gives it
-        is_approved INTEGER NOT NULL,  -- or waits to be
-        pin TEXT NOT NULL,
-        entry TEXT NOT NULL,           -- the definition as JSON
-        seen_s REAL NOT NULL,          -- when this definition was first seen, since 1970
-        by TEXT NOT NULL,              -- who approved it, or has withdrawn that
-        decided_us INTEGER NOT NULL,   -- when a person did, in microseconds since 1970; 0: nobody did
-        PRIMARY KEY (tenant, server, tool, is_approved)
-    ) WITHOUT ROWID
-    """,
-    """
-    CREATE TABLE sessions (
-        tenant TEXT, id TEXT,
-        text TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        PRIMARY KEY (tenant, id)
-    )
-    """,
-    """
-    CREATE TABLE records (
-        tenant TEXT, kind TEXT, id TEXT,
-        document TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        changed_s REAL NOT NULL,
-        expires_s REAL,
-        PRIMARY KEY (tenant, kind, id)
-    )
-    """,
-    "CREATE INDEX records_to_count ON records (tenant, kind, expires_s)",
-    "CREATE INDEX records_expiring ON records (expires_s) WHERE expires_s IS NOT NULL",
-    """
-    CREATE TABLE api_keys (
-        id TEXT PRIMARY KEY,
-        tenant TEXT NOT NULL,
-        name TEXT NOT NULL,
-        prefix TEXT NOT NULL,
-        sha256 TEXT UNIQUE NOT NULL,
-        scopes TEXT NOT NULL,  -- this and the rules are JSON lists
-        allow TEXT NOT NULL,
-        deny TEXT NOT NULL,
-        is_operator INTEGER NOT NULL,
-        created_s REAL NOT NULL,
-        expires_s REAL,
-        revoked_s REAL,
-        used_s REAL
-    ) WITHOUT ROWID
-    """,
-    "CREATE INDEX api_keys_of_tenant ON api_keys (tenant, id)",
-    """
-    CREATE TABLE contents (
-        tenant TEXT, catalog TEXT, name TEXT,
-        fingerprint TEXT NOT NULL,
-        document TEXT NOT NULL,
-        source TEXT NOT NULL,
-        revision INTEGER NOT NULL,  -- of the catalog when it was written last
-        PRIMARY KEY (tenant, catalog, name)
-    )
-    """,
-    "CREATE INDEX contents_since ON contents (tenant, catalog, revision)",
-    "CREATE INDEX contents_fingerprints ON contents (tenant, catalog, name, source, fingerprint)",  # read at an opening
-    """
-    CREATE TABLE revisions (
-        tenant TEXT, catalog TEXT,
-        revision INTEGER NOT NULL,
-        removed INTEGER NOT NULL DEFAULT 0,  -- the last revision by which a tool was removed
-        PRIMARY KEY (tenant, catalog)
-    ) WITHOUT ROWID
-    """,
-    """
-    CREATE TABLE receipts (
-        tenant TEXT, id TEXT,
-        at_s REAL NOT NULL,
-        key TEXT NOT NULL, session TEXT NOT NULL, corpus TEXT NOT NULL,
-        tool TEXT NOT NULL, fingerprint TEXT NOT NULL,
-        decision TEXT NOT NULL, outcome TEXT NOT NULL, code TEXT NOT NULL,
-        latency_ms REAL NOT NULL,
-        request_id TEXT NOT NULL,
-        PRIMARY KEY (tenant, id)
-    ) WITHOUT ROWID
-    """,
-    "CREATE INDEX receipts_by_time ON receipts (at_s)",
-    "CREATE INDEX receipts_of_session ON receipts (tenant, session, id)",
-    """
-    CREATE TABLE figures (
-        tenant TEXT, hour_s INTEGER, key TEXT, session TEXT, name TEXT,
-        amount REAL NOT NULL,
-        PRIMARY KEY (tenant, hour_s, key, session, name)
-    ) WITHOUT ROWID
-    """,
-    "CREATE INDEX figures_by_time ON figures (hour_s)",
-    """
-    CREATE TABLE misses (
-        tenant TEXT, corpus TEXT, folded TEXT,  -- without differences of case and white space
-        query TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        count INTEGER NOT NULL,
-        first_s REAL NOT NULL, last_s REAL NOT NULL,
-        best TEXT NOT NULL, best_score REAL NOT NULL,
-        PRIMARY KEY (tenant, corpus, folded)
-    )
-    """,
-    "CREATE INDEX misses_by_time ON misses (last_s)",
-    "CREATE TABLE conversations (id TEXT PRIMARY KEY, messages TEXT NOT NULL) WITHOUT ROWID",
-    """
-    CREATE TABLE usage (
-        principal TEXT, term TEXT, tool TEXT, weight REAL NOT NULL, at_s REAL NOT NULL,
-        PRIMARY KEY (principal, term, tool)
-    ) WITHOUT ROWID
-    """,
+_DIALECT: Final[Dialect] = {
+    "name": "TEXT",
+    "number": "INTEGER",
+    "real": "REAL",
+    "flag": "INTEGER",
+    "serial": "INTEGER PRIMARY KEY",
+    "clustered": " WITHOUT ROWID",
+}
+
+
+_FIRST: Final = (
+    *first_tables(_DIALECT),
+    # All fingerprints are read when a catalog is opened.
+    "CREATE INDEX contents_fingerprints ON contents (tenant, catalog, name, source, fingerprint)",
 )
 
 
@@ -155,12 +34,7 @@ _STEPS: Final = (_FIRST,)
 VERSION: Final = len(_STEPS)
 
 
-_TABLES: Final = frozenset(
-    {
-        *("audit", "conversations", "pins", "sessions", "usage"),
-        *("api_keys", "contents", "counters", "figures", "misses", "receipts", "records", "revisions"),
-    }
-)
+_TABLES: Final = frozenset(re.findall(r"CREATE TABLE (\w+)", " ".join(_FIRST)))
 
 
 class UnusableFileError(Exception):
