@@ -157,7 +157,7 @@ class VectorFile:
     def _put(self, values: Mapping[bytes, bytes]) -> None:
         rows = [(key, _sealed(key, value)) for key, value in values.items()]
         with self._connection:
-            self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+            self._connection.executemany("INSERT OR REPLACE INTO vectors (key, value) VALUES (?, ?)", rows)
 
     def _run(self, operation: Callable[[], _T]) -> _T:
         """Run *operation*, once more on a fresh file if the file turns out to be damaged."""

@@ -58,7 +58,7 @@ class FigureLog(Protocol):
 
 
 _ADD_FIGURES = """
-INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO figures (tenant, hour_s, key, session, name, amount) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, hour_s, key, session, name) DO UPDATE SET amount = figures.amount + excluded.amount
 """
 
@@ -261,7 +261,8 @@ class MissLog(Protocol):
 
 
 _ADD_MISS = """
-INSERT INTO misses VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
+INSERT INTO misses (tenant, corpus, folded, query, kind, count, first_s, last_s, best, best_score)
+VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
 ON CONFLICT (tenant, corpus, folded) DO UPDATE SET query = excluded.query, kind = excluded.kind,
     count = misses.count + 1,
     last_s = excluded.last_s, best = excluded.best, best_score = excluded.best_score

@@ -106,14 +106,16 @@ def _subject(owner: str, name: str) -> str:
 
 
 _APPROVE = """
-INSERT INTO pins VALUES (?, ?, ?, TRUE, ?, ?, ?, ?, ?)
+INSERT INTO pins (tenant, server, tool, is_approved, pin, entry, seen_s, by, decided_us)
+VALUES (?, ?, ?, TRUE, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, server, tool, is_approved) DO UPDATE SET pin = excluded.pin, entry = excluded.entry,
     seen_s = excluded.seen_s, by = excluded.by, decided_us = excluded.decided_us
 """
 
 
 _HOLD = """
-INSERT INTO pins VALUES (?, ?, ?, FALSE, ?, ?, ?, ?, ?)
+INSERT INTO pins (tenant, server, tool, is_approved, pin, entry, seen_s, by, decided_us)
+VALUES (?, ?, ?, FALSE, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, server, tool, is_approved)
 DO UPDATE SET pin = excluded.pin, entry = excluded.entry, seen_s = excluded.seen_s
 """

@@ -92,7 +92,7 @@ _SCAN = f"SELECT tenant, kind, {_COLUMNS} FROM records WHERE (tenant, kind, id) 
 
 
 _PUT = """
-INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO records (tenant, kind, id, document, version, changed_s, expires_s) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, kind, id) DO UPDATE SET document = excluded.document, version = excluded.version,
     changed_s = excluded.changed_s, expires_s = excluded.expires_s
 """
@@ -139,10 +139,7 @@ class SqlRecordStore(SqlStore):
         with self._transaction() as database:
             version = sql.following(database, tenant, sql.RECORDS)  # before anything is read, as it is the lock
             _require(database, tenant, kind, record_id, over, at_s)
-            database.execute(
-                _PUT,
-                (tenant, kind, record_id, text, version, at_s, expires_s),
-            )
+            database.execute(_PUT, (tenant, kind, record_id, text, version, at_s, expires_s))
             if kind in RECORD_KINDS:
                 database.announce(tenant, kind, record_id, version)
         return Record(record_id, document, version, at_s, expires_s)

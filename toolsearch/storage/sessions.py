@@ -134,7 +134,9 @@ class MessageStore(Protocol[Message]):
         ...
 
 
-_SAVE = "INSERT INTO conversations VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET messages = excluded.messages"
+_SAVE = """
+INSERT INTO conversations (id, messages) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET messages = excluded.messages
+"""
 
 
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)

@@ -217,8 +217,8 @@ PINS: Final = "pins"  # decisions about what servers list
 
 
 _NEXT = """
-INSERT INTO counters VALUES (?, ?, 1) ON CONFLICT (tenant, name) DO UPDATE SET last = counters.last + 1
-RETURNING last
+INSERT INTO counters (tenant, name, last) VALUES (?, ?, 1)
+ON CONFLICT (tenant, name) DO UPDATE SET last = counters.last + 1 RETURNING last
 """
 
 

@@ -66,7 +66,7 @@ _AT_ONCE: Final = 250  # cells in one statement, as SQLite takes few values
 
 
 _SAVE = """
-INSERT INTO usage VALUES (?, ?, ?, ?, ?)
+INSERT INTO usage (principal, term, tool, weight, at_s) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (principal, term, tool) DO UPDATE SET weight = excluded.weight, at_s = excluded.at_s
 """
 

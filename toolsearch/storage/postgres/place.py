@@ -30,7 +30,7 @@ _NOW: Final = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
 
 
 _TAKE: Final = f"""
-INSERT INTO leases VALUES (?1, ?2, {_NOW} + CAST(?3 AS DOUBLE PRECISION))
+INSERT INTO leases (name, holder, until_s) VALUES (?1, ?2, {_NOW} + CAST(?3 AS DOUBLE PRECISION))
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_s = excluded.until_s
 WHERE leases.holder = excluded.holder OR leases.until_s <= {_NOW}
 """  # noqa: S608
@@ -81,7 +81,7 @@ _AT_ONCE: Final = 1_000  # some MB, as a vector has some kB
 _GET: Final = "SELECT key, value FROM vectors WHERE key = ANY(?)"
 
 
-_PUT: Final = "INSERT INTO vectors VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_PUT: Final = "INSERT INTO vectors (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 class PostgresVectors(SqlStore):
