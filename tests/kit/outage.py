@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from toolsearch.errors import StorageError
-from toolsearch.storage.storage import SqlStorage, Storage
+from toolsearch.storage.storage import Storage
 
 
 @contextmanager
@@ -15,7 +15,6 @@ def outage(storage: Storage) -> Iterator[None]:
     def away(contents: str, error_class: type[StorageError]) -> AbstractContextManager[None]:
         raise error_class(f"cannot use the {contents}: nobody answers", retry_after_s=2)
 
-    assert isinstance(storage, SqlStorage)
     database: Any = storage.database
     database.translated = away
     try:

@@ -2,6 +2,7 @@
 
 from typing import Any, cast
 
+from toolsearch.storage.sql import SqlStore
 from toolsearch.storage.storage import Storage
 
 _BEHIND_THE_REQUEST = frozenset({"keys.note_use"})  # once a minute, for whoever asks
@@ -39,4 +40,4 @@ class _Recorded:
 
 
 def _is_port(value: object) -> bool:
-    return type(value).__name__.startswith("Sql")
+    return isinstance(value, SqlStore)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kit.service import serving
 from toolsearch.errors import StorageError
-from toolsearch.storage.records import SqlRecordStore
+from toolsearch.storage.records import RecordStore
 
 TOOLS = ["read_log", "send_mail"]
 
@@ -22,15 +22,15 @@ async def test_what_could_not_be_deleted_whole_is_still_whole(
         body = {"name": "team", "tools": [{"catalog": "default", "tool": name} for name in TOOLS]}
         (await client.post("/v1/toolsets", json=body)).raise_for_status()
         (await client.patch("/v1/toolsets/team", json={"description": "Of the team."})).raise_for_status()
-        working = SqlRecordStore.delete
+        working = RecordStore.delete
 
-        def cut_off(records: SqlRecordStore, tenant: str, of_kind: str, record_id: str, **more: int) -> bool:
+        def cut_off(records: RecordStore, tenant: str, of_kind: str, record_id: str, **more: int) -> bool:
             if of_kind == kind:
                 raise StorageError("the disk is gone")
             return working(records, tenant, of_kind, record_id, **more)
 
         with monkeypatch.context() as patched:
-            patched.setattr(SqlRecordStore, "delete", cut_off)
+            patched.setattr(RecordStore, "delete", cut_off)
             path = "/v1/toolsets/team" if kind == "toolset" else "/v1/catalogs/default"
             assert (await client.delete(path)).status_code == 500
 

@@ -11,7 +11,7 @@ from toolsearch.api.sessions import Exposure
 from toolsearch.errors import RecordStoreError, SessionStoreError
 from toolsearch.service.sessions import sessions as sessions_module
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.storage.records import SqlRecordStore
+from toolsearch.storage.records import RecordStore
 from toolsearch.storage.sessions import SqlSessionPersistence
 from toolsearch.wire.capabilities import RevealSetting
 
@@ -374,7 +374,7 @@ async def test_a_session_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch
         client = await ready(kit)
         kept = kit.service.storage.sessions("default")
         with monkeypatch.context() as patch:
-            patch.setattr(SqlRecordStore, "put", broken)
+            patch.setattr(RecordStore, "put", broken)
             assert codes([await client.post("/v1/sessions", json={})]) == [(500, "record_store_error")]
         assert kept.ids() == []
 

@@ -9,7 +9,7 @@ from tests.kit.clock import Clock
 from tests.kit.service import NOW_S
 from toolsearch.errors import RecordStoreError
 from toolsearch.service.web.limits import Bucket, SharedRates
-from toolsearch.storage.records import SqlRecordStore
+from toolsearch.storage.records import RecordStore
 from toolsearch.storage.sqlite.place import SqliteStorage
 
 REQUESTS: Bucket = ("acme\nkey_1", "requests")
@@ -113,7 +113,7 @@ async def test_while_the_store_is_away_nothing_fails_and_what_was_used_is_told_a
     await theirs.exchange()
     ours.used(REQUESTS, 5)
     with monkeypatch.context() as patch:
-        patch.setattr(SqlRecordStore, "put", away)
+        patch.setattr(RecordStore, "put", away)
         await ours.exchange()
     await ours.exchange()
     await theirs.exchange()
@@ -123,8 +123,8 @@ async def test_while_the_store_is_away_nothing_fails_and_what_was_used_is_told_a
 
 async def test_nothing_is_written_while_nothing_is_used(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[object] = []
-    put = SqlRecordStore.put
-    monkeypatch.setattr(SqlRecordStore, "put", lambda *values, **more: written.append(put(*values, **more)))
+    put = RecordStore.put
+    monkeypatch.setattr(RecordStore, "put", lambda *values, **more: written.append(put(*values, **more)))
     ours, _ = made("a")
     await ours.exchange()
     ours.used(REQUESTS, 1)

@@ -18,7 +18,8 @@ from toolsearch.service.corpora.toolset_specs import Versions, by_subject, versi
 from toolsearch.service.keys.keys import TENANT, Keys
 from toolsearch.service.settings import ReplicaSettings
 from toolsearch.storage.records import THE_SERVICE
-from toolsearch.storage.replicas import DROPPED, KEY, PINS, Change, ChangeFeed, Subscription
+from toolsearch.storage.replicas import DROPPED, KEY, PINS, Change, Subscription
+from toolsearch.storage.storage import ChangeFeed
 from toolsearch.threads import in_thread
 from toolsearch.upstreams.faults import RepeatedWarning
 

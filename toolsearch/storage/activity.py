@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from toolsearch.errors import FigureStoreError, MissStoreError, ReceiptStoreError
 from toolsearch.storage.sql import SqlStore, storable
@@ -34,29 +34,6 @@ class FigureSum:
     amount: float
 
 
-class FigureLog(Protocol):
-    """Safe to share between threads. Each method may raise FigureStoreError."""
-
-    def add(self, tenant: str, amounts: Mapping[FigureCell, float]) -> None: ...
-
-    def sums(
-        self,
-        tenant: str,
-        *,
-        by: By,
-        since_s: float,
-        until_s: float,
-        key: str | None = None,
-        session: str | None = None,
-    ) -> list[FigureSum]:
-        """Sums of the hours that begin in [since_s, until_s), by group and name."""
-        ...
-
-    def prune(self, *, before_s: float, limit: int) -> int:
-        """Delete at most *limit* sums of hours that began before that, the first ones first; return how many."""
-        ...
-
-
 _ADD_FIGURES = """
 INSERT INTO figures (tenant, hour_s, key, session, name, amount) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, hour_s, key, session, name) DO UPDATE SET amount = figures.amount + excluded.amount
@@ -78,8 +55,8 @@ _GROUPS: Final[Mapping[By, str]] = {
 }
 
 
-class SqlFigureLog(SqlStore):
-    """A `FigureLog` in SQL."""
+class FigureLog(SqlStore):
+    """Sums of what was used and saved, by tenant and `FigureCell`."""
 
     contents = "figures of use"
     error_class = FigureStoreError
@@ -100,6 +77,7 @@ class SqlFigureLog(SqlStore):
         key: str | None = None,
         session: str | None = None,
     ) -> list[FigureSum]:
+        """Sums of the hours that begin in [since_s, until_s), by group and name."""
         query = (
             f"SELECT {_GROUPS[by]} AS grouped, name, sum(amount) FROM figures "  # noqa: S608
             "WHERE tenant = ?1 AND hour_s >= ?2 AND hour_s < ?3 AND (CAST(?4 AS TEXT) IS NULL OR key = ?4) "
@@ -110,6 +88,7 @@ class SqlFigureLog(SqlStore):
         return [FigureSum(str(group), name, amount) for group, name, amount in rows]
 
     def prune(self, *, before_s: float, limit: int) -> int:
+        """Delete at most *limit* sums of hours that began before that, the first ones first; return how many."""
         with self._statement() as database:
             return database.execute(_PRUNE_FIGURES, (math.ceil(before_s), limit)).rowcount
 
@@ -141,29 +120,6 @@ class Receipt:
     request_id: str = ""
 
 
-class ReceiptLog(Protocol):
-    """Safe to share between threads. Each method may raise ReceiptStoreError."""
-
-    def append(self, tenant: str, receipts: Sequence[Receipt]) -> None: ...
-
-    def page(
-        self,
-        tenant: str,
-        *,
-        before: str = "",
-        limit: int,
-        session: str | None = None,
-        key: str | None = None,
-        tool: str | None = None,
-    ) -> list[Receipt]:
-        """The newest *limit* whose id is less than *before* (all, if that is empty), newest first."""
-        ...
-
-    def prune(self, *, before_s: float, limit: int) -> int:
-        """Delete at most *limit* receipts of an earlier time, the first ones first; return how many."""
-        ...
-
-
 _COLUMNS = ", ".join(field.name for field in fields(Receipt))
 
 
@@ -175,8 +131,8 @@ DELETE FROM receipts WHERE (tenant, id) IN (SELECT tenant, id FROM receipts WHER
 """
 
 
-class SqlReceiptLog(SqlStore):
-    """A `ReceiptLog` in SQL."""
+class ReceiptLog(SqlStore):
+    """Receipts by tenant, in the order of their ids."""
 
     contents = "receipts of calls"
     error_class = ReceiptStoreError
@@ -199,6 +155,7 @@ class SqlReceiptLog(SqlStore):
         key: str | None = None,
         tool: str | None = None,
     ) -> list[Receipt]:
+        """The newest *limit* whose id is less than *before* (all, if that is empty), newest first."""
         conditions = {  # only those that count, so that the database can choose an index by them
             "tenant = ?": tenant,
             "id < ?": before or None,
@@ -212,6 +169,7 @@ class SqlReceiptLog(SqlStore):
             return [Receipt(*row) for row in database.execute(query, (*chosen.values(), limit))]
 
     def prune(self, *, before_s: float, limit: int) -> int:
+        """Delete at most *limit* receipts of an earlier time, the first ones first; return how many."""
         with self._statement() as database:
             return database.execute(_PRUNE_RECEIPTS, (before_s, limit)).rowcount
 
@@ -240,26 +198,6 @@ class Miss:
     best_score: float = 0.0
 
 
-class MissLog(Protocol):
-    """Safe to share between threads. Each method may raise MissStoreError."""
-
-    def add(
-        self, tenant: str, corpus: str, query: str, kind: MissKind, *, best: str, best_score: float, at_s: float
-    ) -> None:
-        """Count a request. Requests that differ only in case and white space are the same."""
-        ...
-
-    def page(self, tenant: str, corpus: str | None, *, offset: int = 0, limit: int) -> list[Miss]:
-        """The most frequent first, then the latest, then by text."""
-        ...
-
-    def forget(self, tenant: str, corpus: str, query: str) -> bool: ...
-
-    def prune(self, *, before_s: float, limit: int) -> int:
-        """Delete at most *limit* of those that were asked last before that, the first ones first; return how many."""
-        ...
-
-
 _ADD_MISS = """
 INSERT INTO misses (tenant, corpus, folded, query, kind, count, first_s, last_s, best, best_score)
 VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
@@ -276,8 +214,8 @@ DELETE FROM misses WHERE (tenant, corpus, folded) IN (
 """
 
 
-class SqlMissLog(SqlStore):
-    """A `MissLog` in SQL."""
+class MissLog(SqlStore):
+    """Misses by tenant and corpus."""
 
     contents = "requests without a good answer"
     error_class = MissStoreError
@@ -285,11 +223,13 @@ class SqlMissLog(SqlStore):
     def add(
         self, tenant: str, corpus: str, query: str, kind: MissKind, *, best: str, best_score: float, at_s: float
     ) -> None:
+        """Count a request. Requests that differ only in case and white space are the same."""
         query = storable(query)
         with self._statement() as database:
             database.execute(_ADD_MISS, (tenant, corpus, _folded(query), query, kind, at_s, at_s, best, best_score))
 
     def page(self, tenant: str, corpus: str | None, *, offset: int = 0, limit: int) -> list[Miss]:
+        """The most frequent first, then the latest, then by text."""
         query = (
             "SELECT query, kind, count, first_s, last_s, best, best_score FROM misses "
             "WHERE tenant = ?1 AND (CAST(?2 AS TEXT) IS NULL OR corpus = ?2) "
@@ -307,6 +247,7 @@ class SqlMissLog(SqlStore):
             return done.rowcount == 1
 
     def prune(self, *, before_s: float, limit: int) -> int:
+        """Delete at most *limit* of those that were asked last before that, the first ones first; return how many."""
         with self._statement() as database:
             return database.execute(_PRUNE_MISSES, (before_s, limit)).rowcount
 

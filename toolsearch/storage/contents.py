@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from toolsearch.errors import ContentsConflictError, ContentsStoreError
 from toolsearch.storage import sql
@@ -41,61 +40,6 @@ class ContentsSince:
     revision: int
     put: Sequence[StoredTool] = ()
     names: Collection[str] | None = None
-
-
-class CatalogContents(Protocol):
-    """Keeps tools by tenant and catalog; safe to share between threads. Each method may raise ContentsStoreError."""
-
-    def revision(self, tenant: str, catalog: str) -> int:
-        """0 if nothing has ever been written to it. It grows with each change, also with and after `drop`.
-
-        No two states of the tenant's catalogs of one name have the same, also after the tenant was deleted.
-        """
-        ...
-
-    def change(
-        self,
-        tenant: str,
-        catalog: str,
-        *,
-        put: Sequence[StoredTool] = (),
-        remove: Collection[str] = (),
-        over: int | None = None,
-    ) -> int:
-        """Write and remove, all or nothing, over the revision *over* (None: whichever); return the new revision.
-
-        Raises ContentsConflictError, and changes nothing, if the catalog has another revision by now.
-        """
-        ...
-
-    def since(self, tenant: str, catalog: str, revision: int) -> ContentsSince:
-        """What has been written since *revision*, of one moment. A tool counts as written whatever of it has changed.
-
-        0 gives all tools. It takes about as long as there is to read, and longer if tools were removed.
-        """
-        ...
-
-    def fingerprints(self, tenant: str, catalog: str, *, source: str | None = None) -> dict[str, str]:
-        """The fingerprint of every tool, of *source* if that is given, by name, in order of the names."""
-        ...
-
-    def get(self, tenant: str, catalog: str, names: Collection[str]) -> list[StoredTool]:
-        """Those of *names* that are there, by name."""
-        ...
-
-    def page(
-        self, tenant: str, catalog: str, *, after: str = "", limit: int, source: str | None = None
-    ) -> list[StoredTool]:
-        """At most *limit* tools, of *source* if that is given, whose name is greater than *after*, by name."""
-        ...
-
-    def count(self, tenant: str, catalog: str | None = None) -> int:
-        """Tools of one catalog, or of all catalogs of the tenant."""
-        ...
-
-    def drop(self, tenant: str, catalog: str) -> None:
-        """Remove all tools of the catalog."""
-        ...
 
 
 _REVISION = "SELECT revision FROM revisions WHERE tenant = ? AND catalog = ?"
@@ -136,14 +80,18 @@ WHERE tenant = ? AND catalog = ? AND name = wanted_name AND name >= ? AND name <
 """  # noqa: S608
 
 
-class SqlCatalogContents(SqlStore):
-    """A `CatalogContents` in SQL."""
+class CatalogContents(SqlStore):
+    """Tools by tenant and catalog."""
 
     contents = "tools of catalogs"
     error_class = ContentsStoreError
     durability = "FULL"
 
     def revision(self, tenant: str, catalog: str) -> int:
+        """0 if nothing has ever been written to it. It grows with each change, also with and after `drop`.
+
+        No two states of the tenant's catalogs of one name have the same, also after the tenant was deleted.
+        """
         with self._reading() as database:
             return _revision(database, tenant, catalog)
 
@@ -156,6 +104,10 @@ class SqlCatalogContents(SqlStore):
         remove: Collection[str] = (),
         over: int | None = None,
     ) -> int:
+        """Write and remove, all or nothing, over the revision *over* (None: whichever); return the new revision.
+
+        Raises ContentsConflictError, and changes nothing, if the catalog has another revision by now.
+        """
         rows = [
             (
                 tenant,
@@ -168,7 +120,7 @@ class SqlCatalogContents(SqlStore):
             for tool in put
         ]
         with self._transaction() as database:
-            new = sql.following(database, tenant, sql.CONTENTS)  # before anything is read, as it is the lock
+            new = sql.next_version(database, tenant, sql.CONTENTS)  # before anything is read, as it is the lock
             if over is not None and (revision := _revision(database, tenant, catalog)) != over:
                 raise ContentsConflictError(catalog, revision)
             database.executemany(
@@ -180,6 +132,7 @@ class SqlCatalogContents(SqlStore):
         return new
 
     def fingerprints(self, tenant: str, catalog: str, *, source: str | None = None) -> dict[str, str]:
+        """The fingerprint of every tool, of *source* if that is given, by name, in order of the names."""
         query = (
             "SELECT name, fingerprint FROM contents WHERE tenant = ?1 AND catalog = ?2 "
             "AND (CAST(?3 AS TEXT) IS NULL OR source = ?3) ORDER BY name"
@@ -188,6 +141,7 @@ class SqlCatalogContents(SqlStore):
             return dict(database.execute(query, (tenant, catalog, source)).fetchall())
 
     def get(self, tenant: str, catalog: str, names: Collection[str]) -> list[StoredTool]:
+        """Those of *names* that are there, by name."""
         wanted, found = sorted(set(names)), list[StoredTool]()
         with self._reading() as database:
             for place in range(0, len(wanted), _AT_ONCE):
@@ -200,6 +154,7 @@ class SqlCatalogContents(SqlStore):
     def page(
         self, tenant: str, catalog: str, *, after: str = "", limit: int, source: str | None = None
     ) -> list[StoredTool]:
+        """At most *limit* tools, of *source* if that is given, whose name is greater than *after*, by name."""
         query = (
             f"SELECT {_COLUMNS} FROM contents WHERE tenant = ?1 AND catalog = ?2 AND name > ?3 "  # noqa: S608
             "AND (CAST(?4 AS TEXT) IS NULL OR source = ?4) ORDER BY name LIMIT ?5"
@@ -208,17 +163,23 @@ class SqlCatalogContents(SqlStore):
             return [_tool(row) for row in database.execute(query, (tenant, catalog, after, source, limit))]
 
     def count(self, tenant: str, catalog: str | None = None) -> int:
+        """Tools of one catalog, or of all catalogs of the tenant."""
         query = "SELECT count(*) FROM contents WHERE tenant = ?1 AND (CAST(?2 AS TEXT) IS NULL OR catalog = ?2)"
         with self._reading() as database:
             return int(database.execute(query, (tenant, catalog)).fetchone()[0])
 
     def drop(self, tenant: str, catalog: str) -> None:
+        """Remove all tools of the catalog."""
         with self._transaction() as database:
-            new = sql.following(database, tenant, sql.CONTENTS)
+            new = sql.next_version(database, tenant, sql.CONTENTS)
             database.execute("DELETE FROM contents WHERE tenant = ? AND catalog = ?", (tenant, catalog))
             _revise(database, tenant, catalog, new, has_removed=True)
 
     def since(self, tenant: str, catalog: str, revision: int) -> ContentsSince:
+        """What has been written since *revision*, of one moment. A tool counts as written whatever of it has changed.
+
+        0 gives all tools. It takes about as long as there is to read, and longer if tools were removed.
+        """
         query = "SELECT revision, removed FROM revisions WHERE tenant = ? AND catalog = ?"
         with self._snapshot() as database:
             now, removed = database.execute(query, (tenant, catalog)).fetchone() or (0, 0)

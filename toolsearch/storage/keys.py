@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from toolsearch.errors import KeyStoreError
 from toolsearch.storage.replicas import KEY
@@ -39,43 +39,6 @@ class StoredKey:
         return not any(end_s is not None and end_s <= at_s for end_s in (self.expires_s, self.revoked_s))
 
 
-class KeyStore(Protocol):
-    """Safe to share between threads. Each method may raise KeyStoreError; no key may be accepted then."""
-
-    def add(self, key: StoredKey) -> None: ...
-
-    def by_hash(self, sha256: str) -> StoredKey | None:
-        """Whatever its state: whether it is revoked or has expired is for the caller to ask."""
-        ...
-
-    def get(self, tenant: str, key_id: str) -> StoredKey | None: ...
-
-    def page(self, tenant: str, *, after: str = "", limit: int) -> list[StoredKey]:
-        """At most *limit* keys whose id is greater than *after*, by id, also those that are revoked."""
-        ...
-
-    def revoke(self, tenant: str, key_id: str, *, at_s: float) -> bool:
-        """From *at_s* on the key is not accepted. Return False if there is none, or it ends by then already."""
-        ...
-
-    def is_last_operator(self, tenant: str, key_id: str, *, at_s: float) -> bool:
-        """Whether the key is an operator's with the scope ``admin``, and no other such key is accepted at *at_s*.
-
-        Within a transaction that holds until its end: nobody else can ask this meanwhile.
-        """
-        ...
-
-    def note_use(self, key_id: str, *, at_s: float) -> None: ...
-
-    def count(self, tenant: str, *, at_s: float) -> int:
-        """Keys that are neither revoked nor expired at *at_s*."""
-        ...
-
-    def is_empty(self) -> bool:
-        """Whether there has never been a key, so that this is the first start."""
-        ...
-
-
 _COLUMNS = "id, tenant, name, prefix, sha256, scopes, created_s, allow, deny, is_operator, expires_s, revoked_s, used_s"
 
 
@@ -85,8 +48,8 @@ _ACCEPTED = "(revoked_s IS NULL OR revoked_s > ?) AND (expires_s IS NULL OR expi
 _LOCK = "operators' keys"
 
 
-class SqlKeyStore(SqlStore):
-    """A `KeyStore` in SQL."""
+class KeyStore(SqlStore):
+    """The keys of all tenants. If a method raises KeyStoreError, no key may be accepted."""
 
     contents = "API keys"
     error_class = KeyStoreError
@@ -105,17 +68,20 @@ class SqlKeyStore(SqlStore):
             )
 
     def by_hash(self, sha256: str) -> StoredKey | None:
+        """Whatever its state: whether it is revoked or has expired is for the caller to ask."""
         return self._one("sha256 = ?", sha256)
 
     def get(self, tenant: str, key_id: str) -> StoredKey | None:
         return self._one("tenant = ? AND id = ?", tenant, key_id)
 
     def page(self, tenant: str, *, after: str = "", limit: int) -> list[StoredKey]:
+        """At most *limit* keys whose id is greater than *after*, by id, also those that are revoked."""
         query = f"SELECT {_COLUMNS} FROM api_keys WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?"  # noqa: S608
         with self._reading() as database:
             return [_key(row) for row in database.execute(query, (tenant, after, limit))]
 
     def revoke(self, tenant: str, key_id: str, *, at_s: float) -> bool:
+        """From *at_s* on the key is not accepted. Return False if there is none, or it ends by then already."""
         with self._transaction() as database:
             done = database.execute(
                 "UPDATE api_keys SET revoked_s = ?1 WHERE tenant = ?2 AND id = ?3 "
@@ -127,6 +93,10 @@ class SqlKeyStore(SqlStore):
             return done.rowcount == 1
 
     def is_last_operator(self, tenant: str, key_id: str, *, at_s: float) -> bool:
+        """Whether the key is an operator's with the scope ``admin``, and no other such key is accepted at *at_s*.
+
+        Within a transaction that holds until its end: nobody else can ask this meanwhile.
+        """
         query = f"SELECT {_COLUMNS} FROM api_keys WHERE is_operator AND {_ACCEPTED}"  # noqa: S608
         with self._transaction() as database:
             database.lock(_LOCK)
@@ -138,11 +108,13 @@ class SqlKeyStore(SqlStore):
             database.execute("UPDATE api_keys SET used_s = ? WHERE id = ?", (at_s, key_id))
 
     def count(self, tenant: str, *, at_s: float) -> int:
+        """Keys that are neither revoked nor expired at *at_s*."""
         query = f"SELECT count(*) FROM api_keys WHERE tenant = ? AND {_ACCEPTED}"  # noqa: S608
         with self._reading() as database:
             return int(database.execute(query, (tenant, at_s, at_s)).fetchone()[0])
 
     def is_empty(self) -> bool:
+        """Whether there has never been a key, so that this is the first start."""
         with self._reading() as database:
             return database.execute("SELECT 1 FROM api_keys LIMIT 1").fetchone() is None
 

@@ -227,7 +227,7 @@ class SqlPins(SqlStore):
 
     def _decided(self, database: Connection, record: AuditRecord) -> None:
         audit.append(database, replace(record, tenant=self._tenant))
-        database.announce(self._tenant, PINS, version=sql.following(database, self._tenant, sql.PINS))
+        database.announce(self._tenant, PINS, version=sql.next_version(database, self._tenant, sql.PINS))
 
     def _row(self, entry: SeenEntry, by: str) -> tuple[object, ...]:
         raw = json.dumps(entry.raw, sort_keys=True)  # in ASCII: databases take no lone surrogates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from toolsearch.errors import RecordConflictError, RecordStoreError
 from toolsearch.storage import sql
@@ -27,56 +27,6 @@ class Record:
     version: int
     changed_s: float
     expires_s: float | None = None
-
-
-class RecordStore(Protocol):
-    """Keeps documents by tenant, kind and id; safe to share between threads. Each method may raise RecordStoreError."""
-
-    def get(self, tenant: str, kind: str, record_id: str, *, at_s: float) -> Record | None:
-        """*at_s* is now."""
-        ...
-
-    def hold(self, tenant: str, kind: str, record_id: str, *, at_s: float) -> Record | None:
-        """The same as `get`, within a `Storage.transaction`: nobody else writes records of the tenant until it ends."""
-        ...
-
-    def put(
-        self,
-        tenant: str,
-        kind: str,
-        record_id: str,
-        document: JsonObject,
-        *,
-        over: int | None,
-        at_s: float,
-        expires_s: float | None = None,
-    ) -> Record:
-        """Write over the version *over*: 0 for what must be new, None for whatever is there.
-
-        Raises RecordConflictError, and writes nothing, if another version is there by now.
-        """
-        ...
-
-    def delete(self, tenant: str, kind: str, record_id: str, *, over: int | None = None) -> bool:
-        """Return whether there was something to delete. Raises RecordConflictError as `put` does."""
-        ...
-
-    def page(self, tenant: str, kind: str, *, after: str = "", limit: int, at_s: float) -> list[Record]:
-        """At most *limit* records whose id is greater than *after*, by id."""
-        ...
-
-    def count(self, tenant: str, kind: str, *, at_s: float) -> int: ...
-
-    def scan(self, *, after: tuple[str, str, str] = ("", "", ""), limit: int) -> list[tuple[str, str, Record]]:
-        """At most *limit* records of all tenants with their tenant and kind, those that have expired included.
-
-        By tenant, kind and id, and greater than *after*: for upkeep.
-        """
-        ...
-
-    def prune(self, *, at_s: float, limit: int) -> list[tuple[str, str, str]]:
-        """Delete at most *limit* records that have expired; return the tenant, kind and id of each."""
-        ...
 
 
 _COLUMNS = "id, document, version, changed_s, expires_s"
@@ -106,22 +56,24 @@ RETURNING tenant, kind, id
 """
 
 
-class SqlRecordStore(SqlStore):
-    """A `RecordStore` in SQL."""
+class RecordStore(SqlStore):
+    """Documents by tenant, kind and id."""
 
     contents = "records"
     error_class = RecordStoreError
     durability = "FULL"
 
     def get(self, tenant: str, kind: str, record_id: str, *, at_s: float) -> Record | None:
+        """*at_s* is now."""
         query = f"SELECT {_COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id = ? AND {_LIVING}"  # noqa: S608
         with self._reading() as database:
             row = database.execute(query, (tenant, kind, record_id, at_s)).fetchone()
         return _record(row) if row else None
 
     def hold(self, tenant: str, kind: str, record_id: str, *, at_s: float) -> Record | None:
+        """The same as `get`, within a `Storage.transaction`: nobody else writes records of the tenant until it ends."""
         with self._transaction() as database:
-            sql.following(database, tenant, sql.RECORDS)  # it is the lock
+            sql.next_version(database, tenant, sql.RECORDS)  # it is the lock
             return self.get(tenant, kind, record_id, at_s=at_s)
 
     def put(
@@ -135,9 +87,13 @@ class SqlRecordStore(SqlStore):
         at_s: float,
         expires_s: float | None = None,
     ) -> Record:
+        """Write over the version *over*: 0 for what must be new, None for whatever is there.
+
+        Raises RecordConflictError, and writes nothing, if another version is there by now.
+        """
         text = json.dumps(document, separators=(",", ":"))
         with self._transaction() as database:
-            version = sql.following(database, tenant, sql.RECORDS)  # before anything is read, as it is the lock
+            version = sql.next_version(database, tenant, sql.RECORDS)  # before anything is read, as it is the lock
             _require(database, tenant, kind, record_id, over, at_s)
             database.execute(_PUT, (tenant, kind, record_id, text, version, at_s, expires_s))
             if kind in RECORD_KINDS:
@@ -145,8 +101,9 @@ class SqlRecordStore(SqlStore):
         return Record(record_id, document, version, at_s, expires_s)
 
     def delete(self, tenant: str, kind: str, record_id: str, *, over: int | None = None) -> bool:
+        """Return whether there was something to delete. Raises RecordConflictError as `put` does."""
         with self._transaction() as database:
-            sql.following(database, tenant, sql.RECORDS)
+            sql.next_version(database, tenant, sql.RECORDS)
             _require(database, tenant, kind, record_id, over, 0.0)
             done = database.execute(
                 "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ?", (tenant, kind, record_id)
@@ -156,6 +113,7 @@ class SqlRecordStore(SqlStore):
             return done.rowcount == 1
 
     def page(self, tenant: str, kind: str, *, after: str = "", limit: int, at_s: float) -> list[Record]:
+        """At most *limit* records whose id is greater than *after*, by id."""
         query = (
             f"SELECT {_COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id > ? AND {_LIVING} "  # noqa: S608
             "ORDER BY id LIMIT ?"
@@ -169,11 +127,16 @@ class SqlRecordStore(SqlStore):
             return int(database.execute(query, (tenant, kind, at_s)).fetchone()[0])
 
     def scan(self, *, after: tuple[str, str, str] = ("", "", ""), limit: int) -> list[tuple[str, str, Record]]:
+        """At most *limit* records of all tenants with their tenant and kind, those that have expired included.
+
+        By tenant, kind and id, and greater than *after*: for upkeep.
+        """
         with self._reading() as database:
             rows = database.execute(_SCAN, (*after, limit)).fetchall()
         return [(tenant, kind, _record(tuple(rest))) for tenant, kind, *rest in rows]
 
     def prune(self, *, at_s: float, limit: int) -> list[tuple[str, str, str]]:
+        """Delete at most *limit* records that have expired; return the tenant, kind and id of each."""
         with self._transaction() as database:
             return database.execute(_PRUNE, (at_s, limit)).fetchall()
 

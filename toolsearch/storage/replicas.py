@@ -55,24 +55,6 @@ class Subscription(Protocol):
         ...
 
 
-class ChangeFeed(Protocol):
-    """Safe to share between threads."""
-
-    def follow(self, on_change: OnChange) -> Subscription:
-        """Call *on_change*, in another thread, with each change that any replica commits from now on, this one too.
-
-        None: some may have been missed. It must return soon.
-        """
-        ...
-
-    def current(self, tenants: Collection[str]) -> list[Change]:
-        """What is there now of *tenants*, of records, contents and approvals, with the versions of this moment.
-
-        Raises StorageError.
-        """
-        ...
-
-
 class NothingToHear:
     """The `Subscription` to a database that no other replica writes to."""
 

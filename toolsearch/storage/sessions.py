@@ -41,14 +41,6 @@ class SessionPersistence(Protocol):
         ...
 
 
-class SharedSessions(SessionPersistence, Protocol):
-    """That of a service, whose replicas look now and then whether others have written a session."""
-
-    def versions(self, session_ids: Collection[str]) -> dict[str, int]:
-        """The versions of those that are there, by id."""
-        ...
-
-
 _ADD = "INSERT INTO sessions (tenant, id, text, version) VALUES (?, ?, ?, ?) ON CONFLICT (tenant, id) DO NOTHING"
 
 
@@ -90,7 +82,7 @@ class SqlSessionPersistence(SqlStore):
 
     def _add(self, session_id: str, text: str) -> int:
         with self._transaction() as database:
-            new = sql.following(database, self._tenant, sql.SESSIONS) * _SAVINGS
+            new = sql.next_version(database, self._tenant, sql.SESSIONS) * _SAVINGS
             if not database.execute(_ADD, (self._tenant, session_id, text, new)).rowcount:
                 raise SessionConflictError(session_id)
         return new
@@ -106,6 +98,7 @@ class SqlSessionPersistence(SqlStore):
             return [row[0] for row in rows]
 
     def versions(self, session_ids: Collection[str]) -> dict[str, int]:
+        """The versions of those that are there, by id: replicas look now and then whether others have written."""
         wanted, found = sorted(set(session_ids)), dict[str, int]()
         with self._reading() as database:
             for place in range(0, len(wanted), _AT_ONCE):

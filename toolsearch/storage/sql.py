@@ -3,7 +3,7 @@
 The stores themselves are in the modules that are named by what they keep.
 
 A statement has ``?`` for each value, in order, or ``?1``, ``?2`` where one is used twice. What a transaction reads in
-order to write is read after a lock, which `Connection.lock` takes, or `following`. A transaction that takes several
+order to write is read after a lock, which `Connection.lock` takes, or `next_version`. A transaction that takes several
 takes them in this order, so that no two wait for each other:
 
 1. the counters of a tenant: sessions, records, contents
@@ -110,7 +110,7 @@ class Database(Protocol):
         ...
 
     def follow(self, on_change: OnChange) -> Subscription:
-        """As `ChangeFeed.follow`."""
+        """Tell *on_change* what others write, as `toolsearch.storage.storage.ChangeFeed.follow` says."""
         ...
 
     def load(self) -> StoreLoad:
@@ -124,7 +124,8 @@ class Database(Protocol):
 
 class SqlStore:
     """A subclass says in *contents* what it keeps, in the plural, for messages, in *error_class* which error it raises,
-    and in *durability* what may be lost of the last second. Objects of several subclasses may use one database.
+    and in *durability* what may be lost of the last second. Every method may raise that error, and may be called from
+    several threads at once. Objects of several subclasses may use one database.
     """
 
     contents: ClassVar[str]
@@ -222,7 +223,7 @@ ON CONFLICT (tenant, name) DO UPDATE SET last = counters.last + 1 RETURNING last
 """
 
 
-def following(database: Connection, tenant: str, name: str) -> int:
+def next_version(database: Connection, tenant: str, name: str) -> int:
     """Return the next number, within the transaction that uses it, and let nobody else get one until that ends."""
     number: int = database.execute(_NEXT, (tenant, name)).fetchone()[0]
     return number

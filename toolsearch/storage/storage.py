@@ -1,130 +1,45 @@
-"""Everything that a service keeps, as one object, and that object over one SQL database."""
+"""Everything that a service keeps in one SQL database, as one object."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import ClassVar, Final
 
 from toolsearch.errors import StorageError
 from toolsearch.storage import pins, sql, usage
-from toolsearch.storage.activity import FigureLog, MissLog, ReceiptLog, SqlFigureLog, SqlMissLog, SqlReceiptLog
-from toolsearch.storage.audit import AuditLog, SqlAuditLog
-from toolsearch.storage.contents import CatalogContents, SqlCatalogContents
-from toolsearch.storage.keys import KeyStore, SqlKeyStore
-from toolsearch.storage.pins import PinPersistence, SqlPins
-from toolsearch.storage.records import RecordStore, SqlRecordStore
-from toolsearch.storage.replicas import (
-    CONTENTS,
-    DROPPED,
-    PINS,
-    RECORD_KINDS,
-    Change,
-    ChangeFeed,
-    Leases,
-    OnChange,
-    Subscription,
-)
-from toolsearch.storage.sessions import SharedSessions, SqlSessionPersistence
+from toolsearch.storage.activity import FigureLog, MissLog, ReceiptLog
+from toolsearch.storage.audit import SqlAuditLog
+from toolsearch.storage.contents import CatalogContents
+from toolsearch.storage.keys import KeyStore
+from toolsearch.storage.pins import SqlPins
+from toolsearch.storage.records import RecordStore
+from toolsearch.storage.replicas import CONTENTS, DROPPED, PINS, RECORD_KINDS, Change, Leases, OnChange, Subscription
+from toolsearch.storage.sessions import SqlSessionPersistence
 from toolsearch.storage.sql import Connection, Database, SqlStore, StoreLoad
-from toolsearch.storage.usage import SqlUsageStore, UsageStore
+from toolsearch.storage.usage import SqlUsageStore
 from toolsearch_indexes.vector_store import VectorStore
-
-
-class Storage(Protocol):
-    """The ports of one database. `close` closes them all.
-
-    is_shared  whether several processes may use it at the same time
-    """
-
-    @property
-    def is_shared(self) -> bool: ...
-
-    @property
-    def changes(self) -> ChangeFeed: ...
-    @property
-    def records(self) -> RecordStore: ...
-    @property
-    def keys(self) -> KeyStore: ...
-    @property
-    def contents(self) -> CatalogContents: ...
-    @property
-    def receipts(self) -> ReceiptLog: ...
-    @property
-    def figures(self) -> FigureLog: ...
-    @property
-    def misses(self) -> MissLog: ...
-    @property
-    def audit(self) -> AuditLog: ...
-    @property
-    def usage(self) -> UsageStore: ...
-    @property
-    def leases(self) -> Leases: ...
-    @property
-    def vectors(self) -> VectorStore | None:
-        """What replicas have embedded, for all of them; None where one process has a file of its own for that."""
-        ...
-
-    def sessions(self, tenant: str) -> SharedSessions:
-        """The sessions of *tenant* alone."""
-        ...
-
-    def pins(self, tenant: str) -> PinPersistence:
-        """The approvals of *tenant* alone."""
-        ...
-
-    def snapshot(self) -> AbstractContextManager[object]:
-        """Everything that this thread reads within the block, through whichever port, is of one moment.
-
-        Nothing can be written within it. Keep to plain code in one thread, without an ``await``.
-        """
-        ...
-
-    def transaction(self) -> AbstractContextManager[object]:
-        """Everything that this thread writes within the block, through whichever port, is written all or nothing.
-
-        Others write before it or after it, so keep it short, and without an ``await``. An error of a port undoes what
-        that call wrote; one that leaves the block undoes everything.
-        """
-        ...
-
-    def load(self) -> StoreLoad:
-        """How it is doing, without asking it."""
-        ...
-
-    def drop_tenant(self, tenant: str) -> None:
-        """Delete everything that belongs to *tenant*, all or nothing. The audit stays.
-
-        Raises ValueError for "", whose records are those of the service itself.
-        """
-        ...
-
-    def backup(self, path: Path) -> None:
-        """Write a copy of one moment to a new file, while others go on reading and writing.
-
-        Raises StorageError, and leaves what is there, if there is a file already.
-        """
-        ...
-
-    def close(self) -> None:
-        """May be called twice."""
-        ...
-
 
 _AT_ONCE = 512  # tenants in one statement
 
 
-class SqlChangeFeed(SqlStore):
-    """A `ChangeFeed` in SQL. Those who write announce it by `Connection.announce`."""
+class ChangeFeed(SqlStore):
+    """Tells what replicas write. Those who write announce it by `Connection.announce`."""
 
     contents = "versions of what is kept"
     error_class = StorageError
 
     def follow(self, on_change: OnChange) -> Subscription:
+        """Call *on_change*, in another thread, with each change that any replica commits from now on, this one too.
+
+        None: some may have been missed. It must return soon.
+        """
         return self._database.follow(on_change)
 
     def current(self, tenants: Collection[str]) -> list[Change]:
+        """What is there now of *tenants*, of records, contents and approvals, with the versions of this moment."""
         wanted, found = sorted(set(tenants)), list[Change]()
         with self._reading() as database:
             for place in range(0, len(wanted), _AT_ONCE):
@@ -159,56 +74,86 @@ _OF_TENANT: Final = {
 }
 
 
-class SqlStorage:
-    """A `Storage` in *database*, but for how it is copied. All ports share its connections."""
+class Storage(ABC):
+    """Every store over one database, with shared connections. `close` closes them all.
+
+    is_shared  whether several processes may use the database at the same time
+    vectors    what replicas have embedded, for all of them; None where one process has a file of its own for that
+    """
+
+    is_shared: ClassVar[bool]
 
     def __init__(self, database: Database, leases: Leases, vectors: VectorStore | None = None) -> None:
         self.database = database
         self.leases = leases
         self.vectors = vectors
         self._whole = _Whole(database)
-        self.changes = SqlChangeFeed(database)
-        self.records = SqlRecordStore(database)
-        self.keys = SqlKeyStore(database)
-        self.contents = SqlCatalogContents(database)
-        self.receipts = SqlReceiptLog(database)
-        self.figures = SqlFigureLog(database)
-        self.misses = SqlMissLog(database)
+        self.changes = ChangeFeed(database)
+        self.records = RecordStore(database)
+        self.keys = KeyStore(database)
+        self.contents = CatalogContents(database)
+        self.receipts = ReceiptLog(database)
+        self.figures = FigureLog(database)
+        self.misses = MissLog(database)
         self.audit = SqlAuditLog(database)
         self.usage = SqlUsageStore(database)
 
     def sessions(self, tenant: str) -> SqlSessionPersistence:
+        """The sessions of *tenant* alone."""
         return SqlSessionPersistence(self.database, tenant=tenant)
 
     def pins(self, tenant: str) -> SqlPins:
+        """The approvals of *tenant* alone."""
         return SqlPins(self.database, tenant=tenant)
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """To read rows of whichever port, in plain SQL."""
+        """To read rows of whichever store, in plain SQL."""
         return self._whole.reading()
 
     def snapshot(self) -> AbstractContextManager[Connection]:
+        """Everything that this thread reads within the block, through whichever store, is of one moment.
+
+        Nothing can be written within it. Keep to plain code in one thread, without an ``await``.
+        """
         return self._whole.snapshot()
 
     def transaction(self) -> AbstractContextManager[Connection]:
+        """Everything that this thread writes within the block, through whichever store, is written all or nothing.
+
+        Others write before it or after it, so keep it short, and without an ``await``. An error of a store undoes what
+        that call wrote; one that leaves the block undoes everything.
+        """
         return self._whole.transaction()
 
     def load(self) -> StoreLoad:
+        """How it is doing, without asking it."""
         return self.database.load()
 
     def drop_tenant(self, tenant: str) -> None:
+        """Delete everything that belongs to *tenant*, all or nothing. The audit stays.
+
+        Raises ValueError for "", whose records are those of the service itself.
+        """
         if not tenant:
             raise ValueError("the service itself cannot be deleted; name a tenant")
         with self._whole.transaction() as database:
             for counter in (sql.SESSIONS, sql.RECORDS, sql.CONTENTS):
-                sql.following(database, tenant, counter)
+                sql.next_version(database, tenant, counter)
             for name in (usage.LOCK, pins.LOCK):
                 database.lock(name, tenant)
             for table, column in _OF_TENANT.items():
                 database.execute(f"DELETE FROM {table} WHERE {column} = ?", (tenant,))  # noqa: S608
             database.announce(tenant, DROPPED)
 
+    @abstractmethod
+    def backup(self, path: Path) -> None:
+        """Write a copy of one moment to a new file, while others go on reading and writing.
+
+        Raises StorageError, and leaves what is there, if there is a file already.
+        """
+
     def close(self) -> None:
+        """May be called twice."""
         self.database.close()
 
 

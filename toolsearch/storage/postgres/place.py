@@ -24,7 +24,7 @@ from toolsearch.storage.postgres.database import MAX_CONNECTIONS, PostgresDataba
 from toolsearch.storage.postgres.schema import OLDEST_SERVER, SCHEMA, VERSION, is_current, migrate, state_of
 from toolsearch.storage.sql import SqlStore
 from toolsearch.storage.sqlite.place import reading_file, writing_new_file
-from toolsearch.storage.storage import SqlStorage
+from toolsearch.storage.storage import Storage
 
 _NOW: Final = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
 
@@ -238,8 +238,8 @@ def _listed(columns: Collection[str]) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
-class PostgresStorage(SqlStorage):
-    """A `Storage` in the database at *url*, as ``postgresql://user@host/name``, in a schema named ``toolsearch``.
+class PostgresStorage(Storage):
+    """The database at *url*, as ``postgresql://user@host/name``, in a schema named ``toolsearch``.
 
     Raises StorageError if it cannot be reached, or has tables of a newer version that this one cannot use.
     """

@@ -17,7 +17,7 @@ from toolsearch.storage.place import OnProgress, State
 from toolsearch.storage.replicas import ProcessLeases
 from toolsearch.storage.sqlite.database import SqliteFile, translated
 from toolsearch.storage.sqlite.schema import VERSION, inspected, migrate, version_at
-from toolsearch.storage.storage import SqlStorage
+from toolsearch.storage.storage import Storage
 
 
 def copy_to_new_file(database: sqlite3.Connection, path: Path) -> None:
@@ -102,7 +102,6 @@ def writing_new_file(path: Path) -> Generator[SqliteTables]:
         database.execute("PRAGMA synchronous = OFF")  # it is written to the disk before it gets its name
         database.execute("BEGIN")
         migrate(database)
-        database.execute("DELETE FROM counters")  # one is there from the start
         yield SqliteTables(database)
         database.execute("COMMIT")
 
@@ -140,8 +139,8 @@ def _to_disk(path: Path) -> None:
         os.close(handle)
 
 
-class SqliteStorage(SqlStorage):
-    """A `Storage` in the file at *path*, which is made with its folder where it is missing, for its owner alone.
+class SqliteStorage(Storage):
+    """The file at *path*, which is made with its folder where it is missing, for its owner alone.
 
     All ports share the connections to it: threads that write take turns, and threads that read wait for nobody.
     """
