@@ -301,7 +301,7 @@ def test_a_backup_of_an_earlier_version_is_brought_up_to_date_and_stays_as_it_wa
     before = old.read_bytes()
     later = schema.VERSION + 1
     monkeypatch.setattr(schema, "_STEPS", (*schema._STEPS, ("CREATE INDEX later ON sessions (version)",)))
-    for module in ("schema", "file", "copies", "inspection", "place"):
+    for module in ("schema", "database", "place"):
         monkeypatch.setattr(f"toolsearch.storage.sqlite.{module}.VERSION", later)
     place = PostgresPlace(postgres.new_database(is_empty=True))
     place.restore(old, silent)

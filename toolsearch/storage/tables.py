@@ -30,7 +30,7 @@ def first_tables(dialect: Dialect) -> tuple[str, ...]:
 
 
 # Every row belongs to a tenant, which is the first column of each key; "" has what the library and the gateway keep.
-# Tables of rows with a document are not small, so that rows can be counted and found without reading the documents.
+# Tables of rows with a document are not clustered, so that rows can be counted and found without reading the documents.
 # At most one definition of a tool waits for approval: a server that changes it with every listing fills no disk.
 _FIRST: Final = """
 CREATE TABLE counters (  -- each tenant has its own, so that none can tell from its numbers what others do
@@ -53,11 +53,11 @@ CREATE TABLE pins (
     tenant {name} NOT NULL,
     server {name} NOT NULL,  -- its identity, with the kind of anything that is no tool
     tool {name} NOT NULL,  -- the name that the server gives it
-    is_approved {flag} NOT NULL,  -- or waits to be
+    is_approved {flag} NOT NULL,  -- false: it waits for approval
     pin TEXT NOT NULL,
     entry TEXT NOT NULL,  -- the definition as JSON
     seen_s {real} NOT NULL,  -- when this definition was first seen, since 1970
-    by TEXT NOT NULL,  -- who approved it, or has withdrawn that
+    by TEXT NOT NULL,  -- who approved it, or withdrew the approval
     decided_us {number} NOT NULL,  -- when a person decided, in microseconds since 1970, or 0
     PRIMARY KEY (tenant, server, tool, is_approved)
 ){clustered};
