@@ -31,25 +31,19 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 
 class Tables(Protocol):
-    """The tables of a database, within one transaction."""
+    """The tables of a database, within one transaction: what is read is of one moment, and what is written is written
+    all or nothing.
+    """
 
     def columns(self) -> Mapping[str, Collection[str]]:
         """The columns of each table."""
         ...
-
-
-class Source(Tables, Protocol):
-    """Everything that is read from it is of one moment."""
 
     def count(self, table: str) -> int: ...
 
     def rows(self, table: str, columns: Collection[str]) -> Iterator[Row]:
         """Only so many of them are in memory at a time."""
         ...
-
-
-class Target(Tables, Protocol):
-    """What is written to it is written all or nothing, when its transaction ends."""
 
     def is_empty(self, table: str) -> bool: ...
     def write(self, table: str, columns: Collection[str], rows: Iterable[Row]) -> None: ...
@@ -59,7 +53,7 @@ def silent(progress: Progress) -> None:
     """Tell nobody how far a copy is."""
 
 
-def copy_tables(source: Source, target: Target, on_progress: OnProgress = silent) -> None:
+def copy_tables(source: Tables, target: Tables, on_progress: OnProgress = silent) -> None:
     """Copy every row, with the numbers that clients know: versions, revisions, counters, positions.
 
     Raises StorageError if the databases do not have the same tables, or if the target holds anything.

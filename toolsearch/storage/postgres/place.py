@@ -128,7 +128,7 @@ _WAIT_MS: Final = 10_000  # for those who use an empty database
 
 
 class PostgresTables:
-    """A `Source` and a `Target`: the tables of our schema, within the transaction that is open."""
+    """The `Tables` of our schema, within the transaction that is open."""
 
     def __init__(self, raw: psycopg.Connection[TupleRow]) -> None:
         self._raw = raw

@@ -50,7 +50,7 @@ def new_file(path: Path) -> Generator[sqlite3.Connection]:
 
 
 class SqliteTables:
-    """A `Source` and a `Target`: the tables of *database*, within the transaction that is open."""
+    """The `Tables` of *database*, within the transaction that is open."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
