@@ -1,9 +1,8 @@
 """A typed client of the service: `ToolSearchClient`, and `AsyncToolSearchClient` with the same methods to be awaited.
 
-    operations.py  what can be asked, each once, as a plain function that makes a request
-    surface.py     these functions as methods of both clients
-    transports.py  sends requests, waits and repeats: once as a plain and once as an async driver
-    exchange.py    what a request, its repetitions and its answer are, without input or output
+    operations.py  what can be asked: each operation once, as a plain function that makes a request
+    clients.py     these functions as methods of both clients
+    exchange.py    sends a request, repeats it, waits, and reads the answer: once, with a plain and an async driver
 
 Bodies are the models of `toolsearch.api`. An error is a `toolsearch.ServiceError` with the service's code.
 """

@@ -1,9 +1,7 @@
 """What was done with the service: receipts of calls, figures by hour, and requests without a good answer.
 
-activity.py   what all faces tell, and what is asked of it
-observing.py  what the gateway of a corpus tells
-costs.py      what the figures say of tokens
-figures.py    the names of the figures, and how they are added up
-misses.py     which searches count as misses, and what is kept of their words
-batches.py    writes what was done, in the background
+activity.py   what every face reports, and what is kept of it
+figures.py    the figures by hour, key and session; figures and other items are written in batches
+receipts.py   the receipts of calls: ``/v1/receipts``, and the page
+misses.py     searches without a good answer: ``/v1/misses``, and the page
 """

@@ -1,6 +1,6 @@
 """OpenAI's Chat Completions, and every endpoint that is compatible with it: tools, calls and conversations.
 
-Answers are read and written in `answers` and `stream`, which take long to import, since they check what endpoints send.
+Answers are read and written in `answers`, which takes long to import, since it checks what endpoints send.
 """
 
 from __future__ import annotations
