@@ -44,7 +44,7 @@ class Usage:
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "return_direct", "call_limit", "other"]
 
 
-OTHER_CHOICES: Final = "other_choices"  # in the metadata: the messages of the choices that do not count
+OTHER_CHOICES: Final = "other_choices"  # metadata key of the choices that are not used: all but the first
 
 
 _CUT_OFF: tuple[FinishReason, ...] = ("length", "content_filter", "other")
@@ -136,7 +136,8 @@ class ChunkAggregator:
         for delta in chunk.tool_calls:
             self._calls.add(delta)
         self._finish_reason = chunk.finish_reason or self._finish_reason
-        self._usage = chunk.usage or self._usage  # some endpoints count up in every piece: the last count is the sum
+        # Some endpoints send a running total with each piece, so the last one counts.
+        self._usage = chunk.usage or self._usage
         self._message = chunk.message or self._message
         self._metadata.update(chunk.metadata)
         self._steps = chunk.steps or self._steps
@@ -184,13 +185,13 @@ class _GrowingCalls:
         if not (delta.id or delta.name or delta.arguments):
             return
         call = self._by_index.get(delta.index)
-        # Endpoints are known that give parallel calls one index: another id is another call.
+        # Some endpoints give parallel calls the same index, so a new id means a new call.
         if call is None or (delta.id and call.id and delta.id != call.id):
             call = _GrowingCall()
             self._all.append(call)
             self._by_index[delta.index] = call
         call.id = call.id or delta.id
-        call.name = call.name or delta.name  # and others that repeat the name in each piece
+        call.name = call.name or delta.name  # some endpoints repeat the name in each piece
         call.arguments += delta.arguments
 
     def finished(self) -> tuple[ToolCall, ...]:
@@ -241,7 +242,7 @@ def read(shape: type[Shape], answer: object) -> tuple[Shape, dict[str, Json]]:
         raise ChatModelError(
             f"the endpoint's answer is not one of this API ({explain(error, whole='the answer')}); "
             "check the model and the base URL, or ask again"
-        ) from None  # pydantic's own text repeats the values
+        ) from None  # pydantic's text repeats the values that were sent
 
 
 def without_nulls(value: Json) -> Json:

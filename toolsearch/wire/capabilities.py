@@ -267,8 +267,8 @@ FACTS: Final[tuple[Fact, ...]] = (
 )
 """The first row that is true of an endpoint tells a feature."""
 
-_LIST_ALONE: Final = (*_CHAT, "mcp")  # formats in which nothing but the list can say what there is to call
-_UNKNOWN_CACHE_S = 3_600  # of servers of which no figure is known: most drop a prompt within the hour
+_LIST_ALONE: Final = (*_CHAT, "mcp")  # formats without a message for announcing tools
+_UNKNOWN_CACHE_S = 3_600  # most servers drop a cached prompt within an hour; used where we know no figure
 
 
 @dataclass(frozen=True, slots=True)

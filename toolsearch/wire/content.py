@@ -14,7 +14,7 @@ from toolsearch.tools.results import block_text, image_block, image_of, in_words
 WritePart: TypeAlias = Callable[[JsonObject], "dict[str, Json]"]
 ReadPart: TypeAlias = Callable[[JsonObject], "dict[str, Json] | None"]
 
-_IMAGES_SENT = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what all the APIs take
+_IMAGES_SENT = ("image/png", "image/jpeg", "image/gif", "image/webp")  # the types that all the APIs take
 
 
 class ProviderPart(dict[str, Json]):

@@ -158,7 +158,8 @@ class RenderedTools:
         self._write_tool = wire_module(wire_format).write_tool
         self._extra = extra
         self._max_kept = max_kept
-        self._kept: dict[int, tuple[ToolDefinition, JsonObject]] = {}  # by id, which is sound while it is held here
+        # Id(definition) -> definition, which keeps the id valid, and its entry.
+        self._kept: dict[int, tuple[ToolDefinition, JsonObject]] = {}
 
     def of(self, definitions: Collection[ToolDefinition]) -> list[JsonObject]:
         """Render each as `render_definition` does, in the given order."""
@@ -171,7 +172,7 @@ class RenderedTools:
                 kept[id(definition)] = known
             rendered.append(known[1])
         if len(kept) > self._max_kept:
-            self._kept = {}  # rare, and simpler than to tell which are still in use
+            self._kept = {}  # dropping all is simpler than finding the unused ones, and rare
         return rendered
 
 
@@ -251,10 +252,10 @@ def as_reply(entries: Entries, wire_format: str) -> object:
     return entries if wire_format == "openai-responses" else entries[0]
 
 
-_ITEMS: Final = "input"  # where a request of Responses has its conversation
+_ITEMS: Final = "input"  # key of the conversation in a request of Responses
 
 
-_MESSAGES: Final = "messages"  # and where the others have it
+_MESSAGES: Final = "messages"  # key of the conversation in requests of the other formats
 
 
 def is_request(value: JsonObject) -> bool:

@@ -8,7 +8,8 @@ from toolsearch.documents.json_values import as_list, as_object
 from toolsearch.tools.json_types import Json, JsonObject
 
 _SCHEMA: Final = "parameters"
-_JSON_SCHEMAS: Final = ("parametersJsonSchema", "parameters_json_schema")  # which the API takes instead
+# The API takes one of these in place of "parameters".
+_JSON_SCHEMAS: Final = ("parametersJsonSchema", "parameters_json_schema")
 _TYPES: Final = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
 _COUNTS: Final = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
 _MOST_LEVELS: Final = 100

@@ -11,9 +11,9 @@ from toolsearch.wire.reply_parts import ReplyItems, call_in, list_in, mapping, w
 
 _UNREADABLE = "invalid_tool_call"
 _KINDS = ("tool_call", _UNREADABLE)
-# The provider's word for how its reply ended is in the metadata under the provider's name for it.
+# Keys of the metadata under which providers say how the reply ended.
 _ENDED = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
-_FINISHED = frozenset(  # in lower case
+_FINISHED = frozenset(  # finish reasons in lower case
     {"complete", "completed", "end_turn", "function_call", "stop", "tool_call", "tool_calls", "tool_use"}
 )
 

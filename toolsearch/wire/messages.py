@@ -28,7 +28,7 @@ class UserMessage:
 class ProviderItems:
     """What a provider sent, word for word, for it to get back: signed thinking, reasoning items, its own searches."""
 
-    provider: str  # as `ChatModel.provider`; another provider is sent the text and the calls instead
+    provider: str  # `ChatModel.provider`; other providers are sent the text and the calls instead
     items: tuple[JsonObject, ...]
 
 

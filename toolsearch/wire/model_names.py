@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 Cloud: TypeAlias = Literal["", "azure", "bedrock", "vertex", "other"]
 """Who serves the model: "" is the API's own provider, "other" one that speaks the same format and is not known."""
 
-_BEFORE_MINOR_1 = "4o"  # GPT-4o came between 4 and 4.1, and takes what 4.1 takes
+_BEFORE_MINOR_1 = "4o"  # GPT-4o takes the same as 4.1, so it is read as 4.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def _cloud_in(name: str) -> Cloud:
         return "bedrock"
     if "publishers/" in name or ("claude-" in name and "@" in name):
         return "vertex"
-    return "other" if "/" in name else ""  # routers name the maker in front
+    return "other" if "/" in name else ""  # routers put the maker before the slash
 
 
 def _version(words: list[str]) -> tuple[int, int]:

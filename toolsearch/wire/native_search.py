@@ -16,7 +16,7 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.results import block_text, text_block
 
-_BESIDE: Final = f"{TOOL_NAME}: "  # begins a text that follows the results of searches
+_BESIDE: Final = f"{TOOL_NAME}: "  # prefix of a text that follows search results
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,8 @@ def _read(item: object, position: int) -> tuple[WireFormat, ToolCall] | None:
     return "mcp", call_in(fields, fields.get("id"), "arguments", position)
 
 
-_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")  # Anthropic's, which are no part of the input
+# Anthropic counts cached tokens apart from input_tokens
+_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 def input_tokens(reply: object) -> int:

@@ -14,7 +14,7 @@ from toolsearch.errors import BadArgumentsError
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.json_types import Json, JsonObject
 
-ReadCall: TypeAlias = Callable[[JsonObject, int], ToolCall | None]  # of an item and its position, from 1
+ReadCall: TypeAlias = Callable[[JsonObject, int], ToolCall | None]  # takes an item and its position, which starts at 1
 
 
 _ACCEPTED = (
@@ -24,10 +24,10 @@ _ACCEPTED = (
 )
 
 
-_ARGUMENTS = frozenset({"args", "arguments", "input", "parameters"})  # where calls have them
+_ARGUMENTS = frozenset({"args", "arguments", "input", "parameters"})  # keys of the arguments of a call
 
 
-_PROVIDERS_OWN = frozenset(  # calls that the provider runs, or asks of somebody else
+_PROVIDERS_OWN = frozenset(  # calls that the provider runs itself or needs approved
     {"mcp_approval_request", "mcp_call", "mcp_tool_use", "server_tool_call", "server_tool_use"}
 )
 
@@ -73,7 +73,7 @@ def call_in(fields: JsonObject, call_id: object, arguments_key: str, position: i
     if arguments is None:
         arguments = ""
     elif not isinstance(arguments, str | Mapping):
-        arguments = json.dumps(arguments)  # refused when it is run, so that its siblings still are
+        arguments = json.dumps(arguments)  # keeps the call readable; running it fails, and the other calls still run
     given = cast("str | JsonObject", arguments)
     return ToolCall(f"call_{position}" if call_id is None else str(call_id), name, given)
 
@@ -140,10 +140,10 @@ def arguments_object(call: ToolCall) -> dict[str, Json]:
 NO_REASON: Final = "no finish reason"
 
 
-REFUSAL: Final = "refusal"  # a model that refuses in words, and calls tools all the same, has not asked for them
+REFUSAL: Final = "refusal"  # finish reason of a model that refuses in words; its calls are not run
 
 
-# As APIs, frameworks, and the model classes in these say it, in lower case, and where they say it.
+# Finish reasons in lower case, and the keys that hold them, in APIs, frameworks and their model classes.
 _FINISHED: Final = frozenset(
     {"complete", "completed", "end_turn", "function_call", "stop", "tool_call", "tool_calls", "tool_use"}
 )
@@ -152,7 +152,7 @@ _FINISHED: Final = frozenset(
 _KEYS: Final = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
 
 
-_MAX_REASON = 60  # characters; the reason comes from the endpoint
+_MAX_REASON = 60  # characters kept of a reason that the endpoint wrote
 
 
 def why_unfinished(reason: object, finished: Collection[str]) -> str:

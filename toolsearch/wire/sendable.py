@@ -43,7 +43,7 @@ def sendable(
 
 def _results_first(messages: Iterable[Message]) -> Iterator[Message]:
     held: list[Message] = []
-    has_calls = False  # whether the results of the last answer's calls are still to come
+    has_calls = False  # True while the last answer's calls wait for their results
     for message in messages:
         if has_calls and not isinstance(message, AssistantMessage | ToolMessage):
             held.append(message)
@@ -74,7 +74,7 @@ def _marked(text: str) -> str:
 def _possible_changes(
     messages: Iterable[Message], known: Capabilities, listed: Collection[str], deferred: Collection[str]
 ) -> Iterator[Message]:
-    offered = set(listed)  # what the model may call, but for deferred tools that an answer has loaded
+    offered = set(listed)  # tools that the model may call, without deferred ones that an answer loaded
     withdrawable = {*listed, *deferred}
     for message in messages:
         if not isinstance(message, ToolChangeMessage):

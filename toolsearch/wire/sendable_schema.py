@@ -39,7 +39,7 @@ _OTHER_TYPES: Final = {
 }  # fmt: skip
 
 _MOST_NOTES = 20
-_SHOWN = 60  # characters of a name in a note
+_SHOWN = 60  # characters of a name that a note shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class _Rewriting:
             return value or None
         return made or None
 
-    # Keywords that need more than one look
+    # Keywords that depend on other keywords
 
     def _ref(self, made: _Made, value: Json, _node: JsonObject, place: str, _level: int) -> None:
         found = self._references.sent(value) if isinstance(value, str) else None
@@ -255,12 +255,12 @@ class _Rewriting:
 
     def _items(self, made: _Made, value: Json, node: JsonObject, place: str, level: int) -> None:
         first = node.get("prefixItems")
-        if is_list(value):  # the draft before 2020-12
+        if is_list(value):  # drafts before 2020-12 allow a list here
             first, value = value, node.get("additionalItems", True)
             made["prefixItems"] = self._schemas(first, place, level) or []
             if not made["prefixItems"]:
                 del made["prefixItems"]
-        if value is False:  # OpenAI takes no flag here
+        if value is False:  # OpenAI refuses "items": false
             made["maxItems"] = _least(node.get("maxItems"), len(first) if is_list(first) else 0)
         made["items"] = {} if isinstance(value, bool) else self._schema(value, f"{place}[]", level + 1)
 
@@ -284,7 +284,7 @@ class _Rewriting:
             properties[sent] = rewritten if sent == own else _with_own_name(rewritten, own)
         made["properties"] = value if _is_same(properties, value) else properties
         flagged = [own for own, schema in value.items() if is_plain_object(schema) and schema.get("required") is True]
-        if flagged and not is_list(node.get("required")):  # draft 3
+        if flagged and not is_list(node.get("required")):  # draft 3 has "required": true in the property itself
             made["required"] = list(map(self._sent, flagged))
 
     def _required(self, made: _Made, value: Json, _node: JsonObject, place: str, _level: int) -> None:
@@ -324,7 +324,7 @@ class _Rewriting:
     def _sent(self, own: str) -> str:
         return self._sent_names.get(own, str(own))
 
-    # Definitions, and the root
+    # Definitions and the root
 
     def _all_definitions(self) -> dict[str, JsonObject]:
         """Every definition, also those that `References` has made of other places."""

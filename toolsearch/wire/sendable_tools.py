@@ -17,7 +17,7 @@ from toolsearch.wire.tool_rules import LONGEST_DESCRIPTION, MOST_LEVELS, MOST_SC
 _GOES_ON: Final = " … (goes on in the description of the parameters)"
 
 
-_LEAST_SHARE: Final = 0.7  # of the room that a cut at the end of a sentence or line has to leave used
+_LEAST_SHARE: Final = 0.7  # least share of the room that a cut at a sentence or line end must use
 
 
 _ENDS: Final = ("\n\n", "\n", ". ", " ")  # where to cut, best first
@@ -123,7 +123,7 @@ class _Renaming:
         self._references = References(root)
         self._own_names = own_names
         self._left = MOST_SCHEMAS
-        self._places: dict[tuple[int, ...], _Place] = {}  # by the ids of schemas, all of which are in the root
+        self._places: dict[tuple[int, ...], _Place] = {}  # key: ids of schemas, valid because the root holds them all
 
     def value(self, value: Json, schemas: Sequence[JsonObject], level: int) -> Json:
         """*value*, which any of *schemas* may describe."""

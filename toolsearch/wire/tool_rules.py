@@ -17,16 +17,16 @@ from toolsearch.documents.json_values import as_texts, is_list
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.request_parts import is_plain_object
 
-KEY: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # of a property, as a whole
+KEY: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # a whole property name
 
 
 LONGEST_KEY: Final = 64
 
 
-MOST_LEVELS: Final = 60  # schemas in schemas; a catalog takes no tool that is nested deeper
+MOST_LEVELS: Final = 60  # depth of nested schemas; a catalog refuses deeper tools
 
 
-MOST_SCHEMAS: Final = 20_000  # in one tool
+MOST_SCHEMAS: Final = 20_000  # most schemas in one tool
 
 
 LONGEST_DESCRIPTION: Final[Mapping[str, int]] = {"openai": 1_024, "openai-responses": 1_024}
@@ -47,7 +47,7 @@ _OTHERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _ROOM_FOR_NUMBER: Final = 6
 
 
-_READ: Final = 1_000  # characters of a name; more would not fit anyway
+_READ: Final = 1_000  # characters of a name that are read; more would not fit anyway
 
 
 def is_sendable_key(name: object) -> bool:
@@ -120,7 +120,7 @@ _MAX_MEMORY_BYTES: Final = 1 << 20
 _CODE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
-_OF_SOME: Final = re.compile(  # \p{L}, \z, \Q...\E, (?i), (?P<name>...), (?<name>...), [[:alpha:]], possessive a++
+_OF_SOME: Final = re.compile(  # syntax that only some regex engines know, such as \p{L}, (?i), [[:alpha:]] and a++
     r"\\[pPzZAQECXRGKhHNu]|\(\?[^:]|\[\[:|[+*?}]\+"
 )
 
@@ -145,7 +145,7 @@ def is_common_pattern(pattern: str) -> bool:
     return True
 
 
-Steps: TypeAlias = tuple[str, ...]  # from the root to a place in the schema
+Steps: TypeAlias = tuple[str, ...]  # path from the root to a place in the schema
 
 
 _DEFINITIONS = ("$defs", "definitions")

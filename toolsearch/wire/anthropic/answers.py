@@ -52,7 +52,7 @@ class AnthropicMessage(BaseModel):
     usage: MessagesUsage | None = None
 
 
-_PAUSED = ("pause_turn", "compaction")  # to be continued by sending the reply back
+_PAUSED = ("pause_turn", "compaction")  # stop reasons after which the model goes on once the reply is sent back
 
 
 _FINISH: Mapping[str, FinishReason] = {

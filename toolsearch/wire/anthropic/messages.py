@@ -58,7 +58,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._messages: list[dict[str, Json]] = []
-        self._system: list[dict[str, Json]] = []  # what the system says next
+        self._system: list[dict[str, Json]] = []  # system blocks that wait for a place where the API takes them
 
     def add(self, role: str, blocks: list[dict[str, Json]]) -> None:
         if not blocks:
@@ -93,7 +93,7 @@ def _after_results(block: dict[str, Json]) -> bool:
 
 _FINISHED: Final = frozenset(
     {"tool_use", "end_turn"}
-)  # a "stop_sequence" may have been found within a call's arguments
+)  # "stop_sequence" is left out: the sequence may have cut a call's arguments
 
 
 def write_calls(calls: Iterable[ToolCall]) -> list[dict[str, Json]]:
@@ -152,7 +152,7 @@ def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_
     """
     system = _text_of(request.get("system") or "")
     messages: list[Message] = [SystemMessage(system)] if system else []
-    called: dict[str, str] = {}  # which tool each call is of, by the call's id
+    called: dict[str, str] = {}  # id of a call -> name of its tool
     for number, entry in enumerate(objects_in(request.get("messages"), "messages", api=API), 1):
         match entry.get("role"):
             case "user":

@@ -21,19 +21,20 @@ from toolsearch.wire.request_parts import (
 )
 from toolsearch.wire.sendable_tools import sendable_definition
 
-PROVIDER: Final = "anthropic"  # as messages name whose they are
+PROVIDER: Final = "anthropic"  # the value of `ProviderItems.provider`
 
 
 API: Final = "Anthropic Messages"
 
 
-THINKING: Final = ("thinking", "redacted_thinking")  # blocks that hold what a model has thought
+THINKING: Final = ("thinking", "redacted_thinking")  # types of the blocks that hold a model's thinking
 
 
 INPUT_SCHEMA: Final = "input_schema"
 
 
-DEFERRED: Final[JsonObject] = {"defer_loading": True}  # in a definition that is read only once a result refers to it
+# Marks a definition that the model sees only once a search result refers to it.
+DEFERRED: Final[JsonObject] = {"defer_loading": True}
 
 
 _CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any"}
@@ -85,7 +86,7 @@ MARK: Final = "cache_control"
 _KEPT: Final[JsonObject] = {"type": "ephemeral"}
 
 
-_MOST_MARKS = 4  # a request with more is refused
+_MOST_MARKS = 4  # the API refuses requests with more marks
 
 
 def with_cache_mark(request: Mapping[str, Any], *, marks_requests: bool) -> dict[str, Any]:
@@ -99,9 +100,9 @@ def with_cache_mark(request: Mapping[str, Any], *, marks_requests: bool) -> dict
         return dict(request)
     if marks_requests:
         last = _last_block(request)
-        return dict(request) if MARK in last else {**request, MARK: _KEPT}  # two lifetimes in one place are refused
+        return dict(request) if MARK in last else {**request, MARK: _KEPT}  # the API refuses two marks in one place
     listed = [place for place, tool in enumerate(request.get("tools", ())) if not DEFERRED.items() <= tool.items()]
-    if marks or not listed:  # one that lives longer must not come after ours
+    if marks or not listed:  # the API refuses a mark with a longer lifetime after a shorter one
         return dict(request)
     tools = list(request["tools"])
     tools[listed[-1]] = {**tools[listed[-1]], MARK: _KEPT}

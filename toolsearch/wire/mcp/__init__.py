@@ -54,7 +54,7 @@ def write_results(results: Sequence[ToolResult], native_search: NativeSearch | N
     return [write_result(_for_every_version(result)) for result in results]
 
 
-def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:  # noqa: ARG001  as in the other formats
+def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:  # noqa: ARG001  every format has this signature
     """Nothing: clients are told to list anew."""
     return []
 

@@ -15,16 +15,17 @@ from toolsearch.wire.sendable_schema import sendable_schema
 from toolsearch.wire.sendable_tools import sendable_definition
 
 PROTOCOL: Final = "mcp"
-INPUT_SCHEMA: Final = "inputSchema"  # texts for models name this field when they show an entry
+INPUT_SCHEMA: Final = "inputSchema"  # field name that texts for models repeat
 OUTPUT_SCHEMA: Final = "outputSchema"
-NAME_PLACES: Final = frozenset({"name", "title", "annotations.title"})  # where an entry names its tool
-PICTURES: Final = frozenset({"icons"})  # fields that hold no text for readers
+NAME_PLACES: Final = frozenset({"name", "title", "annotations.title"})  # fields that may hold the tool's name
+PICTURES: Final = frozenset({"icons"})  # fields without text for readers
 KEYS_LENGTH: Final = len('"name""title""description""inputSchema""outputSchema""annotations"::::::{}')
 
 _FOR_CALLING = ("title", "description", INPUT_SCHEMA, "annotations")
-_HEADER_KEY = "x-mcp-header"  # in the schema of an argument that the protocol of 2026 wants in an HTTP header as well
+# Schema key that asks for the argument to be sent as an HTTP header too (protocol of 2026).
+_HEADER_KEY = "x-mcp-header"
 _ANNOTATIONS: Final[Mapping[str, type]] = {"title": str, **dict.fromkeys(HINTS, bool)}
-_LONGEST_REASON = 200  # characters of what the SDK says, which quotes the server
+_LONGEST_REASON = 200  # characters kept of the SDK's reason, which quotes the server
 
 
 def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
@@ -134,9 +135,10 @@ def _with_valid_output(entry: dict[str, Any]) -> dict[str, Any]:
     if not is_object(schema) or schema.get("type") != "object":
         return entry
     sent = sendable_schema(schema)
-    if sent.own_names:  # results have their own names
+    if sent.own_names:  # results keep their own property names, so a schema with renamed ones would refuse them
         return {key: value for key, value in entry.items() if key != OUTPUT_SCHEMA}
-    valid = {key: value for key, value in sent.schema.items() if key in schema or value}  # no empty properties
+    # Leaves out the empty "properties" that was added.
+    valid = {key: value for key, value in sent.schema.items() if key in schema or value}
     return {**entry, OUTPUT_SCHEMA: valid}
 
 
@@ -170,8 +172,9 @@ def _with_usable_headers(schema: JsonObject) -> JsonObject:
     The protocol demands this only over HTTP. A gateway may offer over HTTP what it was listed over stdio, so that it
     holds for every transport here.
     """
-    if _HEADER_KEY in str(schema):  # which is JSON only if the listing came as JSON
-        from mcp.shared.inbound import find_invalid_x_mcp_header  # here, since few need what takes long to load
+    if _HEADER_KEY in str(schema):  # cheap test on the text first; the exact one follows
+        # Imported here because it loads slowly and few tools need it.
+        from mcp.shared.inbound import find_invalid_x_mcp_header
 
         if (reason := find_invalid_x_mcp_header(schema)) is not None:
             raise BadToolError(f"it asks for an HTTP header that cannot be sent: {reason[:_LONGEST_REASON]}")

@@ -20,11 +20,11 @@ from toolsearch.wire.mcp.requests import ELICIT, LIST_ROOTS, LIST_TOOLS, META, M
 class Era(Enum):
     """The protocol up to 2025-11-25, or from 2026-07-28 on."""
 
-    LEGACY = "legacy"  # begins with a handshake, and has sessions
-    MODERN = "modern"  # has no sessions: every request says who makes it
+    LEGACY = "legacy"  # up to 2025-11-25: a handshake opens a session
+    MODERN = "modern"  # from 2026-07-28 on: no sessions; every request names its client
 
 
-_VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the strictest of each era
+_VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the strictest version of each era
 
 
 _AROUND = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -33,7 +33,8 @@ _AROUND = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _NEEDED = frozenset({"name", INPUT_SCHEMA})
 
 
-_WITH_PARTS = frozenset({"annotations", INPUT_SCHEMA})  # only the invalid parts of these are left out
+# Only the invalid parts of these fields are left out, not the whole field.
+_WITH_PARTS = frozenset({"annotations", INPUT_SCHEMA})
 
 
 _MAX_PASSES = 4
@@ -63,7 +64,7 @@ def result_for(result: Mapping[str, Any], era: Era) -> dict[str, Any]:
         return as_private(result)
     kept = {key: value for key, value in result.items() if key not in MODERN_FIELDS}
     if not is_object(kept.get("structuredContent", {})):
-        del kept["structuredContent"]  # which had to be an object; the content says the same
+        del kept["structuredContent"]  # older clients accept only objects here; the content says the same
     meta = kept.get(META)
     if is_object(meta) and SERVER_INFO_META_KEY in meta:
         kept[META] = {key: value for key, value in meta.items() if key != SERVER_INFO_META_KEY}
@@ -77,7 +78,7 @@ def _refused_places(entry: Mapping[str, Any], era: Era) -> list[tuple[str, ...]]
     try:
         methods.validate_server_result(LIST_TOOLS, _VERSIONS[era], {**_AROUND, "tools": [entry]})
     except ValidationError as error:
-        # ("tools", 0, "annotations", "readOnlyHint", ...)
+        # A location looks like ("tools", 0, "annotations", "readOnlyHint", ...).
         return [tuple(map(str, found["loc"][2:4])) for found in error.errors(include_url=False, include_input=False)]
     return []
 
@@ -93,7 +94,7 @@ def _without(entry: Mapping[str, Any], places: Iterable[tuple[str, ...]]) -> dic
     return kept
 
 
-ASKABLE = ("elicitation", "sampling", "roots")  # the capabilities of a client that can be asked something
+ASKABLE = ("elicitation", "sampling", "roots")  # client capabilities that let a server ask the client something
 
 
 _NEEDED_TO_ASK = {ELICIT: "elicitation", SAMPLE: "sampling", LIST_ROOTS: "roots"}
@@ -113,7 +114,7 @@ def check_askable(capabilities: Mapping[str, Any], method: str, params: Mapping[
         mode = params.get("mode", "form")
         if not isinstance(mode, str) or mode not in (
             details or {"form": {}}
-        ):  # declared empty it means forms, as it did before there were others
+        ):  # an empty declaration means forms: in the first version there was nothing else
             raise MCPError(INVALID_PARAMS, f"the client of this request knows no elicitation of mode {mode!r}")
     elif needed == "sampling" and params.get("tools") and "tools" not in details:
         raise MCPError(INVALID_PARAMS, "the client of this request knows no sampling with tools")

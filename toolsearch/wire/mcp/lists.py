@@ -11,7 +11,7 @@ from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.mcp import requests
 
-_LONGEST_TTL_MS = 1e15  # 30,000 years; larger numbers, which may not even fit a float, count as none
+_LONGEST_TTL_MS = 1e15  # 30,000 years; larger numbers may not fit a float and are ignored
 
 
 @dataclass(frozen=True, slots=True)

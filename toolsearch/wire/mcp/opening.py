@@ -22,7 +22,7 @@ FAILED: Final = -32603
 MODERN_VERSION: Final = "2026-07-28"
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 LISTS: Final = {each.method: each for each in (TOOLS, PROMPTS, RESOURCES, TEMPLATES)}
-LIST_TTL_MS: Final = 60_000  # how long clients of 2026 may keep a list of tools
+LIST_TTL_MS: Final = 60_000  # time for which 2026 clients may cache a list of tools
 
 _UNSUPPORTED_VERSION: Final = -32022
 _KEY: Final = "io.modelcontextprotocol/"

@@ -56,7 +56,7 @@ LIST_ROOTS: Final = "roots/list"
 META: Final = "_meta"
 
 
-MODERN_FIELDS = ("resultType", "ttlMs", "cacheScope")  # of results from 2026-07-28 on
+MODERN_FIELDS = ("resultType", "ttlMs", "cacheScope")  # result fields that exist since 2026-07-28
 
 
 _RAW = "toolsearch/raw"
@@ -136,7 +136,8 @@ def with_meta(message: Mapping[str, Any], added: Mapping[str, Json]) -> dict[str
     return {**message, META: {**meta_of(message), **added}}
 
 
-_RESERVED = "io.modelcontextprotocol/"  # protocol version, capabilities and client; every connection has its own
+# Prefix of the keys for protocol version, capabilities and client, which belong to one connection.
+_RESERVED = "io.modelcontextprotocol/"
 
 
 _PROGRESS_TOKEN = "progressToken"  # noqa: S105  identifies notifications on one connection
@@ -177,11 +178,11 @@ def forwarded_meta(params: Mapping[str, Any]) -> dict[str, Json]:
 
 
 ERROR_CODE: Final = (
-    "toolsearch/error"  # in ``_meta``, or in the data of an error: the stable code of what failed on our side
+    "toolsearch/error"  # key in ``_meta`` or in an error's data; its value is the stable code of our error
 )
 
 
-# What the protocol itself has in nearly every result, as a key or as a kind.
+# Words that the protocol puts into nearly every result, as keys or types.
 RESULT_WORDS: Final = frozenset({"content", "type", "text", "structuredContent", "isError", "result"})
 
 

@@ -95,7 +95,8 @@ class CompletionPiece(BaseModel):
     usage: CompletionUsage | None = None
 
 
-_OUTPUT_ONLY = ("annotations", "audio", "function_call", "refusal")  # in an answer, but not taken back
+# Fields that the API sends in answers but refuses in requests.
+_OUTPUT_ONLY = ("annotations", "audio", "function_call", "refusal")
 
 
 _FINISH: Mapping[str, FinishReason] = {
@@ -232,7 +233,7 @@ class _StreamedChoice:
     """One message in pieces."""
 
     def __init__(self) -> None:
-        self._finish_reason: str | None = None  # until it has ended
+        self._finish_reason: str | None = None  # None until the message has ended
         self._whole = ChunkAggregator()
         self._is_refused = False
         self._extra: dict[str, Json] = {}
@@ -257,7 +258,8 @@ class _StreamedChoice:
         message = self._whole.response().message
         unfinished = why_unfinished_choice(self._finish_reason, is_refused=self._is_refused)
         message = replace(message, tool_calls=tuple(marked_unfinished(message.tool_calls, unfinished)))
-        sent = write_assistant(message) | self._extra  # as it would have come whole, with what the endpoint has added
+        # The message as a whole answer would hold it, plus the endpoint's own fields.
+        sent = write_assistant(message) | self._extra
         for position, call in enumerate(cast("list[dict[str, Json]]", sent.get("tool_calls", []))):
             call.update(self._extra_of_calls.get(position, {}))
         return choice_answer(message, self._finish_reason, sent)
@@ -265,7 +267,7 @@ class _StreamedChoice:
     def _calls(self, delta: MessageDelta) -> list[ToolCallDelta]:
         deltas: list[ToolCallDelta] = []
         for position, call in enumerate(delta.tool_calls or ()):
-            index = position if call.index is None else call.index  # endpoints that leave it out send whole calls
+            index = position if call.index is None else call.index  # endpoints without an index send whole calls
             self._extra_of_calls.setdefault(index, {}).update(call.model_extra or {})
             function = call.function or FunctionDelta()
             deltas.append(ToolCallDelta(index, call.id or "", function.name or "", function.arguments or ""))

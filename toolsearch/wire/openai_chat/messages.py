@@ -48,7 +48,7 @@ from toolsearch.wire.reply_parts import (
 )
 from toolsearch.wire.request_parts import objects_in, refuse_request
 
-# Endpoints are known that say "stop" although the model wants tools called.
+# "stop" is in because some endpoints say it even when the model calls tools.
 _FINISHED: Final = frozenset({"tool_calls", "function_call", "stop"})
 
 
@@ -110,10 +110,10 @@ def write_messages(messages: Sequence[Message], native_search: NativeSearch | No
 
 def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_TOOLS) -> list[Message]:
     """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read."""
-    del tools  # this format's messages can add none
+    del tools  # messages of this format add no tools
     messages: list[Message] = []
-    called: dict[str, str] = {}  # which tool each call is of, by the call's id
-    results: list[JsonObject] = []  # results in a row, which are one message
+    called: dict[str, str] = {}  # id of a call -> name of its tool
+    results: list[JsonObject] = []  # adjacent results become one message
     for number, entry in enumerate(objects_in(request.get("messages"), "messages", api=API), 1):
         if entry.get("role") == "tool":
             results.append(entry)
@@ -149,7 +149,7 @@ def read_results(entries: Sequence[JsonObject], tools: Mapping[str, str]) -> lis
     ]
 
 
-def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:  # noqa: ARG001  as in the other formats
+def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:  # noqa: ARG001  every format has this signature
     """Nothing: in this format, tools can only be in the request's list."""
     return []
 

@@ -20,7 +20,7 @@ from toolsearch.wire.request_parts import (
 )
 from toolsearch.wire.sendable_tools import sendable_definition
 
-PROVIDER: Final = "openai"  # as messages name whose they are
+PROVIDER: Final = "openai"  # the value of `ProviderItems.provider`
 
 
 API: Final = "OpenAI Chat Completions"
@@ -83,7 +83,8 @@ def front_parts(tools: Iterable[JsonObject], system: str) -> Iterator[PromptPart
         yield PromptPart({"role": "system", "content": system}, is_end=True)
 
 
-def message_parts(messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[PromptPart]:  # noqa: ARG001  as in the other formats
+# Every format has this signature.
+def message_parts(messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[PromptPart]:  # noqa: ARG001
     """As they are sent, without what is null."""
     return openai_parts(
         [{key: value for key, value in message.items() if value is not None} for message in messages],

@@ -53,7 +53,7 @@ from toolsearch.wire.request_parts import objects_in
 SEARCH_CALL: Final = "tool_search_call"
 
 
-_FINISHED: Final = frozenset({"completed"})  # of a response, and of each item, where endpoints may leave it out
+_FINISHED: Final = frozenset({"completed"})  # status of a finished response or item; some endpoints leave it out
 
 
 def write_calls(calls: Iterable[ToolCall], *, native_search: bool = False) -> list[dict[str, Json]]:
@@ -124,13 +124,14 @@ _DETAIL = "auto"
 _OWN_PARTS = frozenset({"input_text", "output_text", "input_file", _IMAGE})
 
 
-_OWN_ITEMS = ("reasoning", "compaction", _ADDITION, "_call", "_output")  # and what ends so
+# Types, and endings of types, of items that only this API reads.
+_OWN_ITEMS = ("reasoning", "compaction", _ADDITION, "_call", "_output")
 
 
 def write_messages(messages: Sequence[Message], native_search: NativeSearch | None = None) -> dict[str, Json]:
     """The part of a request that holds the conversation. With *native_search*, searches are the API's own."""
     items: list[dict[str, Json]] = []
-    searches: set[str] = set()  # ids of the calls that stand in the conversation as the API's own searches
+    searches: set[str] = set()  # ids of calls written as the API's own searches
     for message in messages:
         if isinstance(message, AssistantMessage):
             said = _write_assistant(message, native_search=native_search is not None)
@@ -158,7 +159,7 @@ def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_
     asked = request.get("input")
     if isinstance(asked, str):
         return [*messages, UserMessage(asked)]
-    called: dict[str, str] = {}  # which tool each call is of, by the call's id
+    called: dict[str, str] = {}  # id of a call -> name of its tool
     for kind, items in _grouped(objects_in(asked, "input", api=API)):
         if kind == "user":
             messages += map(_read_user, items)

@@ -21,7 +21,7 @@ from toolsearch.wire.request_parts import (
 )
 from toolsearch.wire.sendable_tools import sendable_definition
 
-PROVIDER: Final = "openai-responses"  # as messages name whose they are
+PROVIDER: Final = "openai-responses"  # the value of `ProviderItems.provider`
 
 
 API: Final = "OpenAI Responses"
@@ -35,7 +35,7 @@ _SEARCH = {"type": "tool_search", "execution": "client"}
 
 def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
     sent = sendable_definition(definition, PROVIDER)
-    # This API takes tools as strict unless told otherwise, and strict mode refuses most schemas found in the wild.
+    # Without this flag the API reads tools in strict mode, which refuses most real schemas.
     parameters = {"parameters": plain(sent.input_schema), "strict": False}
     return {"type": "function"} | name_and_description(sent) | parameters
 
@@ -73,7 +73,7 @@ def write_tool_choice(choice: str | None, native_search: NativeSearch | None = N
     if choice is None:
         return {}
     if choice == TOOL_NAME and native_search is not None:
-        choice = "required"  # the API has no way to name its tool_search
+        choice = "required"  # the API's tool_search cannot be chosen by name
     return {"tool_choice": choice if choice in _CHOICES else {"type": "function", "name": choice}}
 
 
@@ -99,7 +99,8 @@ def front_parts(tools: Iterable[JsonObject], system: str) -> Iterator[PromptPart
         yield PromptPart({"instructions": system}, is_end=True)
 
 
-def message_parts(messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[PromptPart]:  # noqa: ARG001  as in the other formats
+# Every format has this signature.
+def message_parts(messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[PromptPart]:  # noqa: ARG001
     """Without ids and states of items. The answer to a search holds the definitions that it loads."""
     return openai_parts(
         [{key: value for key, value in item.items() if key not in _FOR_THE_API} for item in messages],
