@@ -66,8 +66,8 @@ class PrincipalToken(AccessToken):
 
     principal: InstanceOf[Principal] = Field(repr=False)
     is_operator: bool = False
-    session: str = ""  # that was made beforehand, and is the only one that it is good for
-    key: str = ""  # the id of the credential
+    session: str = ""  # id of the session made in advance; the token is good for no other
+    key: str = ""  # id of the credential
 
     @classmethod
     def of(cls, grant: Grant) -> PrincipalToken:
@@ -193,7 +193,7 @@ class FailureGuard:
         async def guarded(ctx: Context, params: _Params) -> Any:
             try:
                 return await handler(ctx, params)
-            except (MCPError, ValidationError):  # the SDK answers these as the protocol has it
+            except (MCPError, ValidationError):  # the SDK answers these as the protocol demands
                 raise
             except Exception as error:
                 text, result = self._failure(ctx, error)

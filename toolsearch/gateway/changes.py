@@ -63,17 +63,18 @@ class ListChanges:
         self._gateway = gateway
         self._sessions: dict[str, _Audience] = {}
         self._streams: dict[tuple[Principal, str], _Streams] = {}
-        self._stale: dict[_Audience, None] = {}  # whose lists may have changed
+        self._stale: dict[_Audience, None] = {}  # clients whose lists may have changed, in order
         self._telling: asyncio.Task[None] | None = None
         gateway.registry.on_change(self._lists_changed)
-        gateway.first_listings.on_complete(self._lists_changed)  # only then may a small catalog be listed whole
+        # A small catalog is listed whole once every server has listed.
+        gateway.first_listings.on_complete(self._lists_changed)
         gateway.on_session_change(self._session_changed)
 
     def following(self, handler: Handler[_Params]) -> Handler[_Params]:
         """Wrap the *handler* of a list: whoever asks for the list is told from then on when it changes."""
 
         async def followed(ctx: Context, params: _Params) -> Any:
-            await self.follow(ctx, caller_of(ctx))  # before the list is made, so that no change is missed
+            await self.follow(ctx, caller_of(ctx))  # followed before the list is made, so that no change is missed
             return await handler(ctx, params)
 
         return followed
@@ -153,11 +154,11 @@ class ListChanges:
                 audience.told = now
                 for kind in changed:
                     await audience.tell(kind)
-            except Exception:  # if one client is gone, the others still have to be told
+            except Exception:  # one client that is gone must not keep the others from being told
                 logger.warning("a client could not be told that its list has changed", exc_info=True)
 
     async def _digests(self, caller: Caller) -> dict[str, str]:
-        await self._gateway.lists_settled()  # nobody has seen the list before that
+        await self._gateway.lists_settled()  # no client has seen a list before that
         content = self._gateway.content
         return {
             "tools": await asyncio.to_thread(lambda: _digest(self._gateway.surface.entries(caller))),

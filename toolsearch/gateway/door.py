@@ -28,26 +28,26 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.mcp import opening
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS
 
-SECTION = "toolsearch"  # of the configuration: the gateway's settings
+SECTION = "toolsearch"  # the section of the configuration that holds the gateway's settings
 
 
 BESIDE_TOOLS = (PROMPTS, RESOURCES, TEMPLATES)
 
 
-_MOST_BYTES = 1_000_000  # of a greeting; a longer one is not kept
+_MOST_BYTES = 1_000_000  # longest greeting that is kept
 
 
-_FOLDER = "greetings"  # in the state folder
+_FOLDER = "greetings"  # subfolder of the state folder
 
 
-_CHANGES_THE_LIST = frozenset({"search", "exposure"})  # settings that are not read here
+_CHANGES_THE_LIST = frozenset({"search", "exposure"})  # settings that change the list but are not read here
 
 
 def own_version() -> str:
     try:
         return version("toolsearch")
     except PackageNotFoundError:
-        return "0"  # the package is not installed; the protocol requires a version
+        return "0"  # the package is not installed, but the protocol requires a version
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +149,10 @@ def _first(document: JsonObject) -> Greeting:
 logger = logging.getLogger(__name__)
 
 
-_READ_AHEAD = 16  # lines that are read before the gateway takes the first of them
+_READ_AHEAD = 16  # lines read before the gateway takes the first of them
 
 
-_MOST_WAITING = 1_000  # lines that are kept while it is loaded
+_MOST_WAITING = 1_000  # lines kept until the gateway is loaded
 
 
 class Door:
@@ -170,13 +170,13 @@ class Door:
             os.dup2(nothing.fileno(), 0)
         os.dup2(2, 1)
         self._writing_lock = threading.Lock()
-        self._said: dict[str, JsonObject] = {}  # what was said here, until the gateway says the same
-        self._acknowledged: list[dict[str, Any]] = []  # the subscriptions of a client of 2026
-        self._is_shaken = False  # whether the client has shaken hands, as before 2026
-        self._is_known = False  # whether the gateway is to get a request from which it knows how the client speaks
+        self._said: dict[str, JsonObject] = {}  # answers given here, until the gateway gives the same ones
+        self._acknowledged: list[dict[str, Any]] = []  # subscriptions of a 2026 client that were acknowledged here
+        self._is_shaken = False  # whether the client opened with a handshake, as clients did before 2026
+        self._is_known = False  # True once a request that shows the client's protocol goes to the gateway
         self._handing = threading.Condition()
         self._waiting: list[bytes] = []
-        self._hand_on: Callable[[bytes], None] | None = None  # None: the gateway is not there yet
+        self._hand_on: Callable[[bytes], None] | None = None  # None until the gateway is loaded
         threading.Thread(target=self._read, name="stdin", daemon=True).start()
 
     @classmethod
@@ -223,7 +223,7 @@ class Door:
                 self._reply(request, {"error": {"code": opening.FAILED, "message": reason}})
 
     def _read(self) -> None:
-        with suppress(RuntimeError, OSError):  # the event loop is closed, or the client gone: nobody reads any more
+        with suppress(RuntimeError, OSError):  # nobody reads any more: the event loop is closed or the client gone
             while line := self._reading.readline():
                 if self._is_for_gateway(line):
                     self._pass(line)

@@ -44,9 +44,9 @@ from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.requests import asks_for_input, is_error
 from toolsearch.wiring import build_engine
 
-USAGE_FILE: Final = "usage.db"  # in the state folder
-_MOST_UNCOUNTED = 10_000  # lists that are handed out while servers start
-_FIRST_USE_S = 10.0  # after the start; clients wait a minute for a search or a call
+USAGE_FILE: Final = "usage.db"  # file in the state folder
+_MOST_UNCOUNTED = 10_000  # most early lists kept to be counted later
+_FIRST_USE_S = 10.0  # seconds after the start; clients wait a minute for a search or a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ class Gateway:
         self.registry = Registry(self.engine.catalog, self._gate, rules)
         self.ledger = Ledger(clock, idle_s=settings.http.session_idle_s)
         self._costs = WireCosts(self.engine.counter)
-        self._tokens: dict[str, int] = {}  # of each server's tools, as it lists them now
-        self._uncounted: list[_List] = []  # handed out before every server was heard of
+        self._tokens: dict[str, int] = {}  # server -> tokens of the tools that it lists now
+        self._uncounted: list[_List] = []  # lists made before every server had listed, to be counted later
         self._counting: asyncio.Task[None] | None = None
         self._tidying: asyncio.Future[None] | None = None
         self._servers = Servers(
@@ -139,7 +139,7 @@ class Gateway:
         links = SeenLinks()
         self.relay = Relay(
             self.upstreams,
-            StateSeal(os.urandom(32), clock),  # so only this process accepts the states that it has sealed
+            StateSeal(os.urandom(32), clock),  # the key is random, so only this process accepts its states
             links,
             inspect=marked if settings.trust.results == "flag" else None,
             before=self._servers.follow_decisions if asks_gate else None,
@@ -227,7 +227,7 @@ class Gateway:
         if self._observer is not None:
             self._observer.searched(caller, found.queries, written_tokens=written, answer_tokens=tokens)
         self._wake_for(found)
-        if self.ledger.searches == 1:  # which has built the index
+        if self.ledger.searches == 1:  # the first search has built the index
             self._tidying = asyncio.get_running_loop().run_in_executor(None, give_back_freed_memory)
         return found
 
@@ -344,7 +344,7 @@ class Gateway:
     async def _count_all(self, lists: Sequence[_List]) -> None:
         for each in lists:
             await self._count(each)
-        await asyncio.to_thread(give_back_freed_memory)  # what reading all these listings took for a while
+        await asyncio.to_thread(give_back_freed_memory)  # frees the memory that reading the listings took
 
     def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[SearchOutcome, int, int]:
         """What was found, what the model wrote for it, and what the answer takes, in tokens."""
@@ -364,7 +364,7 @@ class Gateway:
 
     async def _count_tokens(self, server: str) -> None:
         self._tokens[server] = await asyncio.to_thread(self._tokens_of, server)
-        await asyncio.to_thread(load_validator)  # there are tools to call by now
+        await asyncio.to_thread(load_validator)  # the validator is loaded now because there are tools to call
 
     def _updated(self, server: str, uri: str) -> None:
         self.subscriptions.updated(server, uri)

@@ -70,9 +70,7 @@ class _BoundedProtocol(H11Protocol):
 
     timeout_s: float
     most: int
-    unfinished: dict[
-        _BoundedProtocol, asyncio.TimerHandle
-    ]  # connections whose request has not arrived whole, the oldest first
+    unfinished: dict[_BoundedProtocol, asyncio.TimerHandle]  # connections whose request is incomplete, oldest first
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -128,7 +126,8 @@ _HEALTH = "/healthz"
 _METADATA = "/.well-known/oauth-protected-resource"
 
 
-_KEEP_ALIVE_S = 75  # longer than clients keep idle connections: if both ends close one at the same time, a call is lost
+# Longer than clients keep idle connections. If both ends close one at the same moment, a call is lost.
+_KEEP_ALIVE_S = 75
 
 
 def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = None) -> Starlette:

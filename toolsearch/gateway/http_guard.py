@@ -20,7 +20,7 @@ from toolsearch.gateway.settings import HttpSettings
 
 _EVERY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
-_RETRY_AFTER_S = 60  # sessions end when clients leave, which nobody can predict; trying each second is no use
+_RETRY_AFTER_S = 60  # nobody can predict when clients end their sessions, so clients need not retry each second
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 

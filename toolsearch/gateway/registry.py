@@ -166,7 +166,7 @@ class Registry:
 
     async def _take(self, listing: Listing) -> ServerTools:
         judged, contents = await asyncio.to_thread(self._judge, listing)
-        self._hold(listing, judged.held)  # before indexing, which takes a while
+        self._hold(listing, judged.held)  # held before indexing, which takes a while
         is_changed = contents != self._contents.get(listing.server)
         self._contents[listing.server] = contents
         outcome, are_tools_changed = await asyncio.to_thread(self._admit, listing.server, judged, contents)

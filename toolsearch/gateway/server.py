@@ -50,7 +50,7 @@ from toolsearch.wire.mcp.requests import (
 _LOG_LEVEL = "toolsearch/log-level"
 
 
-_requests = count(1)  # clients choose their own ids, so two clients may use the same
+_requests = count(1)  # numbers of our own: ids that two clients choose may be equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _as_errors() -> Generator[None]:
         raise MCPError(INTERNAL_ERROR, str(error), {ERROR_CODE: error.code}) from error
 
 
-MOST_CHARACTERS = 1_000  # of one server; a client pays for them with every request
+MOST_CHARACTERS = 1_000  # most characters of one server's instructions; clients pay for them in every request
 
 
 MOST_CHARACTERS_IN_ALL = 4_000
@@ -235,10 +235,10 @@ def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
         result = await call_next(ctx)
         if ctx.method not in _METHODS or not isinstance(result, dict):
             return result
-        await gateway.lists_settled()  # a client gives up if connecting and listing take 10 s together
+        await gateway.lists_settled()  # clients give up if connecting and listing take 10 s together
         said = await asyncio.to_thread(instructions_for, gateway, caller_of(ctx))
         told = {**result, "instructions": said} if said else result
-        return as_private(told)  # other callers get the instructions of other servers
+        return as_private(told)  # private: other callers get the instructions of other servers
 
     return middleware
 
@@ -331,7 +331,7 @@ def make_server(gateway: Gateway, *, tools: ToolRequests | None = None, runs_gat
         "toolsearch",
         version=own_version(),
         lifespan=lifespan,
-        # Without this, the SDK would list all tools for every call.
+        # Without this lookup the SDK would list all tools for every call.
         get_tool_input_schema=lambda name: gateway.surface.input_schema(name, reach_of_request()),
         on_list_tools=guard.around(changes.following(handlers.list_tools)),
         on_call_tool=guard.around(handlers.call_tool),

@@ -72,7 +72,7 @@ class FirstListings:
             logger.warning("still waiting for the tools of %s", ", ".join(sorted(self._awaited)))
 
 
-# Every logger by its own name: a filter does not see the records of child loggers.
+# Every logger is named: a filter does not see the records of child loggers.
 _LOGGERS = (
     "client",
     "httpcore2.connection",
@@ -160,7 +160,7 @@ class Servers:
         self._following: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
         self._following_decisions = asyncio.Lock()
-        self.judged: int | None = None  # the version of the decisions by which the listings were judged
+        self.judged: int | None = None  # version of the decisions that the listings were judged by
         for each in settings:
             self._take(each)
         self.first_listings = FirstListings(self.upstreams, clock=clock)
@@ -270,7 +270,7 @@ class Servers:
 
     async def _listed(self, listing: Listing) -> None:
         if listing.server not in self.upstreams:
-            return  # it was removed while it listed
+            return  # the server was removed while it listed
         try:
             await self._registry.publish(listing)
         finally:

@@ -52,9 +52,9 @@ from toolsearch.upstreams.settings import OAuthClient, ServerSettings, UpstreamS
 
 SECTION = "toolsearch"
 SESSION_IDLE_S: Final = 1_800.0
-_NOBODY = "no_principal"  # as pydantic's kinds of errors are named
+_NOBODY = "no_principal"  # error kinds in the style of pydantic's
 _UNUSABLE_OAUTH = "unusable_oauth"
-_MAX_SHOWN = 60  # characters of a name in a message
+_MAX_SHOWN = 60  # characters of a name that a message shows
 
 Exposing: TypeAlias = Literal["fixed", "expand", "whole"]
 
@@ -307,7 +307,7 @@ def _upstream(server: McpServer, settings: GatewaySettings) -> UpstreamSettings:
     policy = settings.of_server(server.name)
     oauth = policy.oauth.client if policy.oauth is not None else None
     if oauth is not None and oauth.secret:
-        server = replace(server, secrets=server.secrets | {oauth.secret})  # so that no message shows it
+        server = replace(server, secrets=server.secrets | {oauth.secret})  # a known secret is removed from messages
     return UpstreamSettings(server, policy, settings.state_folder, oauth=oauth)
 
 
@@ -339,7 +339,7 @@ def _read_section(section: object, environment: Mapping[str, str]) -> GatewaySet
 
 
 def _bad_setting(place: str, error: ValidationError) -> BadSettingError:
-    first = error.errors(include_input=False, include_url=False)[0]  # the value may be a secret
+    first = error.errors(include_input=False, include_url=False)[0]  # values are left out because they may be secrets
     unknown = [first["ctx"]["name"][:_MAX_SHOWN]] if first["type"] == UNKNOWN_SETTING and "ctx" in first else []
     where = ".".join([place, *map(str, first["loc"]), *unknown])
     return BadSettingError(f"the setting {where} cannot be used: {first['msg'].removeprefix('Value error, ')}")

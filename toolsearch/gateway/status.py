@@ -36,7 +36,7 @@ class ServerRow:
     held: tuple[ReviewItem, ...] = ()
     refused: tuple[Refusal, ...] = ()
     ruled_out: tuple[str, ...] = ()
-    warnings: tuple[ReviewItem, ...] = ()  # about tools that are admitted nevertheless
+    warnings: tuple[ReviewItem, ...] = ()  # tools that are admitted although the scan found something
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +108,10 @@ def _plain(value: object) -> object:
 _LAST_SEARCHES = 50
 
 
-_MAX_SESSIONS = 1_000  # rows kept; least recently used goes first
+_MAX_SESSIONS = 1_000  # rows kept; the least recently used go first
 
 
-_QUERY_CHARS = 200  # of a query that is kept
+_QUERY_CHARS = 200  # characters kept of a query
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class _Session:
     tools: int = 0
     searches: int = 0
     calls: int = 0
-    is_outdated: bool = False  # its last list, since a search has changed what it shows
+    is_outdated: bool = False  # True once a search has changed the list that the session was sent
 
 
 class Ledger:
@@ -234,7 +234,7 @@ class Ledger:
             del self._sessions[key]
 
 
-_KEPT = 4_096  # texts whose token count is remembered, of all lists together
+_KEPT = 4_096  # texts, of all lists together, whose token count is kept
 
 
 class WireCosts:
@@ -255,7 +255,7 @@ def _sent(entry: Mapping[str, Any]) -> str:
     return json.dumps(wire, ensure_ascii=False, separators=(",", ":"))
 
 
-CANCELLED: Final = "cancelled"  # the code of a call whose caller has gone before its end
+CANCELLED: Final = "cancelled"  # code of a call whose caller left before its end
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ async def serve_stdio(gateway: Gateway, door: Door) -> None:
     gateway.first_listings.on_complete(keeper.note)
     gateway.registry.on_change(keeper.note)
     server = make_server(gateway)
-    stream = cast("anyio.AsyncFile[str]", door)  # the SDK only iterates over it, writes and flushes
+    stream = cast("anyio.AsyncFile[str]", door)  # the SDK only iterates, writes and flushes
     async with stdio_server(stdin=stream, stdout=stream) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
     await keeper.finish()

@@ -22,7 +22,7 @@ from toolsearch.tools.definition import Tool
 from toolsearch.wire.capabilities import RevealMode
 from toolsearch.wire.mcp.eras import Era
 
-ENTRY: Final = "toolsearch"  # what the gateway is called in a client's file, by `import` and by the documentation
+ENTRY: Final = "toolsearch"  # the gateway's name in a client's file, as `import` and the documentation write it
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,17 @@ class KnownClient:
     most_tokens: int | None = None
 
 
-# As they were run; `python -m benchmarks.clients` runs them again. Claude Code, Gemini CLI and Copilot can call a tool
-# in the very next call after their list has grown. In opencode that call fails, and the others do not list anew. No
-# list grows unasked even so, since that costs the prompt cache.
+# Behaviour observed in test runs; `python -m benchmarks.clients` repeats them. Claude Code, Gemini CLI and Copilot can
+# call a tool in the very next call after their list has grown. In opencode that call fails. The other clients do not
+# list again. Even so, no list grows unless a client asks for it, because growth costs the prompt cache.
 KNOWN_CLIENTS: Final = (
     KnownClient("claude-code", f"mcp__{ENTRY}__", takes_hints=True),
-    KnownClient("codex"),  # its model calls by a namespace and the plain name
+    KnownClient("codex"),  # its model names a namespace and the plain tool name
     KnownClient("opencode", f"{ENTRY}_"),
     KnownClient("gemini-cli", f"mcp_{ENTRY}_"),
     KnownClient("qwen-cli", f"mcp__{ENTRY}__"),
     KnownClient("copilot-cli", f"{ENTRY}-"),
-    KnownClient("@cline/", f"{ENTRY}__", most_tokens=1_200),  # 8,000 characters of JSON within JSON
+    KnownClient("@cline/", f"{ENTRY}__", most_tokens=1_200),  # about 8,000 characters of JSON within JSON
 )
 
 
@@ -147,7 +147,7 @@ class ClientSessions:
                 async with self._bound(caller).conversation() as conversation:
                     conversation.note_call(name, is_error=is_error)
                 return
-        except UnknownSessionError:  # a client whose list does not grow has no session
+        except UnknownSessionError:  # clients whose list does not grow have no session
             pass
         except SessionStoreError as error:
             logger.warning("a use of a tool is not noted: %s", error)

@@ -17,16 +17,16 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import SEPARATOR, TOOL_NAME, in_words
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, always_loaded, write_tool
 
-MOST_TOPICS: Final = 4  # of one server
+MOST_TOPICS: Final = 4  # words for one server
 
 
-_SUBJECT_WIDTH: Final = 240  # characters, in the search tool and the instructions
+_SUBJECT_WIDTH: Final = 240  # most characters for all servers' names and topics in the search tool and the instructions
 
 
-_SHORT_SUBJECT_WIDTH: Final = 80  # in each call tool
+_SHORT_SUBJECT_WIDTH: Final = 80  # most characters of the same in each call tool
 
 
-_NAME_WIDTH: Final = 32  # of a server's name
+_NAME_WIDTH: Final = 32  # most characters of a server's name
 
 
 Topics: TypeAlias = Mapping[str, Sequence[str]]
@@ -94,7 +94,7 @@ def _sendable(search: dict[str, Any]) -> dict[str, Any]:
     return {**search, INPUT_SCHEMA: schema}
 
 
-_SHORTEST = 3  # letters
+_SHORTEST = 3  # fewest letters of a topic word
 
 
 _OF_EVERY_SERVER = frozenset(
@@ -105,7 +105,7 @@ _OF_EVERY_SERVER = frozenset(
     post put query read refresh remove rename replace request reset resolve restore resume retrieve run save search
     select send set show start status stop submit sync test the tool tools update upload upsert use validate view
     with write
-    """.split()  # noqa: SIM905  a list of words is easier to read so
+    """.split()  # noqa: SIM905  a list of words is easier to read this way
 )
 
 

@@ -86,7 +86,7 @@ class ListForms:
         return made[1]
 
 
-_MOST_REQUESTS = 8  # of one tool
+_MOST_REQUESTS = 8  # example requests shown for one tool
 
 
 def searchable(
@@ -168,7 +168,7 @@ class Surface:
         self._is_split = settings.call_tools == "split"
         self._answers = AnswerWriter(self._shown, engine.options.answer_tokens, engine.counter, is_split=self._is_split)
         self._forms = ListForms(self._make_own)
-        own = OwnTools.over({}, is_split=self._is_split)  # whatever they say, their schemas are the same
+        own = OwnTools.over({}, is_split=self._is_split)  # their texts depend on the servers, their schemas do not
         self._own_schemas = {tool_name(entry): schema_of(entry) for entry in own.entries}
 
     def entries(self, caller: Caller) -> list[dict[str, Any]]:
@@ -272,7 +272,7 @@ class Surface:
     def _exposure(self, caller: Caller) -> Exposure:
         """How *caller* is shown tools that it has to search for."""
         exposure = self._clients.exposure(caller, self._sessions.exposure(caller))
-        return exposure if exposure.is_searched else FIXED  # whoever searches has listed the search tool
+        return exposure if exposure.is_searched else FIXED  # clients that search were listed the search tool
 
     def _form(self, caller: Caller, view: View) -> OwnTools | None:
         """The gateway's own tools in the list of *caller*; None if it lists every tool as it is."""
@@ -307,7 +307,7 @@ class Surface:
         if conversation is None:
             return exposure.listed(view.names, pins=pins)
         discovered = [name for name in conversation.discovered if view.allows(name) and self._shown(name)]
-        if not exposure.grows:  # where it grows, the session's own pins are in the order in which they came
+        if not exposure.grows:  # a growing list keeps the session's own pins in the order of their discovery
             pins += [name for name in discovered if name in conversation.state.discovered.pins]
         return exposure.listed(view.names, pins=pins, discovered=discovered)
 
@@ -331,7 +331,7 @@ class Surface:
         before = conversation.discovered
         answers = conversation.answers(asked)
         if conversation.discovered != before:
-            conversation.end_turn()  # MCP does not say when a turn ends
+            conversation.end_turn()  # MCP does not say when a turn ends, so every search ends one
         return answers
 
     def _answer(

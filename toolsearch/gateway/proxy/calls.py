@@ -124,7 +124,7 @@ class VerbatimFace:
         try:
             raw = await answer
         except NotCallableHereError:
-            return _handed_back(admitted)  # by the name and the definition that the caller knows
+            return _handed_back(admitted)  # the reply has the name and definition that the caller knows
         except ToolSearchError as error:
             log_failure(logger, f"tool {admitted.tool.name} failed", error)
             return replace(self.failed(call, error), was_run=not last_look.has_refused)

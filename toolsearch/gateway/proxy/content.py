@@ -37,7 +37,7 @@ _WRAPPED = "toolsearch:"
 @dataclass(frozen=True, slots=True)
 class Address:
     server: str
-    uri: str  # as the server knows it
+    uri: str  # the server's own URI
 
 
 class Addresses:
@@ -146,7 +146,7 @@ def _parsed(template: str) -> UriTemplate | None:
 T = TypeVar("T")
 
 
-_RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; the protocol of 2026 has no code of its own for it
+_RESOURCE_NOT_FOUND = -32002  # the code up to 2025-11-25; the protocol of 2026 has no code for this
 
 
 class ContentProxy:
@@ -314,7 +314,7 @@ class Subscriptions:
     def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
         self._upstreams = upstreams
         self._sessions: defaultdict[Address, dict[str, Tell]] = defaultdict(dict)
-        self._asked: dict[Address, int] = {}  # the start of the server at which it was subscribed to
+        self._asked: dict[Address, int] = {}  # address -> number of the server's start when we subscribed
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._chores: set[asyncio.Task[None]] = set()
 

@@ -49,7 +49,7 @@ from toolsearch.wire.mcp.requests import (
     with_meta,
 )
 
-MAX_LINKS = 10_000  # of all principals together; the oldest is dropped first
+MAX_LINKS = 10_000  # links kept for all principals together; the oldest go first
 
 
 _MAX_URI_CHARACTERS = 4_096
@@ -85,7 +85,7 @@ _TIMEOUT_S = 10.0
 logger = logging.getLogger(__name__)
 
 
-LEVELS = (  # from the least to the most severe
+LEVELS = (  # least severe first
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency",
 )  # fmt: skip
 
@@ -104,7 +104,7 @@ class ServerLevels:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[int, str]] = {}  # by server: the start at which it was told, and the level
+        self._told: dict[str, tuple[int, str]] = {}  # server -> number of its start when it was told, and the level
         self._telling: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ask_for(self, upstream: Upstream, level: str) -> None:
@@ -117,7 +117,8 @@ class ServerLevels:
                 return
             try:
                 await upstream.request(UpstreamRequest(SET_LOG_LEVEL, {"level": level}, timeout_s=_TIMEOUT_S))
-            except (MCPError, ToolSearchError) as error:  # if the server is in trouble, the request itself will show it
+            # If the server is in trouble, the client's own request will show it.
+            except (MCPError, ToolSearchError) as error:
                 logger.debug("%s was not asked for its log: %s", upstream.name, error)
             self._told[upstream.name] = (upstream.status().starts, level)
 
@@ -125,7 +126,7 @@ class ServerLevels:
 MOST_ROUNDS = 8
 
 
-_ROUND_BACKOFF_S = 0.05  # before the next round, if a server asks nothing and only wants to be called again
+_ROUND_BACKOFF_S = 0.05  # pause before the next round when a server asks nothing and only wants to be called again
 
 
 Inspect: TypeAlias = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]

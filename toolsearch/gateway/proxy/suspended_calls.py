@@ -55,7 +55,7 @@ class StateSeal:
             raise bad_state()
         expires_s: float
         state: dict[str, Any]
-        expires_s, state = json.loads(base64.urlsafe_b64decode(body))  # it was signed by us, so it is well-formed
+        expires_s, state = json.loads(base64.urlsafe_b64decode(body))  # our signature is on it, so it is well-formed
         if self._clock() >= expires_s:
             raise bad_state()
         return state
@@ -139,7 +139,7 @@ class SuspendedCalls:
     def _ended(self, task: asyncio.Task[dict[str, Any]]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # marks it as seen: there may be nobody left to tell
+            task.exception()  # marks the exception as retrieved: there may be nobody left to tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class _SuspendedCall:
             self._questions.pop(key, None)
             if not self._questions:
                 self._asked.clear()
-            if question.answer.cancelled():  # there was no answer in time
+            if question.answer.cancelled():  # no answer came in time
                 self.on_expiry()
 
     def answer(self, answers: Mapping[str, Any]) -> None:

@@ -107,7 +107,7 @@ _FOLDER = "running"
 _EVERY_S = 2.0
 
 
-_STALE_S = 15.0  # a file that was not touched for so long belongs to a gateway that was killed
+_STALE_S = 15.0  # a file untouched for this long belongs to a gateway that was killed
 
 
 @asynccontextmanager

@@ -114,7 +114,7 @@ class PinStore:
             raise BadSettingError(f"there is no server {server!r} in the configuration; there are: {known}")
         identity = self._identities[
             server
-        ]  # it ends with a hash, so the suffix cannot make it equal to another server's
+        ]  # an identity ends with a hash, so the suffix cannot make it equal to another server's
         return identity if kind is Kind.TOOL else f"{identity} {kind.value}"
 
 
@@ -168,7 +168,7 @@ def _differences(before: Json, after: Json) -> list[tuple[str, str]]:
 logger = logging.getLogger(__name__)
 
 
-_BLIND = -1  # a version that no store ever has, and those below it: see `PinGate.version`
+_BLIND = -1  # no store has this version or a lower one: see `PinGate.version`
 
 
 _Key: TypeAlias = tuple[Kind, str]
@@ -198,7 +198,7 @@ class PinGate:
         self._store = PinStore.of(config, pins)
         self._settings = config.settings.trust
         self._scanner = Scanner(ScanCache(config.settings.state_folder / "scans"))
-        self._blind: set[str] = set()  # the servers for whose last judgement the approvals could not be read
+        self._blind: set[str] = set()  # servers whose approvals could not be read at the last judgement
         self._failures = 0
 
     def version(self) -> int:

@@ -46,7 +46,7 @@ class Said:
     coined: frozenset[str]
 
 
-Scanned: TypeAlias = dict[str, Said]  # by pin
+Scanned: TypeAlias = dict[str, Said]  # pin -> what the scan found
 
 
 class ScanCache:
@@ -99,7 +99,7 @@ _re2: Any = untyped_re2
 _WORDS = _re2.compile(rb"[A-Za-z][A-Za-z0-9_-]{4,127}")
 
 
-_OURS = frozenset(  # the call tools are made further up, with these names
+_OURS = frozenset(  # callTool and its variants are defined in a higher layer, so their names are repeated here
     fold(name) for name in (TOOL_NAME, "callTool", *(f"callTool{each.value}" for each in SafetyClass))
 )
 
@@ -112,7 +112,7 @@ class Neighbours:
 
     own: frozenset[str]
     others: Mapping[str, str]
-    folded: Mapping[str, str]  # name of another's tool by how it looks
+    folded: Mapping[str, str]  # folded look of a name -> the name, for tools of other servers
 
     @classmethod
     def of(cls, own: Collection[Entry], others: Collection[Entry]) -> Neighbours:
@@ -161,7 +161,7 @@ def _is_coined(word: str) -> bool:
     return "_" in word.strip("_") or any(character.isupper() for character in word[1:])
 
 
-_MAX_FINDINGS = 8  # reported for one definition; one is enough to hold it
+_MAX_FINDINGS = 8  # findings reported for one definition; a single one holds it
 
 
 class Scanner:
@@ -217,16 +217,17 @@ def _told(findings: Iterable[Finding]) -> list[Finding]:
     return [replace(finding, place=printable(finding.place)) for finding in islice(findings, _MAX_FINDINGS)]
 
 
-SUSPICIOUS: Final = "toolsearch/suspicious"  # in a result's ``_meta``: the names of the rules that have found something
+# Key in a result's ``_meta``; the value names the rules that found something.
+SUSPICIOUS: Final = "toolsearch/suspicious"
 
 
-MOST_CHARACTERS = 65_536  # of one result
+MOST_CHARACTERS = 65_536  # most characters scanned of one result
 
 
-_MOST_AT_ONCE = 4_096  # characters that are looked through without a thread
+_MOST_AT_ONCE = 4_096  # texts up to this length are scanned without a thread
 
 
-_NO_TEXTS = (f".{DATA}", f".{BLOB}")  # pictures, sounds and files
+_NO_TEXTS = (f".{DATA}", f".{BLOB}")  # fields that hold pictures, sounds and files
 
 
 async def marked(server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ class Kind(Enum):
     PROMPT = "prompt"
     RESOURCE = "resource"
     TEMPLATE = "resource template"
-    INSTRUCTIONS = "instructions"  # what the server says of itself; each has one at most
+    INSTRUCTIONS = "instructions"  # the server's text about itself; each server has at most one
 
 
 _LISTS: Mapping[Kind, ListOf] = {Kind.PROMPT: PROMPTS, Kind.RESOURCE: RESOURCES, Kind.TEMPLATE: TEMPLATES}
@@ -88,10 +88,10 @@ def content_entry(server: str, kind: Kind, raw: JsonObject) -> Entry:
 class ReviewReason(Enum):
     """Why an entry needs review."""
 
-    NEW = "new"  # never seen before, and the settings want a person to look at it
-    CHANGED = "changed"  # not what was approved
-    SUSPICIOUS = "suspicious"  # the scan has found something
-    WITHDRAWN = "withdrawn"  # a person has taken an approval back
+    NEW = "new"  # never seen before, and the settings require a review
+    CHANGED = "changed"  # differs from the approved version
+    SUSPICIOUS = "suspicious"  # the scan found something
+    WITHDRAWN = "withdrawn"  # a person took the approval back
     UNREADABLE = "approvals cannot be read"
 
 
@@ -109,7 +109,7 @@ class ReviewItem:
     pin: str
     why: ReviewReason
     findings: tuple[Finding, ...] = ()
-    changes: tuple[str, ...] = ()  # the places that differ from what was approved, for people
+    changes: tuple[str, ...] = ()  # places that differ from the approved version, for people
     kind: Kind = Kind.TOOL
 
     @property
