@@ -44,7 +44,8 @@ class IdleGate:
         self._is_in_use = is_in_use
         self._woken = asyncio.Event()
         self._used_at_s: float | None = None
-        self.opens_at_s: float | None = None  # when the present wait ends by itself; None if there is no such time
+        # Time at which the present wait ends by itself; None if it ends only when woken.
+        self.opens_at_s: float | None = None
 
     def wake(self) -> None:
         """End the present wait because somebody uses the server."""
@@ -91,19 +92,19 @@ class IdleGate:
 logger = logging.getLogger(__name__)
 
 
-_STEADY_S = 10.0  # a session that ended earlier counts as a failure to connect
+_STEADY_S = 10.0  # sessions that end earlier count as failures to connect
 
 
-_WANTED_S = 600.0  # a lazy server that nobody has used for so long is not reconnected when it goes
+_WANTED_S = 600.0  # a lazy server that was unused for this long is not reconnected after a loss
 
 
-_GONE = (0, 502, 503, 504)  # what a server that restarts, or a proxy before it, answers with; 0: no answer
+_GONE = (0, 502, 503, 504)  # statuses of a server that restarts, or of its proxy; 0 means no answer
 
 
 _DEGRADED_FAULTS = 2
 
 
-_DEGRADED_JUNK = 50  # lines in a row
+_DEGRADED_JUNK = 50  # junk lines in a row after which the server counts as degraded
 
 
 _CHANGES = (
@@ -173,7 +174,7 @@ class UpstreamActor:
         )
         self._keeping: asyncio.Task[None] | None = None
         self._idle_gate = IdleGate(clock=clock, is_in_use=lambda: self._connection.is_in_use)
-        self._losses = 0  # of sessions that did not last, in a row
+        self._losses = 0  # short sessions in a row
         self._calls = self._failed = self._junk_lines = self._junk_in_a_row = 0
 
     @property
@@ -255,7 +256,7 @@ class UpstreamActor:
         await self._listings.aclose()
         await self._connection.aclose()
 
-    # ---- keeping it up
+    # ---- connecting and reconnecting
 
     async def _keep(self) -> None:
         is_known = await self._listings.publish_kept(is_old=self._connection.remember_as_old)
@@ -302,7 +303,7 @@ class UpstreamActor:
             self._health.note(Event.IDLED)
         await self._idle_gate.until_used()
 
-    # ---- what the server and the parts of the actor report
+    # ---- reports of the server and of the actor's parts
 
     async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, Exception):

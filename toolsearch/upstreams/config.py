@@ -34,7 +34,7 @@ Mode: TypeAlias = Literal["auto", "legacy"]
 HttpKind: TypeAlias = Literal["http", "sse"]
 
 
-_SECTIONS = ("mcpServers", "servers")  # the second is VS Code's
+_SECTIONS = ("mcpServers", "servers")  # the second is the name in VS Code
 
 
 _GATEWAY_SECTION = "toolsearch"  # the gateway's own settings, in a file that other clients read too
@@ -49,7 +49,7 @@ _HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp", "
 _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "mode"})
 
 
-_GEMINI_URL = "httpUrl"  # there the word for streamable HTTP; url is for the older one
+_GEMINI_URL = "httpUrl"  # Gemini's key for streamable HTTP; its "url" means the older transport
 
 
 _HTTP_KEYS = frozenset({"type", "url", _GEMINI_URL, "headers", "disabled", "mode"})
@@ -320,7 +320,8 @@ class _Expansion:
             raise _UnusableServerError(f"{placeholder[0]} cannot be filled in; only environment variables can")
         name, default = variable[1], variable[2]
         value = self._environment.get(name)
-        if value is None or (value == "" and default is not None):  # as a shell understands :-
+        # A default also replaces an empty value, as :- does in a shell.
+        if value is None or (value == "" and default is not None):
             if default is None:
                 remedy = f"set it or write ${{{name}:-}} to leave it empty"
                 raise _UnusableServerError(f"the environment variable {name} is not set; {remedy}")

@@ -65,7 +65,7 @@ class Connector:
         try:
             session = await self._open(self._server)
         except CannotConnectError as error:
-            self._is_old = False  # it may have been updated
+            self._is_old = False  # the server may have been updated
             older = _older_way(self._server, error.fault)
             if older is None:
                 raise
@@ -98,12 +98,13 @@ class Connector:
         self._lifetimes.add(lifetime)
         lifetime.task.add_done_callback(lambda _: self._lifetimes.discard(lifetime))
         try:
-            async with asyncio.timeout(self._timeout_s):  # the lifetime itself still has to end its process
+            # The timeout does not end the lifetime, which still has to end its process.
+            async with asyncio.timeout(self._timeout_s):
                 return await lifetime.opened
         except TimeoutError as error:
             fault = replace(silence(self._timeout_s), may_have_run=False)
             raise CannotConnectError(fault, lifetime.stderr.words()) from error
-        except Exception as error:  # whatever the SDK, the network or the system made of it
+        except Exception as error:  # any error of the SDK, the network or the system
             raise CannotConnectError(fault_of_connecting(error, server), await lifetime.stderr.last_words()) from error
 
 
@@ -134,7 +135,7 @@ _IDLE, _STARTING, _READY = UpstreamState.IDLE, UpstreamState.STARTING, UpstreamS
 _DEGRADED, _DOWN, _NEEDS_LOGIN = UpstreamState.DEGRADED, UpstreamState.DOWN, UpstreamState.NEEDS_LOGIN
 
 
-# An event without an entry changes nothing, such as an answer that arrives after the connection has ended.
+# An event without an entry changes nothing: for example, an answer that arrives after the connection has ended.
 TRANSITIONS: Mapping[UpstreamState, Mapping[Event, UpstreamState]] = {
     _IDLE: {
         Event.CONNECTING: _STARTING,
@@ -166,7 +167,7 @@ TRANSITIONS: Mapping[UpstreamState, Mapping[Event, UpstreamState]] = {
     _NEEDS_LOGIN: {
         Event.OPENED: _READY,
         Event.ANSWERED: _READY,
-        Event.FAULT: _DEGRADED,  # it fails in another way now, so the login was accepted
+        Event.FAULT: _DEGRADED,  # the new kind of failure shows that the login was accepted
         Event.FAILING: _DEGRADED,
         Event.UNREACHABLE: _DOWN,
     },
@@ -257,7 +258,7 @@ class Connection:
             self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(lambda opening: opening.cancelled() or opening.exception())
         opening = self._opening
-        await asyncio.wait([opening])  # which tells the end of the attempt from that of whoever waits for it
+        await asyncio.wait([opening])  # wait() raises only if the waiter is cancelled, not if the attempt is
         if opening.cancelled():
             raise self._is_closed()
         return opening.result()

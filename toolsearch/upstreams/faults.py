@@ -36,11 +36,11 @@ _SDKS_OWN_WORDS = ("Connection closed", "SSE stream ")
 
 
 class FaultKind(Enum):
-    LOST = "lost"  # the connection, or the way to it
+    LOST = "lost"  # the connection failed or could not be made
     SILENT = "silent"
-    EXPIRED = "expired"  # the session has expired: the request did not run, and can be sent on a new one
+    EXPIRED = "expired"  # the session has expired; the request did not run and can be sent on a new session
     LOGIN = "login"
-    REFUSED = "refused"  # by something in front of the server, which would refuse it again
+    REFUSED = "refused"  # something in front of the server refused the request and would refuse it again
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ _FIRST_S = 0.5
 _LONGEST_S = 60.0
 
 
-_LONGEST_ASKED_S = 600.0  # a server may ask for patience, but not to be forgotten
+_LONGEST_ASKED_S = 600.0  # a server that asks for a longer pause is still tried after this
 
 
 def delay_s(failures: int, random: Callable[[], float], *, asked_s: float = 0.0) -> float:
@@ -170,7 +170,7 @@ class Breaker:
         self._retry_at_s: float | None = None
         self._is_open = False
         self.probe: Permit | None = None
-        self.faults = 0  # in a row
+        self.faults = 0  # faults in a row
 
     @property
     def retry_at_s(self) -> float | None:
@@ -203,7 +203,7 @@ class Breaker:
     def failed(self, permit: Permit | None = None, *, asked_s: float = 0.0) -> None:
         """Count one more fault; *asked_s* is how long the server itself asks us to wait."""
         if self._is_open and self.probe is not permit:
-            return  # it was sent before the breaker opened; counting it would only prolong the wait
+            return  # the request was sent before the breaker opened; counting it would only prolong the wait
         self.probe = None
         self.faults += 1
         self._retry_at_s = self._clock() + delay_s(self.faults, self._random, asked_s=asked_s)

@@ -30,8 +30,8 @@ from toolsearch.upstreams.talkback import outside_of_turns
 
 logger = logging.getLogger(__name__)
 
-_LEAST_TTL_S = 10.0  # a server that promises less is not listed more often
-_MOST_TTLS = 2  # calls wait for a new listing once the last is older than so many times its lifetime
+_LEAST_TTL_S = 10.0  # shorter lifetimes that a server promises are raised to this
+_MOST_TTLS = 2  # calls wait for a new listing once the last is this many lifetimes old
 
 
 class ListingFollower:
@@ -64,13 +64,13 @@ class ListingFollower:
         self._random = random
         self._clock = clock
         self._store = listing_store(settings)
-        self._attempt: _Attempt | None = None  # the newest, done or not
-        self._judged: _Attempt | None = None  # the last that came to a judged listing
-        self._listing: Listing | None = None  # the last that was judged
+        self._attempt: _Attempt | None = None  # the newest attempt, done or not
+        self._judged: _Attempt | None = None  # the last attempt whose listing was judged
+        self._listing: Listing | None = None  # the last listing that was judged
         self._due = asyncio.Event()
-        self._hints = 0  # how often we learned that the list may have changed
-        self._announced = 0  # the last hint that calls wait for
-        self.failures = 0  # in a row
+        self._hints = 0  # times that we learned that the list may have changed
+        self._announced = 0  # number of the last hint that calls wait for
+        self.failures = 0  # failures in a row
 
     @property
     def is_listed(self) -> bool:
@@ -98,7 +98,7 @@ class ListingFollower:
         if self._store is None:
             return False
         kept = await asyncio.to_thread(self._store.load)
-        if kept is None or self.is_listed:  # it was listed in the meantime
+        if kept is None or self.is_listed:  # the server was listed in the meantime
             return False
         listing, was_old = kept
         if was_old:
@@ -181,9 +181,9 @@ class ListingFollower:
         return min(filter(None, (self._settings.policy.listing_ttl_s, told_s)), default=None)
 
     async def _make(self, attempt: _Attempt) -> None:
-        outside_of_turns()  # a call may wait for this, but the server must not ask that call's client
+        outside_of_turns()  # a call may wait for this listing, but the server must not ask that call's client
         try:
-            if attempt.before is not None:  # one at a time, so that listings come in order
+            if attempt.before is not None:  # one attempt at a time, so that listings come in order
                 await attempt.before.gone(is_given_up=attempt.before.session is not attempt.session)
                 attempt.before = None
             attempt.hints, attempt.has_begun = self._hints, True
@@ -247,7 +247,7 @@ class _Attempt:
     task: asyncio.Task[None] | None = None
     hints: int = 0
     has_begun: bool = False
-    at_s: float = 0.0  # when it was judged
+    at_s: float = 0.0  # time of the judgement
 
     def serves(self, session: McpSession, hints: int) -> bool:
         """Whether its outcome is that of an attempt which begins now."""
@@ -255,7 +255,7 @@ class _Attempt:
 
     def fails(self, error: Exception) -> None:
         self.outcome.set_exception(error)
-        self.outcome.exception()  # nobody has to wait for it
+        self.outcome.exception()  # marks the exception as retrieved, because nobody has to wait for the outcome
 
     async def gone(self, *, is_given_up: bool) -> None:
         """Wait until it is over."""

@@ -30,7 +30,7 @@ EXPIRED = "toolsearch/session-expired"
 MAY_HAVE_RUN = "toolsearch/may-have-run"
 
 
-STATUS = "toolsearch/http-status"  # of the answer; missing where none came
+STATUS = "toolsearch/http-status"  # key of the answer's status; missing if no answer came
 
 
 RETRY_AFTER_S = "toolsearch/retry-after-s"
@@ -42,10 +42,11 @@ CHALLENGE = "toolsearch/www-authenticate"
 _INTERNAL_ERROR = -32603
 
 
-_SESSION_HEADER = "mcp-session-id"  # only the older protocol has sessions; there a 404 means that this one is over
+# Only the older protocol has sessions; a 404 to a request with this header means that the session is over.
+_SESSION_HEADER = "mcp-session-id"
 
 
-_TOLD_BY_STATUS = (401, 429, 503)  # whatever an error in the body says besides
+_TOLD_BY_STATUS = (401, 429, 503)  # statuses that decide the fault, whatever the body says
 
 
 _ADVICE = {
@@ -63,7 +64,7 @@ class FaultTolerantClient(httpx2.AsyncClient):
         try:
             response = await super().send(request, **options)
             if response.status_code < 400 and not _is_json(response):
-                return response  # a stream, read by whoever asked for it
+                return response  # the caller reads the stream
             await response.aread()
         except httpx2.TransportError as error:
             facts = {MAY_HAVE_RUN: _was_sent(error)}
@@ -150,7 +151,7 @@ def _is_jsonrpc_error(response: httpx2.Response) -> bool:
     return isinstance(body, dict) and isinstance(cast("dict[str, Any]", body).get("error"), dict)
 
 
-_TIMEOUT = httpx2.Timeout(30.0, read=None)  # the stream is silent for as long as nothing is asked
+_TIMEOUT = httpx2.Timeout(30.0, read=None)  # no read timeout, because the stream is silent while no request runs
 
 
 @asynccontextmanager
@@ -163,14 +164,15 @@ async def sse_streams(
     async def fail(request: httpx2.Request, response: httpx2.Response) -> None:
         request_id = json.loads(request.content).get("id")
         if request_id is None:
-            return  # a notification, of which nobody awaits anything
+            return  # nobody waits for the answer to a notification
         error = ErrorData.model_validate(json.loads(response.content)["error"])
-        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # all know by then that it has ended
+        # The connection has ended, and every waiter knows it.
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             await arriving.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error)))
 
     def client(
         headers: dict[str, str] | None = None,
-        timeout: httpx2.Timeout | None = None,  # noqa: ARG001  the SDK's own would end a stream that is silent
+        timeout: httpx2.Timeout | None = None,  # noqa: ARG001  the SDK's timeout would end a silent stream
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
         transport = open_transport() if open_transport else None
@@ -184,7 +186,7 @@ async def sse_streams(
                 await arriving.send(message)
 
     async with (
-        arriving,  # also where no task gets to close it, since there is no connection
+        arriving,  # closed here as well: without a connection, no task closes it
         reading,
         sse_client(server.url, headers=dict(server.headers), httpx_client_factory=client, auth=auth) as (
             posted,

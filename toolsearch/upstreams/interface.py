@@ -17,12 +17,12 @@ from toolsearch.wire.mcp.definitions import read_tool, tool_name
 class UpstreamState(Enum):
     """The state of a server, as answers to searches and the status show it. The transitions are in module `health`."""
 
-    IDLE = "idle"  # known from last time and not started, until a call wants it
-    STARTING = "starting"  # being connected for the first time, or after it was idle
+    IDLE = "idle"  # known from an earlier run; started when a call needs it
+    STARTING = "starting"  # connecting for the first time or after it was idle
     READY = "ready"  # connected
     DEGRADED = "degraded"  # connected, but recent requests or listings have failed
-    DOWN = "down"  # not connected; tried again after a while, and at once when somebody uses it
-    NEEDS_LOGIN = "needs_login"  # tried again when somebody has logged in, or uses it
+    DOWN = "down"  # not connected; tried again after a while, or at once when somebody uses it
+    NEEDS_LOGIN = "needs_login"  # tried again once somebody has logged in or uses it
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[lis
     """
     listed = [(entry, tool_name(entry) or "") for entry in entries]
     names = all_namespaced(server, (name for _, name in listed if name))
-    tools: dict[str, Tool] = {}  # by the name that the server gives them
+    tools: dict[str, Tool] = {}  # the server's name of a tool -> the tool
     refused: list[Refusal] = []
     for place, (entry, name) in enumerate(listed, start=1):
         try:
@@ -212,7 +212,7 @@ def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[lis
     return list(tools.values()), refused
 
 
-CONNECT_TIMEOUT_S: Final = 30.0  # to start, and to answer the first request
+CONNECT_TIMEOUT_S: Final = 30.0  # seconds to start and to answer the first request
 
 
 CALL_TIMEOUT_S: Final = 60.0

@@ -56,7 +56,7 @@ class _Reading:
         before = self._before
         known = tuple(tool.origin.raw for tool in before.tools if tool.origin)
         entries = await self._entries(TOOLS, known, must=has_tools)
-        # thousands of definitions take a second to read, in which no other server's answer should wait
+        # Reading thousands of definitions takes a second, and no other server's answer should wait for it.
         tools, refused = await asyncio.to_thread(read_listing, self._server.name, entries, self._server.name)
         prompts: _Objects = ()
         resources: _Objects = ()
@@ -86,7 +86,7 @@ class _Reading:
         if len(sound) < len(entries):
             self._refuse(f"{len(entries) - len(sound)} of its {listed.key} have no {listed.known_by!r}")
         first: dict[str | None, JsonObject] = {}
-        for entry in sound:  # a request could not say which of two it means
+        for entry in sound:  # the first of two equal names is kept, because a request could not tell them apart
             first.setdefault(listed.name_of(entry), entry)
         if len(first) < len(sound):
             self._refuse(f"{len(sound) - len(first)} of its {listed.key} have the {listed.known_by!r} of another")
@@ -180,7 +180,7 @@ class ListingStore:
         }
         try:
             self._kept.save(self._name, kept)
-        except (StorageError, OSError, ValueError) as error:  # a lone surrogate, a full disk: it is only a cache
+        except (StorageError, OSError, ValueError) as error:  # a lone surrogate or a full disk; it is only a cache
             logger.warning("the listing of %s cannot be kept: %s", self._server.name, error)
 
     def _listing(self, kept: Mapping[str, Any]) -> Listing:
@@ -252,7 +252,7 @@ async def hear_of_changes(
             fault = fault_of_request(error)
             if fault is None or not fault.counts:
                 logger.debug("%s", error)
-                return  # it declares subscriptions, and does not have them
+                return  # the server declares subscriptions but does not have them
         except (SubscriptionLost, TimeoutError):
             pass
         failures += 1

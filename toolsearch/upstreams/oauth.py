@@ -38,7 +38,7 @@ from toolsearch.wire.mcp.requests import LIST_TOOLS
 _LONG_AGO_S = 1.0
 
 
-_IN_HEADER, _IN_BODY = "client_secret_basic", "client_secret_post"  # where a client's secret stands in a request
+_IN_HEADER, _IN_BODY = "client_secret_basic", "client_secret_post"  # the secret goes into a header or into the body
 
 
 class _Kept(BaseModel):
@@ -46,7 +46,7 @@ class _Kept(BaseModel):
 
     tokens: OAuthToken | None = None
     client: OAuthClientInformationFull | None = None
-    expires_at_s: float | None = None  # of the wall clock
+    expires_at_s: float | None = None  # wall-clock time
     authorization_server: OAuthMetadata | None = None
     resource: ProtectedResourceMetadata | None = None
 
@@ -98,7 +98,7 @@ class StoredTokens:
             client_name="toolsearch gateway",
             redirect_uris=[AnyUrl(redirect_uri)],
             grant_types=["authorization_code", "refresh_token"],
-            token_endpoint_auth_method="none",  # noqa: S106  a program on somebody's machine can keep no secret
+            token_endpoint_auth_method="none",  # noqa: S106  a program on a user's machine can keep no secret
         )
         asking = ask_as_client if ask is not None and self._client is not None else ask
         provider = OAuthClientProvider(
@@ -158,7 +158,7 @@ class StoredTokens:
         try:
             return _Kept.model_validate_json(self._path.read_bytes())
         except (OSError, ValidationError):
-            return _Kept()  # nothing of use; a new login makes a new one
+            return _Kept()  # the file is missing or unusable; a new login writes a new one
 
     def _change(self, **changes: Any) -> None:
         kept = self._read().model_copy(update=changes)
@@ -210,7 +210,7 @@ class _StoredTokenAuth(httpx2.Auth):
             while outgoing is not request:
                 outgoing = await flow.asend((yield outgoing))
         except OAuthFlowError:
-            pass  # the server's own 401 says it
+            pass  # the server's own 401 reports the failure
         finally:
             await flow.aclose()
             self._stamp = self._tokens.stamp()
@@ -260,12 +260,12 @@ async def login(
             await asyncio.to_thread(open_page, url)
 
     async with _callback(tokens.callback_port) as (redirect_uri, answer):
-        tokens.forget()  # the registration is for another loopback port
+        tokens.forget()  # the registration names another loopback port
         provider = tokens.provider(redirect_uri, ask=ask, answer=lambda: asyncio.wait_for(answer, _PATIENCE_S))
         connector = Connector(settings.server, SessionPeer, timeout_s=_PATIENCE_S, auth=provider)
         try:
             session = await connector.open()
-            await session.request(LIST_TOOLS, {})  # some let everybody in, and ask who it is only now
+            await session.request(LIST_TOOLS, {})  # some servers let everybody connect and demand the login only now
         except CannotConnectError as error:
             raise LoginRequiredError(f"the login to {settings.name!r} failed: {error}") from error
         except MCPError as error:

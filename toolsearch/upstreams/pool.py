@@ -22,7 +22,7 @@ from toolsearch_indexes.forking import follow_forks
 
 _T = TypeVar("_T")
 
-_CLOSE_S = 10.0  # a child gets 2 s to end by itself, 2 s after SIGTERM, and is killed
+_CLOSE_S = 10.0  # a child gets 2 s to end by itself and 2 s after SIGTERM; then it is killed
 
 
 class UpstreamPool:
@@ -44,7 +44,7 @@ class UpstreamPool:
             each.name: UpstreamActor(each, self._sinks) for each in self._settings
         }
         self._thread = _LoopThread(self.upstreams.values())
-        # Not held by the thread, so that a forgotten pool is collected, and its processes with it.
+        # The thread holds no reference to the pool, so a forgotten pool is collected and its processes end.
         self._finalizer = weakref.finalize(self, self._thread.stop)
 
     def __reduce__(self) -> NoReturn:
@@ -134,5 +134,5 @@ class _LoopThread(threading.Thread):
         if not self.is_alive():
             return
         self.loop.call_soon_threadsafe(self._stopping.set)
-        if threading.current_thread() is not self:  # the garbage collector may run in any thread, this one too
+        if threading.current_thread() is not self:  # the garbage collector may run in any thread, even in this one
             self.join(_CLOSE_S)

@@ -17,15 +17,15 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.tools.json_types import Json
 
-_SHORTEST = 6  # shorter values, such as "1" or "true", would tear up every message they are cut out of
-_SHORTEST_KEY = 20  # characters of a word that looks like a key by itself
+_SHORTEST = 6  # removing shorter values, such as "1" or "true", would tear up every message
+_SHORTEST_KEY = 20  # fewest characters of a word that looks like a key by itself
 _TELLING = re.compile(
     r"token(?!i[sz])|key(?!board|cloak|word|note|space|frame)|secret|passw|passphrase|pwd|credential|auth(?!or(?!i))"
     r"|bearer|cookie|header|dsn|(^|[-_])pat$|^H$",
     re.IGNORECASE,
 )
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
-_PREFIXES = re.compile(  # of keys that their makers have given a look of their own
+_PREFIXES = re.compile(  # prefixes by which makers mark their keys
     r"(sk|pk|rk)[-_]|gh[opusr]_|github_pat_|glpat-|xox[a-z]-|AKIA|ASIA|AIza|hf_|npm_|pypi-|eyJ|ya29\.|dop_v1_|shpat_"
 )
 _OfUrl: TypeAlias = Callable[[str], list[str]]
@@ -97,7 +97,7 @@ def is_telling(name: str) -> bool:
 def _in_text(text: str, of_url: _OfUrl) -> Iterator[str]:
     """What one argument has of secrets: ``--token=X``, ``KEY=X``, ``Header: X``, in an address, or by its looks."""
     for url in _URL.findall(text):
-        with suppress(ValueError):  # no address, for all its looks
+        with suppress(ValueError):  # the text only looked like an address
             yield from of_url(url)
     for sign in ("=", ":"):
         name, found, value = text.partition(sign)

@@ -34,10 +34,10 @@ class ConcurrencyLimit:
     def __init__(self, server: str, *, max_running: int, max_waiting: int) -> None:
         self._server = server
         self._max_waiting = max_waiting
-        self._free = asyncio.Semaphore(max_running)  # serves waiters in the order of their arrival
+        self._free = asyncio.Semaphore(max_running)  # waiters are served in order of arrival
         self.running = 0
         self.waiting = 0
-        self.shed = 0  # refused since the start
+        self.shed = 0  # requests refused since the start
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None]:
@@ -132,7 +132,7 @@ class Sender:
             raise as_not_sent(self._errors.breaker_open(self.breaker))
         try:
             session = await self._connected()
-            clock.reschedule(None)  # from here on the turn measures the time, which stops while a person is asked
+            clock.reschedule(None)  # from here on the turn measures the time and stops while a person is asked
             return await self._exchange(request, session, permit, ends_at, timeout_s)
         finally:
             permit.given_up()  # does nothing if the permit was told of an answer or a failure
@@ -155,7 +155,7 @@ class Sender:
                 raise
             if fault := fault_of_request(error):
                 raise self._unanswered(fault, permit, session) from error
-            self._note_answer(permit)  # if only a no
+            self._note_answer(permit)  # an error is an answer, too
             raise
         except TimeoutError as error:
             if not is_sent:
@@ -205,7 +205,7 @@ class Sender:
 
     def _unanswered(self, fault: Fault, permit: Permit, session: McpSession) -> Exception:
         if permit.is_probe and fault.kind is FaultKind.SILENT and self._is_process:
-            session.ended.set()  # it stayed silent after a pause as well, so only a new process can help
+            session.ended.set()  # the server was silent again after a pause, so only a new process can help
         if fault.counts or fault.asked_s:
             permit.failed(asked_s=fault.asked_s)
         error = self._errors.unanswered(fault)

@@ -54,16 +54,16 @@ _CAPABILITIES = "toolsearch/capabilities"
 _CLIENT = types.Implementation(name="toolsearch", version="0.1.0")
 
 
-_HTTP_TIMEOUT = httpx2.Timeout(30.0, read=None)  # how long an answer may take is set per call
+_HTTP_TIMEOUT = httpx2.Timeout(30.0, read=None)  # no read timeout, because each call sets its own
 
 
-_LARGEST_EVENT = 32 * 1024 * 1024  # bytes, as of a line of a child process
+_LARGEST_EVENT = 32 * 1024 * 1024  # bytes; the same limit holds for a line of a child process
 
 
 for _name in (
     "mcp",
     "client",
-):  # the SDK logs every line of junk from a server; where nobody listens, not to the terminal
+):  # without a handler, the SDK's log of a server's junk lines would go to the terminal
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
@@ -88,7 +88,7 @@ class McpSession:
     """A session that is past its handshake. *ended* is set once the server has closed the connection."""
 
     def __init__(self, session: ClientSession, ended: asyncio.Event) -> None:
-        self.sdk = session  # what the SDK offers beyond requests: subscriptions, what the server said of itself
+        self.sdk = session  # gives access to subscriptions and to the server's description of itself
         self.ended = ended
 
     @property
@@ -216,7 +216,7 @@ async def _streams(
                 timeout=_HTTP_TIMEOUT,
                 auth=auth,
                 transport=open_transport() if open_transport else None,
-                trust_env=open_transport is None,  # a proxy of the environment would come between
+                trust_env=open_transport is None,  # a proxy from the environment must not come between
             ) as client,
             streamable_http_client(server.url, http_client=client, max_sse_event_size=_LARGEST_EVENT) as streams,
         ):
@@ -237,10 +237,10 @@ async def _shake_hands(session: ClientSession, mode: Mode) -> None:
     except MCPError as error:
         if mode == "legacy" or error.code != UNSUPPORTED_PROTOCOL_VERSION:
             raise
-        await session.discover()  # a slow starter, which answered the first question when we no longer listened
+        await session.discover()  # it speaks 2026 after all: its first answer came too late
 
 
-_ENDING_S = 5.0  # for a polite end over HTTP; a child process has its own, shorter terms
+_ENDING_S = 5.0  # seconds for a polite end over HTTP; child processes have shorter terms of their own
 
 
 class SessionLifetime:
@@ -299,7 +299,8 @@ class SessionLifetime:
                         self.opened.set_result(session)
                         await session.ended.wait()
                         self._scope.deadline = anyio.current_time() + _ENDING_S
-            except Exception as error:  # noqa: BLE001  whatever a connection dies of ends here, and is told in *opened*
+            # Every failure of a connection ends here and is reported in *opened*.
+            except Exception as error:  # noqa: BLE001
                 failure = error
         if not self.opened.done():
             self.opened.set_exception(failure)

@@ -40,7 +40,7 @@ class ServerSettings(SettingsSection):
         description="Start it only when it is needed, if its tools are known from before.",
     )
     listing_ttl_s: Seconds | None = Field(
-        default=300.0,  # a change that is not announced is noticed after that; listing that often costs little
+        default=300.0,  # finds changes that were not announced; listing this often costs little
         description="List its tools anew after that long, or sooner if it says so; none: only when it says so.",
     )
     login: bool = Field(default=True, description="Log in with OAuth where the server asks for it.")

@@ -40,10 +40,10 @@ from toolsearch_indexes.forking import follow_forks
 logger = logging.getLogger(__name__)
 
 
-_ORPHAN_GRACE_S = 2  # to end by itself, and again after SIGTERM
+_ORPHAN_GRACE_S = 2  # seconds to end by itself, and again after SIGTERM
 
 
-# Its input is a line for each group of processes, "+ ID" at its start and "- ID" at its end, and ends when we do.
+# The script reads "+ ID" when a group of processes starts and "- ID" when it ends. Its input closes when we end.
 _WATCH = f"""
 trap '' INT TERM HUP
 groups=
@@ -77,7 +77,7 @@ class OrphanGuard:
         self._lock.acquire()
 
     def after_fork(self, *, in_child: bool) -> None:
-        if in_child:  # the servers, and the shell that waits for the end of a pipe, are the parent's
+        if in_child:  # the servers and the shell belong to the parent
             self._groups.clear()
             self._stop()
         self._lock.release()
@@ -105,12 +105,12 @@ class OrphanGuard:
     def _start(self) -> None:
         self._stop()
         try:
-            self._shell = subprocess.Popen(  # noqa: S603  nothing from outside is in it
+            self._shell = subprocess.Popen(  # noqa: S603  the script holds nothing from outside
                 ["/bin/sh", "-c", _WATCH],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for us, and we end the servers then
+                start_new_session=True,  # Ctrl-C must reach only us; we end the servers then
                 bufsize=0,
             )
         except OSError as error:
@@ -122,7 +122,7 @@ class OrphanGuard:
         if self._shell is not None and self._shell.stdin is not None:
             try:
                 self._shell.stdin.write(line.encode())
-            except OSError:  # somebody has ended it; the next server gets another one
+            except OSError:  # somebody ended the shell; the next server gets a new one
                 logger.debug("the shell that would end servers has ended")
 
     def _stop(self) -> None:
@@ -136,17 +136,17 @@ class OrphanGuard:
 guard = OrphanGuard()
 
 
-_LONGEST_LINE = 32 * 1024 * 1024  # bytes; a picture or a whole listing is a fraction of that
+_LONGEST_LINE = 32 * 1024 * 1024  # bytes; pictures and whole listings are far smaller
 
 
-# A program that shows its progress may write a message behind that, on the same line. Ours, not a pattern from outside.
+# A program that shows its progress may write a message after it on the same line. No untrusted text is in this pattern.
 _MESSAGE = re.compile(rb'\{\s*"(?:jsonrpc|id|method|params|result|error)"\s*:')
 
 
 _MOST_BEGINNINGS = 4
 
 
-_GRACE_S = 2.0  # to end once its stdin is closed, and again after SIGTERM
+_GRACE_S = 2.0  # seconds to end once stdin is closed, and again after SIGTERM
 
 
 _FLUSH_S = 0.5
@@ -170,18 +170,19 @@ async def stdio_streams(server: StdioServer, stderr: TextIO) -> AsyncGenerator[S
     """
     process = await _start(server, stderr)
     guard.add(process.pid)
-    # no await before the task group is entered: a cancellation in between would leak the process
+    # No await may come before the task group is entered: a cancellation in between would leak the process.
     arriving, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
     flushed = anyio.Event()
 
     async def end() -> None:
-        reading.close()  # the reader now throws away what still comes, so that a full pipe keeps nobody from ending
+        reading.close()  # the reader now discards what still arrives, so that a full pipe blocks nobody
         writing.close()
         with anyio.move_on_after(_FLUSH_S):
             await flushed.wait()
         await _stop(process)
-        guard.discard(process.pid)  # takes milliseconds, and a thread may not start any more when the interpreter ends
+        # Called directly: it takes milliseconds, and no thread may start while the interpreter shuts down.
+        guard.discard(process.pid)
 
     async with anyio.create_task_group() as group:
         group.start_soon(_read, process, arriving)
@@ -259,7 +260,7 @@ async def _write(
                 line = sent.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
                 await stdin.send(line.encode(errors="replace"))
     except _GONE:
-        await arriving.aclose()  # it takes nothing any more, so nobody should wait for its answers
+        await arriving.aclose()  # the server reads nothing any more, so nobody should wait for its answers
     finally:
         flushed.set()
 
@@ -288,13 +289,13 @@ async def _stop(process: ServerProcess) -> None:
     with suppress(*_GONE):
         await _stdout(process).aclose()
     transport = getattr(getattr(process, "_process", None), "_transport", None)
-    if transport is not None:  # stays open, and complains of it, while a grandchild holds an end of a pipe
+    if transport is not None:  # the transport stays open and warns about it while a grandchild holds an end of a pipe
         with suppress(PermissionError):
             transport.close()
 
 
 def _stdin(process: ServerProcess) -> ByteSendStream:
-    return cast("ByteSendStream", process.stdin)  # it was started with pipes
+    return cast("ByteSendStream", process.stdin)  # the process was started with pipes
 
 
 def _stdout(process: ServerProcess) -> ByteReceiveStream:
@@ -317,7 +318,7 @@ _KEPT_BYTES = 4_096
 _KEPT_LINES = 5
 
 
-_DRAIN_S = 0.5  # how long to wait for the last output of a process that has ended
+_DRAIN_S = 0.5  # seconds to wait for the last output of a process that has ended
 
 
 class StderrTail:
@@ -332,7 +333,8 @@ class StderrTail:
     def pipe(self) -> Generator[TextIO]:
         """Give the end to write to, as a child's stderr; closed on leaving."""
         reading, writing = os.pipe()
-        # A thread, since an event loop cannot watch pipes on every system; it ends when the last writer has closed.
+        # A thread is used because an event loop cannot watch pipes on every system. It ends when the last writer has
+        # closed.
         threading.Thread(target=self._drain, args=(reading,), name="mcp-stderr", daemon=True).start()
         with os.fdopen(writing, "w", encoding="utf-8") as stream:
             yield stream

@@ -21,10 +21,12 @@ Reading: TypeAlias = ReadStream[SessionMessage | Exception]
 Streams: TypeAlias = tuple[Reading, WriteStream[SessionMessage]]
 
 _MOST_AT_ONCE = 500
-_HANDED_ON_PER_S = 100  # each costs a busy machine 2 ms, and a call whose server sends thousands must not wait for that
+# Each message costs a busy machine 2 ms, and a call whose server sends thousands must not wait for that.
+_HANDED_ON_PER_S = 100
 _READ_PER_S = 5_000
 _MOST_HELD = 1_000
-_DROPPABLE = ("notifications/message", "notifications/progress")  # a later one makes up for an earlier one
+# Later messages of these kinds make up for dropped ones.
+_DROPPABLE = ("notifications/message", "notifications/progress")
 
 
 class PacedReading:
@@ -42,7 +44,7 @@ class PacedReading:
         self._reading = reading
         self._server = server
         self._second_ends_at = 0.0
-        self._read = 0  # in this second
+        self._read = 0  # messages read in this second
         self._may_hand_on = _MOST_AT_ONCE
         self._held: dict[str, tuple[SessionMessage, Context | None]] = {}
         self._context: Context | None = None
@@ -79,7 +81,7 @@ class PacedReading:
         if isinstance(item, Exception) or not self._server.secrets:
             return item
         message = item.message
-        if isinstance(message, JSONRPCError):  # a text for people, in which a word too many is no loss
+        if isinstance(message, JSONRPCError):  # the message is for people, where one word too many removed does no harm
             text, data = redacted(message.error.message, self._server.secrets), message.error.data
             error = message.error.model_copy(
                 update={"message": text, "data": redacted_json(data, self._server.secrets)}

@@ -33,7 +33,7 @@ class Turn:
     downstream: Downstream | None
     clock: asyncio.Timeout
     pauses: int = 0
-    left_s: float | None = None  # the time that was left when it was paused
+    left_s: float | None = None  # seconds that were left when the clock was stopped
 
     @contextmanager
     def paused(self) -> Generator[None]:
@@ -52,11 +52,11 @@ class Turn:
                 self.left_s = None
 
 
-# The SDK's HTTP transport handles what arrives on a request's own stream in the context of whoever sent the request.
+# The SDK's HTTP transport handles messages on a request's own stream in the context of the request's sender.
 _turn: ContextVar[Turn | None] = ContextVar("toolsearch_turn", default=None)
 
 
-_LEFT_BEHIND_S = 60.0  # how long after a cancellation the server may still ask about the request
+_LEFT_BEHIND_S = 60.0  # seconds after a cancellation in which the server may still ask about the request
 
 
 class Turns:
@@ -70,8 +70,9 @@ class Turns:
         self.one_session_at_a_time = False
         self._running: list[Turn] = []  # oldest first
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
-        self._left: list[tuple[str, float]] = []  # by cancelled request: its session, and until when that counts
-        self._admitted: list[str] = []  # the session of each request that runs or is about to
+        # Cancelled requests: the session, and the time until which the server may ask about it.
+        self._left: list[tuple[str, float]] = []
+        self._admitted: list[str] = []  # sessions of the requests that run or are about to
 
     @asynccontextmanager
     async def turn(self, downstream: Downstream | None, timeout_s: float | None) -> AsyncGenerator[Turn]:
@@ -85,7 +86,7 @@ class Turns:
             self._running.append(turn)
             try:
                 yield turn
-            except asyncio.CancelledError:  # by the caller or by the timeout: either way there was no answer
+            except asyncio.CancelledError:  # the caller or the timeout cancelled it; either way there was no answer
                 if key is not None:
                     self._left.append((key, asyncio.get_running_loop().time() + _LEFT_BEHIND_S))
                 raise
@@ -129,7 +130,7 @@ class Turns:
         try:
             await ready
         except asyncio.CancelledError:
-            if ready.done() and not ready.cancelled():  # let in at the same moment
+            if ready.done() and not ready.cancelled():  # the request was let in at the same moment
                 self._admitted.remove(key)
             elif entry in self._waiting:  # `_let_in` may have removed it
                 self._waiting.remove(entry)
@@ -142,7 +143,7 @@ class Turns:
     def _let_in(self) -> None:
         while self._waiting and self._fits(self._waiting[0][0]):
             key, ready = self._waiting.popleft()
-            if not ready.done():  # otherwise its waiter was cancelled, and is about to run
+            if not ready.done():  # otherwise the waiter was cancelled and is about to run
                 self._admitted.append(key)
                 ready.set_result(None)
 
