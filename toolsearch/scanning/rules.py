@@ -33,10 +33,10 @@ _PLAIN_CONTROLS = frozenset("\t\n\r")
 _ESCAPES = frozenset("\x1b\x9b")
 
 
-_JOINERS = frozenset("\u200c\u200d")  # belong to the spelling of Persian and Indic scripts, and to emoji
+_JOINERS = frozenset("\u200c\u200d")  # Persian and Indic scripts and emoji need them
 
 
-_DIRECTIONS = frozenset("\u200e\u200f\u061c")  # marks that texts of both directions need
+_DIRECTIONS = frozenset("\u200e\u200f\u061c")  # texts that mix both directions need these marks
 
 
 _FLAG = "\U0001f3f4"
@@ -98,7 +98,7 @@ def _is_spelling(value: str, index: int) -> bool:
         return not _is_latin(value[index - 1 : index]) and not _is_latin(value[index + 1 : index + 2])
     if character in _DIRECTIONS:
         return any(unicodedata.bidirectional(each) in {"R", "AL"} for each in value)
-    if "\U000e0020" <= character <= _FLAG_END:  # the flags of regions: a black flag, letters, an end
+    if "\U000e0020" <= character <= _FLAG_END:  # a regional flag is a black flag, letters and an end mark
         start = value.rfind(_FLAG, 0, index)
         return start >= 0 and index - start <= 7 and value[start:].partition(_FLAG_END)[0].count(" ") == 0
     return False
@@ -114,15 +114,15 @@ _re2: Any = untyped_re2
 _MAX_TEXT_CHARACTERS = 20_000
 
 
-_MAX_UNPACKED_CHARACTERS = 65_536  # decoded of one text
+_MAX_UNPACKED_CHARACTERS = 65_536  # most characters decoded of one text
 
 
-_FEWEST_WORDS = 4  # words that decoded data has to have to count as text
+_FEWEST_WORDS = 4  # decoded data with fewer words is not taken for text
 
 
 def _from_base64(packed: bytes) -> bytes:
     body = packed.rstrip(b"=").replace(b"-", b"+").replace(b"_", b"/")
-    body = body[: len(body) // 4 * 4]  # a tail that is cut off hides nothing
+    body = body[: len(body) // 4 * 4]  # a tail of up to three characters is cut off; nothing can hide in it
     return base64.b64decode(body)
 
 
@@ -154,7 +154,7 @@ def _words(unpack: Callable[[bytes], bytes], packed: bytes) -> str:
     """What *packed* says, or "" if it says nothing."""
     try:
         words = unpack(packed).decode()
-    except ValueError:  # the base class of the errors of binascii and of decoding
+    except ValueError:  # the base class of binascii's errors and decoding errors
         return ""
     readable = all(character.isprintable() or character.isspace() for character in words)
     return words if readable and len(words.split()) >= _FEWEST_WORDS else ""
@@ -163,18 +163,17 @@ def _words(unpack: Callable[[bytes], bytes], packed: bytes) -> str:
 _BEFORE = 16  # bytes of context before a phrase
 
 
-_NOT_IN_NAMES = (
-    "sends-data-away"  # `read_private_key` says what the tool is for, and what becomes of the key is not said
-)
+_NOT_IN_NAMES = "sends-data-away"  # `read_private_key` says what the tool is for, not where the key goes
 
 
-_LETTERS_APART = _re2.compile(rb"(?:\b[a-z]\b\W+){7}\b[a-z]\b")  # so many in a row; "a, b, c, d" is a list of choices
+# Eight single letters in a row; "a, b, c, d" is only a list of choices.
+_LETTERS_APART = _re2.compile(rb"(?:\b[a-z]\b\W+){7}\b[a-z]\b")
 
 
 _DIGIT_IN_WORD = _re2.compile(rb"[a-z][013457@$!]|[013457@$!][a-z]")
 
 
-_RARE = (  # every pattern needs one of these ideas, and harmless English texts hardly ever have one
+_RARE = (  # every pattern needs one of these ideas; harmless English texts hardly ever have one
     *("earlier", "role", "user", "hide", "secretly", "first", "agree", "secret", "said", "keys"),
 )
 
@@ -316,7 +315,7 @@ def findings_in(texts: Iterable[Text], *, margin: float = 0.0) -> Iterator[Findi
 
 def steering_in(texts: Sequence[Text], *, margin: float = 0.0) -> Iterator[list[Finding]]:
     """For each of *texts* what it would have a model do, by the phrases that everybody knows, or else by all words."""
-    from toolsearch.scanning.steering import steering  # which loads numpy
+    from toolsearch.scanning.steering import steering  # imported here because it loads numpy
 
     judged = dict(steering(texts, margin=margin))
     for index, text in enumerate(texts):

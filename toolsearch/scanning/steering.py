@@ -25,13 +25,13 @@ HashArray = NDArray[np.uint64]
 BITS: Final = 17
 
 
-_LONGEST_RUN: Final = 5  # characters
+_LONGEST_RUN: Final = 5  # most characters in a run of characters
 
 
-_MOST_WORDS: Final = 3  # in a row
+_MOST_WORDS: Final = 3  # most words in a run of words
 
 
-_WORDS_BEHIND: Final = 16  # so that no run of words has the number of a run of characters by its length
+_WORDS_BEHIND: Final = 16  # keeps the salts of runs of words apart from those of runs of characters
 
 
 _BASE: Final = 0x9E3779B97F4A7C15
@@ -46,7 +46,7 @@ _MIX: Final = 0xD6E8FEB86659FD93
 _BY_LENGTH: Final = 0x51ED2701
 
 
-_SALTS: Final = np.array(  # of runs of characters, then of words
+_SALTS: Final = np.array(  # salts of the runs of characters by length, then of the runs of words
     [
         length * _BY_LENGTH
         for length in [*range(1, _LONGEST_RUN + 1), *range(_WORDS_BEHIND + 1, _WORDS_BEHIND + _MOST_WORDS + 1)]
@@ -55,7 +55,7 @@ _SALTS: Final = np.array(  # of runs of characters, then of words
 )
 
 
-_FEW: Final = 4_096  # characters, for which powers are kept
+_FEW: Final = 4_096  # characters for which powers are precomputed
 
 
 _SPACE: Final = ord(" ")
@@ -131,7 +131,7 @@ def _runs(
     found: list[tuple[IntArray, HashArray]] = []
     for length in range(1, _LONGEST_RUN + 1):
         last = max(len(is_space) - length + 1, 0)
-        if length <= 2:  # of which at least one is none
+        if length <= 2:  # a run of one or two characters is left out only if all are spaces
             is_run = spaces[length : last + length] - spaces[:last] < length
         else:
             is_run = spaces[length - 1 : last + length - 1] == spaces[1 : last + 1]
@@ -166,7 +166,7 @@ def _word_runs(
 FloatArray = NDArray[np.float32]
 
 
-WHAT: Final = {  # the techniques of attackers that training tells apart, and the findings' names for them
+WHAT: Final = {  # techniques of attackers that the model was trained to tell apart -> names for findings
     "bypass": "skips-confirmation",
     "chain": "unasked-calls",
     "delayed": "acts-later",
@@ -185,10 +185,10 @@ WHAT: Final = {  # the techniques of attackers that training tells apart, and th
 _FILE: Final = "steering.npz"
 
 
-_FEWEST_WORDS: Final = 3  # of a text in plain letters that can say what to do
+_FEWEST_WORDS: Final = 3  # plain-letter texts with fewer words cannot tell a model what to do
 
 
-_MOST_AT_ONCE: Final = 100_000  # characters, which take some 50 MB
+_MOST_AT_ONCE: Final = 100_000  # characters judged at once; they take about 50 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class Classifier:
         owners, numbers = features([reading for *_, reading in read])
         of_each = self.of_sentence.log_odds(owners, numbers, len(read))
         of_texts = [index for index, *_ in read]
-        is_each_one = of_texts == list(range(len(texts)))  # as it is of a result of one sentence
+        is_each_one = of_texts == list(range(len(texts)))  # true of a result of one sentence
         whole = (owners, numbers) if is_each_one else once(np.array(of_texts, np.int64)[owners], numbers)
         of_text = self.of_text.log_odds(*whole, len(texts)) - self.threshold
         judged = [Judgement(-math.inf, "", np.empty(0, np.int64))] * len(texts)

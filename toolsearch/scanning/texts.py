@@ -22,7 +22,7 @@ _EVIDENCE_CHARACTERS = 80
 _CONTEXT_CHARACTERS = 16
 
 
-# Letters of other scripts that look like Latin ones, after NFKC and in lower case; other letters stay as they are.
+# Letters of other scripts that look like Latin ones, after NFKC and in lower case. Other letters stay unchanged.
 _LOOKS_LIKE: Final = str.maketrans(
     dict(
         zip(
@@ -49,12 +49,12 @@ _JOINS_PICTURES: Final = "\u200d"
 _LAST_LATIN: Final = "\u024f"
 
 
-_ENDS: Final = re.compile(  # also those of Hindi, Chinese and Japanese
+_ENDS: Final = re.compile(  # sentence ends, including those of Hindi, Chinese and Japanese
     r"(?<=[.!?\u0964])\s+|(?<=[\u3002\uff01\uff1f])|\n+|;\s+"
 )
 
 
-_SHORTEST: Final = 3  # characters of a sentence that says something
+_SHORTEST: Final = 3  # a shorter sentence says nothing
 
 
 _DIGITS_FOR_LETTERS: Final = "013457@$!"
