@@ -15,7 +15,7 @@ from toolsearch.errors import BadSettingError
 
 logger = logging.getLogger(__name__)
 
-_BY_JWT = "jwt:"  # prefix of the principal's id for a subject that the configuration does not name
+_BY_JWT = "jwt:"  # prefix of the principal id for a JWT subject that the configuration does not name
 
 
 def make_directory(settings: AccessSettings) -> PrincipalDirectory | None:
@@ -54,7 +54,7 @@ class Directory:
     async def of_token(self, token: str) -> Grant | None:
         digest = token_sha256(token)
         found: Grant | None = None
-        for known, grant in self.tokens.items():  # all are compared, so that the time taken tells nothing
+        for known, grant in self.tokens.items():  # every token is compared, so that the time taken reveals nothing
             if hmac.compare_digest(known, digest):
                 found = grant
         if found is not None or self.verifier is None:

@@ -37,7 +37,7 @@ _MAX_BYTES = 262_144
 _FRESH_S = 3_600.0
 
 
-_PAUSE_S = 30.0  # between two fetches, so that made-up key ids cannot cause many
+_PAUSE_S = 30.0  # seconds between two fetches; without them made-up key ids could cause many
 
 
 _DISCOVERY = "/.well-known/openid-configuration"
@@ -67,7 +67,7 @@ class IssuerKeys:
         """Return the key with that id; without an id, the issuer's only key."""
         if not self._is_fresh() or self._known(kid) is None:
             async with self._fetching:
-                if not self._is_fresh() or self._known(kid) is None:  # nobody else has fetched it meanwhile
+                if not self._is_fresh() or self._known(kid) is None:  # no other task fetched it meanwhile
                     await self._refresh()
         return self._known(kid)
 
@@ -89,7 +89,7 @@ class IssuerKeys:
                 document = json.loads(await self._fetch(await self._address()))
             self._keys = _signing_keys(document)
             self._fetched_s = now
-        except Exception as error:  # noqa: BLE001 - whatever the network or the issuer made of it
+        except Exception as error:  # noqa: BLE001  any error of the network or of the issuer's document
             logger.warning("the keys of the JWT issuer could not be fetched: %s", type(error).__name__)
 
     async def _address(self) -> str:
@@ -109,7 +109,8 @@ def _signing_keys(document: Any) -> dict[str | None, jwt.PyJWK]:
     """Return the keys that verify signatures; others are left out."""
     keys: dict[str | None, jwt.PyJWK] = {}
     for entry in document["keys"]:
-        if entry.get("use", "sig") != "sig" or entry.get("kty") == "oct":  # a shared secret signs for anybody
+        # Anybody who verifies with a shared secret could also sign with it.
+        if entry.get("use", "sig") != "sig" or entry.get("kty") == "oct":
             continue
         try:
             keys[entry.get("kid")] = jwt.PyJWK.from_dict(entry)
@@ -197,7 +198,7 @@ class JwtVerifier:
             raise _RefusedError("the issuer has no such key")
         claims: dict[str, Any] = jwt.decode(
             token,
-            key.key,  # without its "alg", which issuers often leave out; the settings name the algorithms
+            key.key,  # the bare key without its "alg", which issuers often omit; the settings name the algorithms
             algorithms=list(self._settings.algorithms),
             audience=self._settings.audience,
             leeway=self._settings.leeway_s,

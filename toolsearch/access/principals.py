@@ -26,7 +26,8 @@ class Principal:
             raise BadSettingError(f"the reach of the principal {self.id!r} must be a Reach; Reach.parse makes one")
 
 
-LOCAL = Principal("local")  # whoever has started the process, or reaches it over loopback while no token is asked for
+# The user who started the process, or anybody who reaches it over loopback while no token is required.
+LOCAL = Principal("local")
 
 
 def require_principal(given: object) -> Principal:

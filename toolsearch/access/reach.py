@@ -35,9 +35,7 @@ class GlobSet:
         beginnings: list[str] = []
         ends: list[str] = []
         self._parts: list[str] = []
-        for (
-            glob
-        ) in globs:  # most globs are of three kinds, for which no expression is needed, nor a call of the binding
+        for glob in globs:  # most globs are of three kinds that need no regular expression
             literal = glob.strip("*")
             kinds = {f"{literal}*": beginnings, f"*{literal}": ends, f"*{literal}*": self._parts}
             if glob in kinds and not is_glob(literal):
@@ -52,7 +50,7 @@ class GlobSet:
             return True
         if self._expression is None:
             return False
-        # As bytes: the binding is several times slower on str, and fails on a lone surrogate.
+        # RE2's binding is several times slower on str and fails on a lone surrogate.
         return self._expression.fullmatch(text.encode(errors="replace")) is not None
 
 
@@ -68,7 +66,7 @@ def _compile(globs: Collection[str]) -> Any:
     try:
         return _re2.compile("|".join(map(_translate, globs)), options)
     except _re2.error as error:
-        reason = str(error.args[0], "utf-8", "replace")  # the binding gives bytes
+        reason = str(error.args[0], "utf-8", "replace")  # the binding's messages are bytes
         raise BadSettingError(f"cannot use the globs {', '.join(globs)}: {reason}") from error
 
 
@@ -90,17 +88,17 @@ def _translate_set(glob: str, opening: int) -> tuple[str, int]:
     """Return the expression for the set that opens at *opening*, and where the glob goes on after it."""
     negated = glob[opening + 1 : opening + 2] == "!"
     start = opening + 1 + negated
-    closing = glob.find("]", start + 1)  # not from start: a "]" that comes first belongs to the set, as in a shell
+    closing = glob.find("]", start + 1)  # a "]" right after the opening belongs to the set, as in a shell
     if closing < 0:
         raise BadSettingError(f"the glob {glob!r} has a '[' without its ']'; write '[[]' for a literal '['")
     members = "".join(c if c == "-" else _re2.escape(c) for c in glob[start:closing])
     return f"[{'^' if negated else ''}{members}]", closing + 1
 
 
-EVERY_TOOL = ("*",)  # the allow rules of a caller that no allow rule was given for
+EVERY_TOOL = ("*",)  # the allow rules of a caller without any of its own
 
 
-_REMEMBERED_TEXTS = 1_024  # servers, and tags, of which a reach knows whether its rules match them
+_REMEMBERED_TEXTS = 1_024  # servers and tags whose match a reach remembers
 
 
 _MAX_RULE_CHARACTERS = 512
@@ -160,7 +158,7 @@ class Rule:
         if _KINDS[kind] is RuleKind.CLASS and pattern not in _CLASSES:
             raise BadSettingError(f"there is no class {pattern!r} of tools; there are {', '.join(_CLASSES)}")
         if is_glob(pattern):
-            GlobSet([pattern])  # so that a bad glob is named alone, and here
+            GlobSet([pattern])  # raises here, so that the message names only this glob
         return cls(_KINDS[kind], pattern)
 
     def __str__(self) -> str:
@@ -209,7 +207,7 @@ class Reach:
         object.__setattr__(self, "_hash", hash((self.allow, self.deny, self.also)))
 
     def __hash__(self) -> int:
-        return self._hash  # each search asks for the view of its reach
+        return self._hash  # computed once, because each search looks up the view of its reach
 
     @classmethod
     def parse(cls, allow: Iterable[str] = EVERY_TOOL, deny: Iterable[str] = ()) -> Reach:
@@ -266,7 +264,7 @@ class _AnyRule:
         for rule in rules:
             patterns[rule.kind].add(rule.pattern)
         self._is_any = "*" in patterns[RuleKind.NAME] or "*" in patterns[RuleKind.SHOWN]
-        # What no rule looks at need not be looked at in 40,000 tools, which have few servers and tags.
+        # Kinds without rules are skipped. The 40,000 tools have few servers and tags, so their matches are remembered.
         self._match_name = _AnyText(patterns[RuleKind.NAME]).match if patterns[RuleKind.NAME] else None
         self._match_shown = _AnyText(patterns[RuleKind.SHOWN]).match if patterns[RuleKind.SHOWN] else None
         self._match_server = _remembering(patterns[RuleKind.SERVER])

@@ -17,10 +17,11 @@ from toolsearch.errors import BadSettingError
 from toolsearch.setting_types import SettingsSection
 from toolsearch.tools.json_types import Json, JsonObject
 
-EVERYBODY_ELSE: Final = "*"  # the principal that all are whom no other entry names
+EVERYBODY_ELSE: Final = "*"  # stands for all principals that no other entry names
 
 
-SignatureAlgorithm: TypeAlias = Literal[  # none of them with a key that the verifier knows, too
+# Only asymmetric algorithms: a verifier that knows the signing key could sign, too.
+SignatureAlgorithm: TypeAlias = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
 ]
 
@@ -93,7 +94,7 @@ class AccessSettings(Protocol):
     def jwt(self) -> JwtSettings | None: ...
 
 
-_FEWEST_CHARACTERS = 16  # shorter ones can be guessed
+_FEWEST_CHARACTERS = 16  # shorter tokens can be guessed
 
 
 def token_sha256(token: str) -> str:
@@ -108,7 +109,7 @@ def with_hashed_tokens(section: object, environment: Mapping[str, str]) -> objec
     """
     principals = section.get("principals") if is_object(section) else None
     if not is_object(section) or not is_object(principals):
-        return section  # its reader reports what is wrong with it
+        return section  # the section's reader reports the fault
     return {**section, "principals": {name: _hashed(name, each, environment) for name, each in principals.items()}}
 
 

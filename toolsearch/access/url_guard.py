@@ -20,7 +20,7 @@ import httpx2
 
 from toolsearch.errors import BadSettingError, UnsafeUrlError
 
-Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]  # the addresses of a host; raises OSError
+Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]  # returns the addresses of a host; raises OSError
 
 
 _Address: TypeAlias = IPv4Address | IPv6Address
@@ -32,45 +32,48 @@ _Network: TypeAlias = IPv4Network | IPv6Network
 _SCHEMES: Final = {"http": 80, "https": 443}
 
 
-_FIRST_FREE_PORT: Final = 1_024  # below are mail, name and file servers, which a request might be made to talk to
+# Ports below belong to mail, name and file servers, which a request could be made to talk to.
+_FIRST_FREE_PORT: Final = 1_024
 
 
 _RESOLVE_S: Final = 5.0
 
 
-_OF_NOBODY_ELSE: Final = tuple(  # what Python's is_global takes for the internet, or did in some versions
+_OF_NOBODY_ELSE: Final = tuple(  # networks that some Python version's is_global counts as internet
     map(
         ip_network,
         (
             "0.0.0.0/8",  # "this host", which means loopback on Linux
-            "100.64.0.0/10",  # between carriers; metadata of some clouds
-            "168.63.129.16/32",  # the metadata of Azure
-            "192.0.0.0/24",  # protocol assignments; metadata of some clouds
+            "100.64.0.0/10",  # between carriers; metadata service of some clouds
+            "168.63.129.16/32",  # metadata service of Azure
+            "192.0.0.0/24",  # protocol assignments; metadata service of some clouds
             "192.88.99.0/24",  # relays to 6to4
             "198.18.0.0/15",
-            "224.0.0.0/3",  # multicast, and what is reserved
+            "224.0.0.0/3",  # multicast and reserved
         ),
     )
 )
 
 
-_INTERNET_V6: Final = IPv6Network("2000::/3")  # all else is link-local, private, or stands for an IPv4 address
+# Every other address is link-local, private or stands for an IPv4 address.
+_INTERNET_V6: Final = IPv6Network("2000::/3")
 
 
 _NOT_INTERNET_V6: Final = tuple(
     map(
         IPv6Network,
         (
-            "2001::/23",  # Teredo and others that stand for another address
+            "2001::/23",  # Teredo and other addresses that contain another address
             "2001:db8::/32",
-            "2002::/16",  # 6to4: an IPv4 address in disguise
+            "2002::/16",  # 6to4: these contain an IPv4 address
             "3fff::/20",
         ),
     )
 )
 
 
-_NAT64: Final = IPv6Network("64:ff9b::/96")  # how networks without IPv4 reach it: the last four bytes are an address
+# IPv6-only networks reach IPv4 through it; the last four bytes are the IPv4 address.
+_NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ class UrlGuard:
     def _may_be_reached(self, text: str) -> bool:
         try:
             address = _plain(ip_address(text))
-        except ValueError:  # with a zone, as link-local addresses have
+        except ValueError:  # an address with a zone, such as a link-local one
             return False
         return any(address in network for network in self.networks) or is_on_the_internet(address)
 
@@ -206,7 +209,7 @@ class _CheckedNetwork(httpcore2.AsyncNetworkBackend):
         self,
         host: str,
         port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - the name that the pool uses
+        timeout: float | None = None,  # noqa: ASYNC109  the name that the pool uses
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
