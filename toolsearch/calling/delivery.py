@@ -31,10 +31,11 @@ from toolsearch.tools.results import (
     with_text,
 )
 
-_MAX_COUNTED = 200_000  # characters beyond the cut; making more of a result only to count it takes too long
+# Characters counted beyond the cut; rendering all of a huge result only to count it takes too long.
+_MAX_COUNTED = 200_000
 
 
-_MAX_BINARY_CHARACTERS = 20_000_000  # of base64 in one result; model APIs refuse requests beyond 32 MB
+_MAX_BINARY_CHARACTERS = 20_000_000  # base64 characters in one result; model APIs refuse requests beyond 32 MB
 
 
 _IMAGE_TYPES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
@@ -119,10 +120,10 @@ def _fitting(block: JsonObject, room: int, counted: int) -> tuple[JsonObject, in
     The note where it was cut tells how long the text was, if that is less than *counted*.
     """
     text = block_text(block)
-    if text is None:  # links, and kinds of blocks to come
+    if text is None:  # a link or an unknown kind of block
         size = len(json_text(to_json(block)))
         return (block, size) if size <= room else (text_block(in_words(block)), room)
-    sendable = text[:room].encode("utf-8", "replace").decode("utf-8")  # of the same length
+    sendable = text[:room].encode("utf-8", "replace").decode("utf-8")  # replaces lone surrogates and keeps the length
     if len(text) > room:
         length = f"{len(text):,}" if len(text) < counted else f"{counted:,} or more"
         note = f"\n[cut: these are the first {room:,} of {length} characters]"
@@ -145,7 +146,7 @@ async def converted(admitted: Admitted, value: object, max_characters: int) -> T
     *max_characters* of text. Raises what a converter raises.
     """
     call, metadata = admitted.call, admitted.tool.metadata
-    is_failure = isinstance(value, ToolOutput) and value.is_error  # a converter must not turn it into a success
+    is_failure = isinstance(value, ToolOutput) and value.is_error  # a converter must not turn a failure into a success
     if metadata.result_converter is not None and not is_failure:
         convert = partial(_converted, metadata.result_converter, admitted.tool.callback)
         value = await _off_the_loop_if_large(convert, value)
@@ -174,7 +175,7 @@ def _converted(converter: Converter, callback: object, value: object) -> object:
 
 
 def _output(max_characters: int, value: object) -> ToolOutput:
-    with contained("the tool"):  # which the result's own methods are part of
+    with contained("the tool"):  # the result's own methods run here and belong to the tool
         return capped(convert(value, max_characters), max_characters)
 
 

@@ -101,7 +101,8 @@ class DefaultToolExecutionErrorProcessor:
         self._always_raise = always_raise
         self._reraise = None if reraise is None else tuple(reraise)
 
-    def process(self, error: Exception, call: ToolCall, tool: Tool) -> str:  # noqa: ARG002  as the protocol has it
+    # The protocol has this parameter.
+    def process(self, error: Exception, call: ToolCall, tool: Tool) -> str:  # noqa: ARG002
         if self._is_for_the_application(error):
             raise error
         message = text_for_model(error).strip() or f"Exception occurred in tool: {tool.name} ({type(error).__name__})"

@@ -100,7 +100,7 @@ class TurnCounter:
         self._calls: Counter[str] = Counter()
         self._latest_call = ""
         self._latest_result = b""
-        self._in_a_row = 0  # how often the latest call gave the latest result
+        self._in_a_row = 0  # times in a row that the latest call gave the latest result
 
     def count(self, name: str, limits: CallLimits) -> None:
         """Count one call of *name*. Raises CallLimitError, and counts nothing, if *limits* leave no room for it."""
@@ -145,7 +145,8 @@ class TurnCounter:
             self._latest_call, self._latest_result = call, result
 
 
-_sorted_json = json.JSONEncoder(sort_keys=True, default=repr).encode  # made once: half of the time is the making
+# Made once, because making the encoder takes half of the time.
+_sorted_json = json.JSONEncoder(sort_keys=True, default=repr).encode
 
 
 def _call_key(name: str, arguments: JsonObject) -> str:

@@ -84,7 +84,8 @@ class ToolCallingManager:
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        CallOptions(timeout_s, max_parallel, max_threads, max_result_characters)  # refuses what cannot be used
+        # Raises BadSettingError for unusable values.
+        CallOptions(timeout_s, max_parallel, max_threads, max_result_characters)
         self._limits = limits or CallLimits()
         self._max_parallel = max_parallel
         self._context = dict(context or {})

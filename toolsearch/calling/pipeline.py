@@ -91,7 +91,8 @@ async def decide(hooks: Sequence[BeforeCall], admitted: Admitted, context: ToolC
 async def _decision(hook: BeforeCall, call: ToolCall, tool: Tool, context: ToolContext) -> Decision:
     try:
         with contained("a hook"):
-            returned = hook(copy.deepcopy(call), tool, context)  # only an Edit, which is checked, changes arguments
+            # Hooks get a copy: only an Edit, which is checked, may change arguments.
+            returned = hook(copy.deepcopy(call), tool, context)
             decision = cast("object", await returned if isawaitable(returned) else returned)
     except CallDeniedError:
         raise
@@ -192,7 +193,7 @@ class CallPipeline:
         item: Admitted | Refused,
         face: Face[Delivered],
         context: ToolContext,
-        room: AbstractAsyncContextManager[Any] = nullcontext(),  # noqa: B008  holds nothing
+        room: AbstractAsyncContextManager[Any] = nullcontext(),  # noqa: B008  nullcontext holds no state
     ) -> Outcome[Delivered]:
         """Take a call through to its end. *room* is entered once it may run: waiting there is no part of its span."""
         if isinstance(item, Admitted):
@@ -212,7 +213,7 @@ class CallPipeline:
     def _refuse(self, refused: Refused, face: Face[Delivered]) -> Outcome[Delivered]:
         call, error = refused.call, refused.error
         log_failure(logger, f"call of {shown_name(call.name)!r} refused", error)
-        # At a limit, and for half a call, nothing was looked up.
+        # Calls that hit a limit or were cut off were refused before the lookup.
         is_known = not isinstance(error, UnknownToolError | CallLimitError | UnfinishedCallError)
         with self._telemetry.tool_call(call.name, call_id=call.id, is_known=is_known) as span:
             span.failed(error.code)

@@ -17,7 +17,7 @@ from toolsearch.errors import ToolExecutionError
 from toolsearch.tools.json_types import Json
 
 _MAX_DEPTH = 100  # far beyond what anyone reads, well below Python's own limit
-_SMALL_COUNT, _SMALL_CHARACTERS = 1_000, 100_000  # values, and characters or bytes in them
+_SMALL_COUNT, _SMALL_CHARACTERS = 1_000, 100_000  # number of values, and characters or bytes in them
 _NOT_SHOWN = "the tool ran, but what it returned cannot be shown; go on without it, or use another tool"
 _AS_IT_IS = frozenset((type(None), bool, int))
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -43,7 +43,7 @@ def json_text(value: Json) -> str:
     try:
         if is_small(value):
             return _ENCODER.encode(value)
-        return "".join(_ENCODER.iterencode(value))  # slower, but `encode` stops all threads for as long as it runs
+        return "".join(_ENCODER.iterencode(value))  # slower, but `encode` would stop all threads while it runs
     except ValueError as error:
         raise ToolExecutionError(
             "the tool returned an integer of more than 4,300 digits; return it as text", model_text=_NOT_SHOWN
@@ -121,7 +121,7 @@ class _Converter:
         if (fields := _fields(value)) is not None:
             return self._object(fields, inside)
         if isinstance(value, AbstractSet) and not isinstance(value, MappingView):
-            whole = _Converter(math.inf)  # what comes first is known only once all is there
+            whole = _Converter(math.inf)  # a set is sorted, so all of it is converted before any is cut
             items = [whole.plain(item, inside) for item in cast("AbstractSet[object]", value)]
             self._room -= len(items)
             return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
@@ -133,12 +133,12 @@ class _Converter:
         return self.plain(_leaf(value), inside)
 
     def _object(self, fields: Mapping[object, object], inside: frozenset[int]) -> dict[str, Json]:
-        named = {_key(key): item for key, item in fields.items()}  # of keys with one name, the last one counts
+        named = {_key(key): item for key, item in fields.items()}  # if two keys get the same name, the last one wins
         made: dict[str, Json] = {}
         for name, item in named.items():
             if self._room <= 0:
                 break
-            self._room -= len(name) + 4  # with a brace or comma before it, quotes around it, and a colon
+            self._room -= len(name) + 4  # quotes, a colon, and a brace or comma
             made[name] = self.plain(item, inside)
         return made
 
@@ -153,7 +153,7 @@ class _Converter:
 
 
 def _sendable(text: str) -> str:
-    return str.encode(text, "utf-8", "replace").decode("utf-8")  # names of files may hold half surrogates
+    return str.encode(text, "utf-8", "replace").decode("utf-8")  # file names may hold lone surrogates
 
 
 def _fields(value: object) -> Mapping[object, object] | None:
@@ -182,7 +182,7 @@ def _written_by_itself(value: object) -> object:
     serializer = cast("SchemaSerializer", getattr(type(value), "__pydantic_serializer__"))  # noqa: B009
     try:
         return json.loads(serializer.to_json(value, by_alias=True))
-    except ValueError:  # bytes that are no UTF-8, half surrogates, very long integers
+    except ValueError:  # bytes that are not UTF-8, lone surrogates or very long integers
         pass
     try:
         return serializer.to_python(value, by_alias=True)

@@ -67,7 +67,7 @@ class ImportPathResolver:
         self._unread_group = group
         self._listed = {path: _at(path) for path in name_list(paths, "paths")}
         self._loaded: dict[str, Tool] = {}
-        self._lock = threading.RLock()  # a module that is being imported may resolve tools itself
+        self._lock = threading.RLock()  # reentrant: a module that is being imported may resolve tools itself
 
     def resolve(self, name: str) -> Tool | None:
         """Raises BadToolError if what is there cannot be imported, or is neither a tool nor a function."""

@@ -47,14 +47,15 @@ def _compiled(pattern: str) -> Any:
     options.max_mem = _MAX_MEMORY_BYTES
     try:
         if len(pattern) > _MAX_LENGTH:
-            raise ValueError(f"longer than {_MAX_LENGTH} characters")  # noqa: TRY301 - one way to be unusable of several
+            # Every unusable pattern is handled below.
+            raise ValueError(f"longer than {_MAX_LENGTH} characters")  # noqa: TRY301
         return re2.compile(pattern, options)
     except (re2.error, ValueError) as error:
         logger.warning("a schema's pattern is not checked, RE2 cannot run it: %.100r (%.100s)", pattern, error)
         return None
 
 
-_MAX_STEPS = 100_000  # in one validation; under a second
+_MAX_STEPS = 100_000  # steps of one validation, which take less than a second
 
 
 _NOT_CHECKED = ("format", "unevaluatedItems", "unevaluatedProperties")
@@ -70,10 +71,10 @@ class Violation(Protocol):
     """What we use of jsonschema's ValidationError, which comes without types."""
 
     message: str
-    validator: str | None  # the keyword; None where a schema is just ``false``
+    validator: str | None  # the keyword; None if the schema is ``false``
     validator_value: Json
     instance: Json
-    context: Sequence[Violation]  # what is wrong with each branch of anyOf and oneOf
+    context: Sequence[Violation]  # the violations of each branch of anyOf and oneOf
     relative_path: Sequence[str | int]
     absolute_path: Sequence[str | int]
     schema_path: Sequence[str | int]
@@ -161,7 +162,7 @@ def _validator_class() -> Any:
     standard: Mapping[str, Keyword] = jsonschema.Draft202012Validator.VALIDATORS
     keywords = {name: _guarded(name, check) for name, check in {**standard, **own}.items()}
     made: Any = jsonschema.extend(jsonschema.Draft202012Validator, keywords)
-    # jsonschema's own evolve() turns to the standard class, and so to Python's re, wherever a schema has a "$schema".
+    # jsonschema's own evolve() returns the standard class, which uses Python's re, for a schema with "$schema".
     made.evolve = attrs.evolve
     return made
 
@@ -172,7 +173,7 @@ def _guarded(keyword: str, check: Keyword) -> Keyword:
 
     def checked(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Violation]:
         _spend(1 + (len(value) // 8 if hasattr(value, "__len__") else 0))
-        if isinstance(value, bool) and keyword in _BOUNDS:  # draft 4, where a flag goes with "minimum"
+        if isinstance(value, bool) and keyword in _BOUNDS:  # draft 4, where the value is a flag beside "minimum"
             return
         try:
             yield from check(validator, value, instance, schema) or ()
@@ -182,7 +183,7 @@ def _guarded(keyword: str, check: Keyword) -> Keyword:
     return checked
 
 
-# Keywords that jsonschema would run by Python's re, or in quadratic time
+# Keywords that jsonschema would check with Python's re or in quadratic time
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Violation]:
@@ -218,7 +219,8 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
             yield from validator.descend(instance[name], allowed, path=name)
 
 
-def _unique_items(validator: Any, wanted: bool, instance: Any, _schema: Any) -> Iterator[Violation]:  # noqa: FBT001 - jsonschema's signature
+# Jsonschema's signature.
+def _unique_items(validator: Any, wanted: bool, instance: Any, _schema: Any) -> Iterator[Violation]:  # noqa: FBT001
     if wanted and validator.is_type(instance, "array") and len({_hashable(item) for item in instance}) < len(instance):
         yield _violation("holds the same item twice")
 

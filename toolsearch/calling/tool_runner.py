@@ -66,7 +66,7 @@ class ToolThreads:
         self._places = Places(count)
         self._max_given_up = count
         self._max_given_up_of_one = max(1, count // 4)
-        self._given_up: Counter[str] = Counter()  # functions that still run, by tool
+        self._given_up: Counter[str] = Counter()  # tool -> functions that were given up but still run
         self._lock = threading.Lock()
         follow_forks(self)
 
@@ -93,7 +93,7 @@ class ToolThreads:
         with call.paused():
             await places.acquire()
         try:
-            self._refuse_if_stuck(call.tool_name)  # it may have become so meanwhile
+            self._refuse_if_stuck(call.tool_name)  # it may have become stuck while the call waited
             return await self._in_thread(call.tool_name, function)
         finally:
             places.release()
@@ -146,7 +146,7 @@ async def run_tool(
                 return await run_callback(callback, arguments, context)
     except TimeoutError as error:
         if not deadline.expired():
-            raise  # the tool's own
+            raise  # the tool raised it, not our deadline
         raise ToolTimeoutError(
             f"the tool {tool.name!r} did not answer within {timeout_s:g} s; it may have had its effect"
         ) from error
@@ -172,7 +172,7 @@ class ToolRunner:
             result = await converted(admitted, value, self.max_result_characters)
         except ToolStuckError as error:
             return self.failure(admitted.call, str(error), error, was_run=False)
-        except Exception as error:  # noqa: BLE001  whatever a tool raises is the processor's to judge
+        except Exception as error:  # noqa: BLE001  the error processor judges every exception of a tool
             return self._judged(admitted, error)
         return Outcome(result, result)
 
@@ -196,7 +196,7 @@ class ToolRunner:
             logger.error("tool %s failed", tool.name, exc_info=error)
         try:
             message = self.error_processor.process(error, call, tool)
-        except Exception as raised:  # noqa: BLE001  raised to the application, once the other calls are done
+        except Exception as raised:  # noqa: BLE001  raised to the application once the other calls are done
             return self.failure(
                 call, "the tool failed, and its application has to see to that", error, ends_turn=raised
             )

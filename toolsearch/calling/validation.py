@@ -18,7 +18,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 _Path: TypeAlias = tuple[str | int, ...]
 
 
-_MAX_NULLS = 1_000  # that are looked at in one call
+_MAX_NULLS = 1_000  # most nulls that are examined in one call
 
 
 def without_absent(schema: JsonObject, arguments: JsonObject) -> JsonObject:
@@ -37,7 +37,7 @@ def without_absent(schema: JsonObject, arguments: JsonObject) -> JsonObject:
 
 
 def _holds_null(arguments: JsonObject) -> bool:
-    waiting: list[Json] = [arguments]  # a loop, since a model can nest deeper than Python can recurse
+    waiting: list[Json] = [arguments]  # a loop, because a model can nest deeper than Python can recurse
     while waiting:
         value = waiting.pop()
         if value is None:
@@ -86,10 +86,10 @@ def _without(value: Json, paths: Iterable[_Path]) -> Json:
     return copy
 
 
-_MAX_VIOLATIONS = 5  # that a model is told of at once
+_MAX_VIOLATIONS = 5  # most violations reported to a model at once
 
 
-_MAX_SHOWN = 120  # characters of a schema's value
+_MAX_SHOWN = 120  # characters shown of a schema's value
 
 
 def checked_arguments(definition: ToolDefinition, arguments: JsonObject) -> JsonObject:
@@ -109,7 +109,7 @@ def checked_arguments(definition: ToolDefinition, arguments: JsonObject) -> Json
 def faults_of(schema: JsonObject, value: JsonObject, *, whole: str = "arguments") -> str:
     """Say how *value* does not fit *schema*, without quoting it; "" if it does. *whole* is what *value* is called."""
     found = violations(schema, value, limit=_MAX_VIOLATIONS)
-    # Each violation of "required" tells of all that is missing, so that equal texts are told once.
+    # Each violation of "required" lists all that is missing, so equal texts are reported once.
     return "; ".join(dict.fromkeys(_in_words(_innermost(violation), whole) for violation in found))
 
 
@@ -134,7 +134,7 @@ def _in_words(violation: Violation, whole: str) -> str:
         text = describe(violation)
     elif violation.validator in _PHRASES:
         text = _PHRASES[violation.validator].format(_shown(violation.validator_value))
-    elif violation.validator is None:  # of what is ruled out by ``false``, jsonschema does not tell the name
+    elif violation.validator is None:  # jsonschema does not name the place that ``false`` refuses
         text = "a property or item that the schema rules out"
     else:
         text = f"does not meet {violation.validator!r} of the schema"
