@@ -56,7 +56,8 @@ def augmented(tool: Tool, model: type[Arguments], consumer: Consumer[Arguments],
         _require_taken(tool.name, own, fields.schema["properties"])
     definition = replace(tool.definition, input_schema=_joined(own, fields.schema))
     callback = _AugmentedCallback(tool.callback, definition, fields, consumer, remove=remove)
-    return replace(tool, definition=definition, callback=callback, spec="")  # its source gives it as it was
+    # The spec is empty because the tool's source would give the original tool.
+    return replace(tool, definition=definition, callback=callback, spec="")
 
 
 def _require_no_clash(name: str, own: JsonObject, fields: JsonObject) -> None:
@@ -125,7 +126,7 @@ def _joined(own: JsonObject, further: JsonObject) -> JsonObject:
     definitions: dict[str, Json] = dict(own.get("$defs", {}))
     new: JsonObject = further.get("$defs", {})
     namesakes = [name for name in new if name in definitions]
-    # If one differs, all are renamed: what is equal may refer to what is not
+    # If one differs, all are renamed: an equal definition may refer to a different one.
     is_all_equal = all(new[name] == definitions[name] for name in namesakes)
     taken = {**definitions, **new}
     renamed = {} if is_all_equal else {name: free_name(name, taken) for name in namesakes}

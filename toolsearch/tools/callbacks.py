@@ -96,7 +96,8 @@ class PlainRunner(Protocol):
         ...
 
 
-plain_runner: ContextVar[PlainRunner] = ContextVar("plain_runner", default=in_thread)  # of the call that is being made
+# Runs the plain functions of the current call.
+plain_runner: ContextVar[PlainRunner] = ContextVar("plain_runner", default=in_thread)
 
 
 class FunctionCallback:
@@ -145,5 +146,5 @@ async def run_function(function: Callable[..., Any], *args: Any, **kwargs: Any) 
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    with contained("the tool"):  # an interrupt that is raised in a thread would be taken for Ctrl-C outside of it
+    with contained("the tool"):  # outside, an interrupt raised in the thread would be taken for Ctrl-C
         return function(*args, **kwargs)

@@ -32,7 +32,7 @@ def _parsed(arguments: str) -> dict[str, Json]:
         return {}
     try:
         parsed: Any = json.loads(arguments, parse_constant=_refuse_constant)
-    except BadArgumentsError:  # a ValueError too
+    except BadArgumentsError:  # a subclass of ValueError, which is caught below
         raise
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
@@ -50,7 +50,7 @@ def _require_finite(arguments: JsonObject) -> None:
     """Python reads 1e400 as infinity, and writes that as no other program can read it."""
     for name, argument in arguments.items():
         values: list[object] = [argument]
-        looked_into: set[int] = set()  # what a program gives may contain itself
+        looked_into: set[int] = set()  # ids, because a program's arguments may contain themselves
         while values:
             value = values.pop()
             if id(value) in looked_into:

@@ -26,7 +26,7 @@ NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-_SPELLED = str.maketrans(  # letters that Unicode does not take apart into one of A-Z and a mark
+_SPELLED = str.maketrans(  # letters that Unicode does not split into a letter A-Z and an accent
     {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "đ": "d", "Đ": "D",
      "ð": "d", "Ð": "D", "þ": "th", "Þ": "TH", "ł": "l", "Ł": "L"}
 )  # fmt: skip
@@ -55,7 +55,7 @@ class ToolDefinition:
     requests: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        # A text would be as many tags as it has letters, and no rule about the tag would match.
+        # tuple("text") would give one tag per letter, and no rule about the tag would match.
         if not isinstance(cast("object", self.tags), tuple):
             object.__setattr__(self, "tags", name_list(self.tags, "tags", error=BadToolError))
         if not isinstance(cast("object", self.requests), tuple):
@@ -77,7 +77,7 @@ class ToolDefinition:
         content = [
             self.name, self.title, self.description, self.input_schema, self.output_schema,
             self.annotations, self.server, self.tags,
-            *([self.requests] if self.requests else []),  # definitions without any are what they always were
+            *([self.requests] if self.requests else []),  # left out if empty, so that old fingerprints stay valid
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
@@ -90,7 +90,7 @@ def legal_name(text: str) -> str:
     return "_".join(filter(None, _ILLEGAL.split(text if text.isascii() else _without_accents(text))))
 
 
-_legal_server = lru_cache(maxsize=1_024)(legal_name)  # many tools have one server
+_legal_server = lru_cache(maxsize=1_024)(legal_name)  # cached, because many tools share one server
 
 
 def _without_accents(text: str) -> str:
@@ -103,8 +103,8 @@ class ToolMetadata:
     """What we know of a tool that no model is told."""
 
     return_direct: bool = False  # the result goes to the caller, not back to the model
-    timeout_s: float | None = None  # for one call; None: the manager's default
-    result_converter: Converter | None = None  # None: blocks, text and JSON as the manager makes them
+    timeout_s: float | None = None  # seconds for one call; None: the manager's default
+    result_converter: Converter | None = None  # None: the manager makes blocks, text and JSON
 
 
 class ToolContext(dict[str, Any]):

@@ -41,7 +41,7 @@ def read_docstring(text: str | None) -> FunctionDoc:
         name.strip().lstrip("*"): _one_paragraph(parameter.description)
         for parameter in parsed.params
         if parameter.description
-        for name in parameter.arg_name.split(",")  # NumPy's "x, y : float"
+        for name in parameter.arg_name.split(",")  # NumPy allows "x, y : float"
     }
     parts = [part for part in (parsed.short_description, parsed.long_description) if part]
     return FunctionDoc("\n\n".join(parts) if parts else "", parameters)

@@ -48,8 +48,8 @@ class _Carried:
 
     function: Callable[..., Any]
     options: _Options
-    tool: Tool | None = None  # of a function outside of classes
-    method: tuple[Tool, FunctionCallback] | None = None  # of a method, to be bound to its object
+    tool: Tool | None = None  # set for a function outside of classes
+    method: tuple[Tool, FunctionCallback] | None = None  # set for a method, to be bound to its object
 
 
 @overload

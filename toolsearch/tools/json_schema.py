@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
-REQUIRED = "x-toolsearch-required"  # on the schema of a field, until the object around it is known
+REQUIRED = "x-toolsearch-required"  # marks the schema of a field until the object around it is built
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ToolParam:
     description: str = ""
     required: bool | None = None
 
-    # Pydantic asks for fields only: of a parameter, its ToolParam is taken off first.
+    # Pydantic calls these for fields only; a parameter's ToolParam is removed first.
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler(source)
@@ -50,7 +50,7 @@ class ToolParam:
     def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         schema = dict(handler(core_schema))
         if self.required is False:
-            schema.pop("default", None)  # None stands for nothing, and need not be of the field's type
+            schema.pop("default", None)  # None stands for "not given" and may not be of the field's type
         if self.required:
             schema[REQUIRED] = True
         if self.description:
@@ -74,16 +74,19 @@ class _CompactSchema(GenerateJsonSchema):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self._own_names: dict[str, str] = {}  # of each type, by every key that pydantic may give to its definition
+        # Every key that pydantic may use for a type's definition -> the type's own name.
+        self._own_names: dict[str, str] = {}
 
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  # as the base class has it
+    # Not annotated in the base class either.
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
     def generate(self, schema: Any, mode: Any = "validation") -> dict[str, Any]:
         return _with_short_names(super().generate(schema, mode), self._own_names)
 
     def get_defs_ref(self, core_mode_ref: Any) -> Any:
         key = super().get_defs_ref(core_mode_ref)
-        choices = self._prioritized_defsref_choices[key]  # from the type's own name to all of its module and qualname
+        # Choices go from the type's own name to its full module and qualname.
+        choices = self._prioritized_defsref_choices[key]
         self._own_names |= dict.fromkeys(choices, choices[0])
         return key
 
@@ -152,7 +155,7 @@ def _closed(node: dict[str, Json]) -> dict[str, Json]:
     return node
 
 
-UNUSABLE_TYPE = (PydanticUserError, SchemaError)  # what pydantic raises for a type that it makes no schema of
+UNUSABLE_TYPE = (PydanticUserError, SchemaError)  # errors of pydantic for a type without a schema
 
 
 _MAX_ERRORS_TOLD = 5
@@ -183,7 +186,7 @@ class JsonType:
         try:
             return self._adapter.validate_json(json_bytes(value))
         except ValidationError as error:
-            raise BadArgumentsError(explain(error, whole=whole)) from None  # pydantic's own text repeats the values
+            raise BadArgumentsError(explain(error, whole=whole)) from None  # pydantic's text repeats the values
 
 
 class InputType(JsonType):
@@ -235,10 +238,11 @@ def _with_root_inline(schema: dict[str, Json]) -> dict[str, Json]:
     return {**schema["$defs"][reference.removeprefix("#/$defs/")], **schema} if reference else schema
 
 
-_ROOT_ALTERNATIVES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})  # where further properties may stand
+# Keywords beside which further properties may be defined.
+_ROOT_ALTERNATIVES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 
 
-_LONGEST_REASON = 200  # characters
+_LONGEST_REASON = 200  # characters of a reason that are kept
 
 
 def require_schema(schema: JsonObject, role: str = "input_schema") -> JsonObject:
@@ -269,7 +273,7 @@ def _require_well_formed(schema: JsonObject, role: str) -> None:
 
     jsonschema: Any = validators
     try:
-        # Without a checker of formats, which would give the schema's patterns to Python's re.
+        # No format checker is used, because it would give the schema's patterns to Python's re.
         jsonschema.validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(
             dict(schema), format_checker=None
         )

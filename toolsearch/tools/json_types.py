@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias, TypeGuard, cast
 
-Json: TypeAlias = Any  # whatever json.loads gives
+Json: TypeAlias = Any  # any value that json.loads returns
 
 
 JsonObject: TypeAlias = Mapping[str, Json]

@@ -15,22 +15,22 @@ from toolsearch.tools.definition import ToolDefinition, legal_name
 MAX_NAME_LENGTH = 64
 SEPARATOR = "__"
 NAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_-")
-TOOL_NAME = "toolSearchTool"  # what models call ours; no other tool can be named so
-CALL_TOOL = "callTool"  # and the tool that runs what it has found, where the list must not change
+TOOL_NAME = "toolSearchTool"  # name of our search tool; no other tool may have it
+CALL_TOOL = "callTool"  # name of the tool that runs found tools where the list must not change
 
-_LETTERS_AND_REST = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^A-Za-z]+")  # a whole name, in parts
+_LETTERS_AND_REST = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^A-Za-z]+")  # splits a whole name into parts
 _WORDS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")
 _BEFORE_NAME = re.compile(r" \(")
 _HASH_DIGITS = 8
-_LONGEST_SHOWN_NAME = 2 * MAX_NAME_LENGTH  # in a title
-_MAX_SERVER_IN_CUT_NAME = 40  # so that a long server name leaves room to tell its tools apart
+_LONGEST_SHOWN_NAME = 2 * MAX_NAME_LENGTH  # longest name shown in a title
+_MAX_SERVER_IN_CUT_NAME = 40  # leaves room to tell the tools of a server with a long name apart
 _SHORTEST_CUT_WORD = 3
-_MOST_READ = 1_000  # characters of a name that is cut
-_SHORTEST_BEFORE_WHOLE = 4  # letters of other words, before the last word is cut as well
-_CANDIDATE = 60.0  # rapidfuzz's ratio, 0 to 100; it is fast, and lets names pass that only look alike in a part
+_MOST_READ = 1_000  # characters that are read of a name to cut
+_SHORTEST_BEFORE_WHOLE = 4  # letters that other words keep before the last word is cut as well
+_CANDIDATE = 60.0  # score of rapidfuzz from 0 to 100; it is fast, and also passes names that are only partly alike
 _MOST_CANDIDATES = 100
-_LETTERS_FOR_A_SLIP = 4  # a name may have one wrong letter, and if it is long one for each four
-_SHORTEST_WITH_A_SLIP = 3  # letters
+_LETTERS_FOR_A_SLIP = 4  # a word may have one wrong letter, or one for every four letters
+_SHORTEST_WITH_A_SLIP = 3  # shorter words must match exactly
 
 
 def is_legal_name(name: str) -> bool:
@@ -127,7 +127,7 @@ def given_name(definition: ToolDefinition) -> str:
     A title that only looks so is told by the legal name, which follows from the given one.
     """
     title = definition.title
-    if not title:  # as most have none
+    if not title:  # most tools have no title
         return ""
     inner = [title[found.end() : -1] for found in _BEFORE_NAME.finditer(title)] if title.endswith(")") else []
     return next((name for name in (*inner, title) if _is_called(definition, name)), "")

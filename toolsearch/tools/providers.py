@@ -29,7 +29,7 @@ class LangChainTool(Protocol):
 
     @property
     def args(self) -> dict[str, Any]: ...
-    def invoke(self, input: Any, /) -> Any: ...  # noqa: A002  its name there
+    def invoke(self, input: Any, /) -> Any: ...  # noqa: A002  LangChain's name for it
     async def ainvoke(self, input: Any, /) -> Any: ...  # noqa: A002
 
 
@@ -65,7 +65,8 @@ def tool_from_langchain(given: LangChainTool) -> Tool:
 class _InvokeCallback:
     tool: LangChainTool
 
-    async def call(self, arguments: JsonObject, context: ToolContext) -> object:  # noqa: ARG002  it has a way of its own
+    # LangChain has its own way to pass context.
+    async def call(self, arguments: JsonObject, context: ToolContext) -> object:  # noqa: ARG002
         """A tool of a plain function runs in a thread of ours: LangChain would take one of the event loop's few."""
         if getattr(self.tool, "coroutine", True) is None:
             return await run_function(self.tool.invoke, dict(arguments))
@@ -74,9 +75,9 @@ class _InvokeCallback:
 
 def _schema_of(given: LangChainTool) -> dict[str, Json]:
     schema: Any = getattr(given, "args_schema", None)
-    if schema is None:  # one text, which is all that it takes
+    if schema is None:  # the tool takes a single text
         return {"type": "object", "properties": dict(given.args), "required": list(given.args)}
-    schema = getattr(given, "tool_call_schema", schema)  # without what is injected
+    schema = getattr(given, "tool_call_schema", schema)  # the schema without injected arguments
     if isinstance(schema, type):
         make: Callable[[], Any] | None = getattr(schema, "model_json_schema", None) or getattr(schema, "schema", None)
         schema = make() if make else None
@@ -134,7 +135,7 @@ def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
 def _as_tools(thing: object) -> Iterable[Tool]:
     if isinstance(thing, Tool):
         return [thing]
-    if is_langchain_tool(thing):  # iterable, as every pydantic model is
+    if is_langchain_tool(thing):  # asked before iteration, because every pydantic model is iterable
         return [tool_from_langchain(thing)]
     if inspect.isroutine(thing):
         return [tool_from_function(thing)]

@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 from toolsearch.errors import BadToolError
 from toolsearch.tools.json_types import Json, JsonObject
 
-DATA: Final = "data"  # the field of an image's or a sound's bytes, in base64
+DATA: Final = "data"  # field with the base64 bytes of an image or a sound
 
 
-BLOB: Final = "blob"  # that of a resource's
+BLOB: Final = "blob"  # field with the base64 bytes of a resource
 
 
 def text_block(text: str) -> dict[str, Json]:

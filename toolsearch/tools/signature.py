@@ -32,7 +32,7 @@ from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.json_schema import UNUSABLE_TYPE, ToolParam, explain, json_bytes, schema_of, why_unusable
 from toolsearch.tools.json_types import Json, JsonObject
 
-# What a function may be annotated to return and no model could be sent
+# Types that a function may return but no model can be sent
 _NOT_RESULTS = (Callable, Generator, Iterator, AsyncGenerator, AsyncIterable, AsyncIterator)
 
 
@@ -59,9 +59,9 @@ class FunctionSignature:
         try:
             checked = self._model.model_validate_json(json_bytes(arguments))
         except ValidationError as error:
-            raise BadArgumentsError(explain(error)) from None  # pydantic's own text repeats the values
+            raise BadArgumentsError(explain(error)) from None  # pydantic's text repeats the values
         extra = checked.model_extra or {}
-        for name in extra.keys() & set(self._context_names):  # **kwargs would let it take the place of the real one
+        for name in extra.keys() & set(self._context_names):  # **kwargs must not replace the real context
             raise BadArgumentsError(f"{name}: is not an argument of this tool")
         bound = self._signature.bind_partial()
         for field_name, info in type(checked).model_fields.items():
@@ -72,7 +72,7 @@ class FunctionSignature:
             bound.arguments[name] = context
         bound.apply_defaults()
         if extra:
-            bound.arguments[list(self._signature.parameters)[-1]] = extra  # **kwargs comes last
+            bound.arguments[list(self._signature.parameters)[-1]] = extra  # **kwargs is the last parameter
         return bound
 
 
@@ -99,7 +99,7 @@ def read_signature(
     for parameter in parameters:
         if parameter.name not in context_names and parameter.kind is not Parameter.VAR_KEYWORD:
             annotation = hints.get(parameter.name, Any)
-            # Fields are numbered, since parameters may have names that a pydantic model cannot: schema, _x, copy
+            # Fields are numbered because a pydantic model cannot have some names: schema, _x, copy
             fields[f"p{len(fields)}"] = _model_field(parameter, annotation, descriptions.get(parameter.name))
     open_ended = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
     model, schema = _make_model(fields, open_ended=open_ended or not closed, closed=closed)
@@ -115,7 +115,7 @@ def type_hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations, names in them looked up. Raises BadToolError if one is not defined."""
     owner = underlying(function)
     if not hasattr(owner, "__annotations__"):
-        return {}  # a builtin
+        return {}  # a builtin function
     try:
         return typing.get_type_hints(owner, include_extras=True)
     except NameError as error:
@@ -165,7 +165,8 @@ def _model_field(parameter: Parameter, annotation: Any, description: str | None)
         if not _field_info(annotation).is_required():
             return annotation, Field(**settings)
         return annotation, Field(default_factory=_unset, **settings)
-    # The real default is the function's own; pydantic would copy it, and some (sentinels, modules) cannot be copied.
+    # The function uses its own default. Pydantic would copy it, and some defaults (sentinels, modules) cannot be
+    # copied.
     return annotation, Field(default_factory=_unset, json_schema_extra=_shown_default(parameter.default), **settings)
 
 

@@ -28,7 +28,8 @@ _BADGES = re.compile(
 )
 
 
-_DECORATION = re.compile(r"(?:[\s#=*_~>|-]|[^\w\s\x00-\xff\u2018-\u201f])+")  # headings, lists, emphasis; emoji
+# Marks of headings, lists and emphasis, and emoji.
+_DECORATION = re.compile(r"(?:[\s#=*_~>|-]|[^\w\s\x00-\xff\u2018-\u201f])+")
 
 
 _HEADING = re.compile(r"#{1,6} [^\n]*|[^\n]*\n[=-]{3,}")
@@ -63,7 +64,8 @@ _SUBJECT = r"(?:[^\s.]+ ){1,12}"
 
 
 _NOTICES = (
-    r"(?:[\w-]+ ){0,3}(?:note|notice|warning|caution|important|attention)[*_]*\s?[:!]",  # End of support notice: ...
+    # Example: End of support notice: ...
+    r"(?:[\w-]+ ){0,3}(?:note|notice|warning|caution|important|attention)[*_]*\s?[:!]",
     rf"{_SUBJECT}{_IS}{_GONE}",
     rf"{_SUBJECT}will (?:no longer be|end support|discontinue)\b",
     rf"(?:this|the) {_TOOL} (?:\w+,? ){{0,4}}?{_IS}(?:{_GONE}|no longer|replaced|(?:not )?(?:intended|supported))\b",
@@ -82,7 +84,7 @@ _NOTICES = (
 _NOTICE = re.compile("|".join(_NOTICES), re.IGNORECASE)
 
 
-_ITSELF = re.compile(  # This action lists keys. This tool lets you list keys.
+_ITSELF = re.compile(  # examples: This action lists keys. This tool lets you list keys.
     rf"this {_TOOL}(?: (?:is used|can be used|allows you|enables you) to| lets you)? "
     r"(?=(?<=to )|(?<=you )"
     r"|(?!(?:is|has|was|does|works|uses|needs|requires|supports|applies|exists|takes)\b)\w+s\b)",
@@ -90,7 +92,7 @@ _ITSELF = re.compile(  # This action lists keys. This tool lets you list keys.
 )
 
 
-_DOING = re.compile(  # Creates a key. Permanently deletes it. List the keys. Use this operation to rotate it.
+_DOING = re.compile(  # examples: Creates a key. Permanently deletes it. List the keys. Use this operation to rotate it.
     r"(?:[A-Z][a-z]+ly )?(?!(?:This|These|Its|Is|Has|Was|As|Unless|Always|Previous|Access|Across|Besides|Perhaps)\b)"
     r"[A-Za-z][a-z]+s\b(?: or [a-z]+s\b|, [a-z]+s\b)* (?!(?:is|are|can|may|must|will|have|that)\b)"
     rf"|(?:Get|List|Create|Add|Set|Put|Update|Change|Delete|Remove|Find|Search|Fetch|Read|Write|Send|Start|Stop) "
@@ -140,7 +142,8 @@ def _telling_places(paragraph: str) -> Iterator[tuple[int, int, bool]]:
     ends = [match.end() for match in _SENTENCE_END.finditer(paragraph)]
     for start, end in pairwise([0, *ends, len(paragraph)]):
         begin = _behind_labels(paragraph, start, end)
-        is_doing = _DOING.match(paragraph, begin, end) is not None  # Lists the users who are no longer supported.
+        # Example: Lists the users who are no longer supported.
+        is_doing = _DOING.match(paragraph, begin, end) is not None
         if begin < end and (is_doing or not _NOTICE.match(paragraph, begin, end)):
             itself = _ITSELF.match(paragraph, begin, end)
             yield start, itself.end() if itself else begin, is_doing or itself is not None
@@ -162,7 +165,7 @@ SUMMARY_CHARACTERS: Final = 300
 PURPOSE_CHARACTERS: Final = 100
 
 
-_KEPT: Final = 20_000  # summaries: each search needs those of all its hits
+_KEPT: Final = 20_000  # summaries kept; each search needs those of all its hits
 
 
 _OUT_OF_USE = re.compile(r"(?<!may be )(?<!will be )deprecat|obsolete|decommission|no longer supported", re.IGNORECASE)
@@ -198,7 +201,7 @@ def one_line(text: str, width: int) -> str:
 
     So no text of a stranger's can pose as the next line of what it stands in.
     """
-    if not text.isprintable():  # most are, and this tells so at once
+    if not text.isprintable():  # most texts are printable, and this check is fast
         text = "".join(c if c.isprintable() else " " for c in text)
     line = " ".join(text.split())
     if len(line) <= width:
