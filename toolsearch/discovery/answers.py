@@ -23,7 +23,7 @@ from toolsearch.wire.sendable_schema import sendable_schema
 _MOST_PARAMETERS = 8
 
 
-_NAME_WIDTH = 40  # characters
+_NAME_WIDTH = 40  # characters of a name
 
 
 def signature_of(definition: ToolDefinition) -> str:
@@ -51,19 +51,19 @@ def _short(name: str) -> str:
 ANSWER_TOKENS: Final = 800
 
 
-_SUMMARY_WIDTHS = (240, 160, 100, 60, 30, 0)  # characters; tried in turn until an answer fits
+_SUMMARY_WIDTHS = (240, 160, 100, 60, 30, 0)  # characters, tried in turn until an answer fits
 
 
-_RELATED_WIDTH = 80  # of the summary of a tool that is only related
+_RELATED_WIDTH = 80  # characters of the summary of a tool that is only related
 
 
 _QUERY_WIDTH = 60
 
 
-_MOST_LEFT = 20  # names of tools that have left the list
+_MOST_LEFT = 20  # names shown of tools that have left the list
 
 
-_FOR_DEFINITIONS = 0.75  # of an answer's tokens; the others are for what is only named
+_FOR_DEFINITIONS = 0.75  # share of an answer's tokens for definitions; the rest is for tools that are only named
 
 
 Finding: TypeAlias = Literal["fits", "weak", "again", "nothing"]
@@ -222,8 +222,8 @@ class AnswerWriter:
 
 class _Size(NamedTuple):
     summary_width: int  # characters
-    tools: int  # of each query
-    servers: int  # which of the forms, by its place
+    tools: int  # tools for each query
+    servers: int  # index of the form in which servers are listed
 
 
 @dataclass(frozen=True, slots=True)

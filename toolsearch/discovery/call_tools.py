@@ -107,7 +107,7 @@ class InnerCall:
             raise BadArgumentsError(f"{call_tool} needs the 'name' of a tool, as {TOOL_NAME} gives it")
         if inner is None:
             return cls(call_tool, name, {})
-        if isinstance(inner, str):  # models like to send the inner object as text
+        if isinstance(inner, str):  # models often send the inner object as text
             return cls(call_tool, name, parse_arguments(inner))
         if not is_object(inner):
             raise BadArgumentsError(f"'arguments' must be an object, as the tool's {INPUT_SCHEMA} asks for")

@@ -45,7 +45,7 @@ class Budget:
     low_water: Annotated[Share, Field(description="Share of a crossed bound to which tools are evicted.")] = 0.75
     max_definition_tokens: Annotated[
         Count | None, Field(description="Tokens of one definition; a longer one is shortened. none: no bound.")
-    ] = 8_000  # of 6,700 real tools none takes more than 5,800
+    ] = 8_000  # the longest of 6,700 real tools takes 5,800
     max_sent_tools: Annotated[
         Count | None, Field(description="Found tools that the model is sent at any time; none: no bound.")
     ] = 100  # OpenAI refuses more than 128, and an application may list tools of its own
@@ -113,10 +113,10 @@ class DiscoveredTools:
         self._lock = threading.Lock()
         self._tools = dict(tools or {})
         self._found_now: set[str] = set()
-        self._running: dict[str, int] = {}  # calls that have begun and not ended
+        self._running: dict[str, int] = {}  # tool -> calls that have begun and not ended
         self.pins = frozenset(pins)
-        self.turn = 0  # turns that have ended
-        self.evicted = 0  # tools, over all turns
+        self.turn = 0  # number of turns that have ended
+        self.evicted = 0  # tools evicted over all turns
 
     @property
     def tools(self) -> dict[str, DiscoveredTool]:
@@ -243,7 +243,7 @@ class DiscoveredTools:
         surplus: set[str] = set()
         if not bounds.is_crossed_by(count, tokens):
             return surplus
-        for name in sorted(evictable, key=self._use):  # the sort is stable, so ties go by place
+        for name in sorted(evictable, key=self._use):  # the sort is stable, so ties keep their order
             if not bounds.is_crossed_by(count, tokens, share=bounds.low_water):
                 break
             surplus.add(name)
@@ -277,10 +277,10 @@ def _later(tools: Sequence[DiscoveredTool]) -> DiscoveredTool:
     return replace(max(tools, key=lambda tool: tool.used_s), is_called=any(tool.is_called for tool in tools))
 
 
-_KEPT = 20  # searches
+_KEPT = 20  # weak searches kept
 
 
-_FEWEST_TOOLS = 2  # that like searches have in common
+_FEWEST_TOOLS = 2  # tools that similar searches must share
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pydantic import Field
 from toolsearch.errors import BadSettingError
 from toolsearch.setting_types import Natural
 
-_RETURN_SHARE = 0.75  # of both bounds; a catalog that has been too large is shown whole again from here down
+_RETURN_SHARE = 0.75  # share of both bounds below which a catalog that was too large is shown whole again
 
 Slack: TypeAlias = Annotated[
     float,
@@ -60,7 +60,7 @@ class PassThroughDecisions:
     """
 
     def __init__(self) -> None:
-        self._decided: dict[PassThrough, tuple[int, bool]] = {}  # by rule: for which version, and what
+        self._decided: dict[PassThrough, tuple[int, bool]] = {}  # rule -> version, and decision for that version
         self._lock = threading.Lock()  # not held while tokens are counted
 
     def is_whole(self, rule: PassThrough, version: int, *, tools: int, tokens: Callable[[], int]) -> bool:

@@ -34,7 +34,8 @@ _SELECT = "select:"
 _EVERY_SERVER = "*"
 
 
-_ANY_SERVER = ("any", "all", _EVERY_SERVER)  # sent by models whose client makes every argument required
+# Some clients make every argument required, and their models send these words.
+_ANY_SERVER = ("any", "all", _EVERY_SERVER)
 
 
 _MAX_DIGITS = 18
@@ -180,9 +181,9 @@ def _server(value: Json, servers: Collection[str]) -> str | None:
     raise BadQueryError("server must be the name of one server, or left out")
 
 
-# These texts must not follow the catalog: a definition that changed in the middle of a conversation would cost the
-# prompt cache. Asking for one short query per capability helps more than any ranking: such queries find 86 % of the
-# tools that a task needs, the words of the task itself 68 %.
+# These texts must not depend on the catalog: a definition that changes during a conversation costs the prompt cache.
+# Asking for one short query per capability helps more than any ranking: such queries find 86 % of the tools that a task
+# needs, the words of the task itself 68 %.
 _DESCRIPTION = (
     "Finds tools{} beyond those in your tool list and makes them callable. Use it whenever you see no tool for what a "
     "task needs, before saying that you cannot do it. Send ONE short query per capability, and all that the task "

@@ -16,19 +16,19 @@ from toolsearch.tools.json_types import Json, rebuilt
 from toolsearch.wire.mcp.definitions import KEYS_LENGTH, renamed_entry, sent_input_schema, write_sendable_tool
 from toolsearch_indexes.queries import Pattern, Select, Words, name_candidates, read_form
 
-_MOST_CHARACTERS_PER_TOKEN = 16  # a text with more is too long in any case, and is not counted
+_MOST_CHARACTERS_PER_TOKEN = 16  # a text with more is surely too long and is not counted
 
 
-_LEAST_DESCRIPTION = 50  # tokens; rather than cut a description below, the descriptions of parameters are left out
+_LEAST_DESCRIPTION = 50  # tokens; instead of cutting a description shorter, the descriptions of parameters are left out
 
 
 _MAX_TITLE = 200  # characters
 
 
-_MARGINS = (0, 5, 25)  # tokens: two texts together may take a few more than the sum of both
+_MARGINS = (0, 5, 25)  # tokens; two texts joined may take a few more than the sum of both
 
 
-_FOR_READING = ("description", "title", "examples", "$comment")  # keywords of a schema that nothing is validated by
+_FOR_READING = ("description", "title", "examples", "$comment")  # schema keywords that do not affect validation
 
 
 logger = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ def _fits(definition: ToolDefinition, max_tokens: int, counter: TokenCounter) ->
         definition.name, definition.title, definition.description, sent_input_schema(definition),
         definition.output_schema, definition.annotations,
     )  # fmt: skip
-    if _most_bytes(parts) + KEYS_LENGTH <= max_tokens:  # true of nearly all definitions, so these are never written out
+    if _most_bytes(parts) + KEYS_LENGTH <= max_tokens:  # true of nearly all definitions, so these are never serialized
         return True
     return _is_within(write_sendable_tool(definition), max_tokens, counter)
 
@@ -171,12 +171,12 @@ Fit: TypeAlias = Literal["fits", "may fit", "related"]
 MOST_LOADED: Final = 3
 
 
-# Where the best scores more, it is the right one in three cases of four; where it scores less, in about half.
+# A best hit with a higher score is the right tool in three of four cases; with a lower score, in about half.
 _CLEAR_SCORE = 0.7
 
 
-# In log odds below the best. From 0 to here, each further tool that is loaded is the right one in one case of six or
-# seven; from here to 1.0, in one of thirteen.
+# Distance from the best hit in log odds. Within it, each further tool that is loaded is the right one in one of six or
+# seven cases; from here to 1.0, in one of thirteen.
 _NEAR_THE_BEST = 0.5
 
 

@@ -29,10 +29,10 @@ MOST_WITH_PURPOSE: Final = 40
 MOST_UNASKED: Final = 12
 
 
-MOST_NAMES: Final = (400, 100, 20)  # tried in turn until an answer fits
+MOST_NAMES: Final = (400, 100, 20)  # names, tried in turn until an answer fits
 
 
-_NAME_WIDTH = 64  # characters
+_NAME_WIDTH = 64  # characters of a server's name
 
 
 def every_server(servers: Sequence[str], purpose_of: Callable[[str], str], *, serverless: int) -> list[str]:
@@ -82,22 +82,23 @@ def _line(server: str, purpose: str) -> str:
     return f"- {one_line(server, _NAME_WIDTH)}{f': {purpose}' if purpose else ''}"
 
 
-_MAX_COUNTED = 500_000  # characters of a description: counting 5 MB takes a second, and all of them are too many
+# Characters of a description; counting 5 MB takes a second, and the count would be too high anyway.
+_MAX_COUNTED = 500_000
 
 
-_MOST_COUNTED = 2_000  # definitions, for one request: a few tenths of a second
+_MOST_COUNTED = 2_000  # definitions counted for one request, which takes a few tenths of a second
 
 
-_ESTIMATED_FROM = 1_000  # tools, at every so many names; twice as many at most
+_ESTIMATED_FROM = 1_000  # smallest sample for an estimate; evenly spaced tools, at most twice as many
 
 
-_MOST_NAMED = 100  # servers, to one who asks for one that there is not
+_MOST_NAMED = 100  # servers named in the error for an unknown server
 
 
-_MAX_VIEWS = 256  # different reaches that are remembered; an index bounds by itself what it keeps for each
+_MAX_VIEWS = 256  # reaches whose views are remembered; an index itself limits what it keeps for each
 
 
-_MAX_DECISIONS = 4_096  # views, also past ones, whose pass-through decisions are remembered
+_MAX_DECISIONS = 4_096  # current and past views whose pass-through decisions are remembered
 
 
 class View:
@@ -118,7 +119,7 @@ class View:
         self._pass_through = pass_through
         self._listed: _Listing | None = None
         is_everything = reach.is_everything and server is None
-        self.selection = None if is_everything else Selection(self.allows)  # for the index, before it ranks
+        self.selection = None if is_everything else Selection(self.allows)  # the index applies it before it ranks
 
     def allows(self, name: str) -> bool:
         """Whether there is such a tool, and the caller may see it."""
