@@ -17,13 +17,13 @@ from typing import Any, Literal, TypeAlias
 from toolsearch.errors import SourceError
 from toolsearch.tools.json_types import Json
 
-MAX_NODES = 5_000_000  # with every alias counted as what it stands for
+MAX_NODES = 5_000_000  # each alias counts as all that it stands for
 
 
 MAX_DEPTH = 500
 
 
-_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")  # 007 stays text, as an identifier should
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")  # 007 stays text, because it is an identifier
 
 
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -48,7 +48,8 @@ def parse_yaml(text: str) -> Json:
 def _events(text: str) -> Iterator[Any]:
     import yaml
 
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one where PyYAML has it: ten times faster
+    # The C loader is ten times faster, but not every PyYAML has it.
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     yield from yaml.parse(text, loader)
 
 
@@ -56,14 +57,14 @@ class _Builder:
     """Builds values bottom up: a stack of the containers that are open, each with its key that waits for a value."""
 
     def __init__(self) -> None:
-        self._anchors: dict[str, tuple[Json, int]] = {}  # value and nodes in it
+        self._anchors: dict[str, tuple[Json, int]] = {}  # anchor -> its value and the number of nodes in it
         self._nodes = 0
 
     def build(self, events: Iterator[Any]) -> Json:
         import yaml
 
         open_items: list[list[Json]] = [[]]  # the children of each open container, keys and values in turn
-        started: list[tuple[str | None, int]] = []  # its anchor, and the nodes seen before it
+        started: list[tuple[str | None, int]] = []  # the anchor of each open container, and the nodes seen before it
         for event in events:
             if isinstance(event, yaml.ScalarEvent):
                 self._count(1)
@@ -119,7 +120,7 @@ def _key(key: Json) -> str:
 
 def _scalar(event: Any) -> Json:
     text: str = event.value
-    if not event.implicit[0]:  # quoted, or tagged by hand: there are no other tags in JSON
+    if not event.implicit[0]:  # the scalar is quoted or tagged, and JSON has no other tags than text
         return text
     if text in _WORDS:
         return _WORDS[text]
@@ -185,7 +186,8 @@ def parse_lines(text: str) -> JsonLines:
     """Read what can be read of JSON lines; empty ones are left out."""
     values: list[Json] = []
     bad: list[BadLine] = []
-    for number, line in enumerate(text.split("\n"), start=1):  # not splitlines: JSON strings may hold U+2028
+    # Splitlines would also split at U+2028, which JSON strings may hold.
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
                 values.append(json.loads(line))
@@ -216,7 +218,7 @@ _FORMATS: Mapping[str, DocumentFormat] = {
 SUFFIXES = frozenset(_FORMATS)
 
 
-MAX_BYTES = 200_000_000  # read whole into memory, and several times over once parsed
+MAX_BYTES = 200_000_000  # the file is read whole into memory, and takes several times as much once parsed
 
 
 def read_document(path: Path) -> Json:
