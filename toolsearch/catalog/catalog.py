@@ -56,9 +56,9 @@ class Catalog:
         if not isinstance(cast("object", tools), Iterable):
             raise BadToolError(f"a catalog is made of a list of tools, not of a {type(tools).__name__}; write [tool]")
         self._tools: CopyableMapping = dict[str, Tool]()
-        self._owners: dict[str, object] = {}  # of each tool that came with others, which only they replace
-        self._refused: dict[object, tuple[Refusal, ...]] = {}  # by owner
-        self._purposes: dict[object, Mapping[str, str]] = {}  # by owner, then by server
+        self._owners: dict[str, object] = {}  # tool -> its source; only that source may replace it
+        self._refused: dict[object, tuple[Refusal, ...]] = {}  # owner -> the tools that it refused
+        self._purposes: dict[object, Mapping[str, str]] = {}  # owner -> server -> purpose
         self._sources: list[Source] = []
         self._version = 0
         self._fingerprints = FingerprintCache()

@@ -45,11 +45,11 @@ class ChangeFeed:
         self._listeners: dict[object, Listener] = {}
         self._waiting: deque[CatalogChange] = deque()
         self._delivering = threading.Lock()
-        self._deliverer: int | None = None  # the thread that holds it
+        self._deliverer: int | None = None  # id of the thread that holds the lock
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call *listener* with each change from now on, until the returned function is called."""
-        key = object()  # the same listener may subscribe twice
+        key = object()  # a key of its own, because a listener may subscribe twice
         self._listeners[key] = listener
 
         def unsubscribe() -> None:

@@ -31,7 +31,7 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.answers import ChatResponse, Usage
 from toolsearch_indexes.analysis import terms
 
-_MOST_ANSWER_TOKENS: Final = 8_000  # of one call: a model that reasons needs more than the answer has
+_MOST_ANSWER_TOKENS: Final = 8_000  # tokens of one answer; a model that reasons needs more than the answer itself
 
 
 class Budget:
@@ -44,7 +44,7 @@ class Budget:
         for name, value in (("max_calls", max_calls), ("max_tokens", max_tokens)):
             if value is not None and value < 0:
                 raise BadSettingError(f"{name} must be at least 0, not {value}")
-        self.calls = 0  # that were begun
+        self.calls = 0  # calls that were begun
         self.usage = Usage()
         self._max_calls = max_calls
         self._max_tokens = max_tokens
@@ -67,7 +67,7 @@ class Budget:
         self.usage += usage
 
 
-TOOLS_PER_CALL: Final = 20  # that a model is asked for at once
+TOOLS_PER_CALL: Final = 20  # tools in one question to a model
 
 
 CALLS_AT_ONCE: Final = 4
@@ -92,7 +92,7 @@ class RequestWriter(Protocol):
 _MOST_NEIGHBOURS = 20
 
 
-_COMMON = 100  # a word that more tools of a server have tells hardly any of them apart
+_COMMON = 100  # a word that more tools of a server share hardly tells them apart
 
 
 def batches_of(
@@ -113,7 +113,7 @@ class _Words:
     """The words of the tools, by server."""
 
     def __init__(self, everything: Iterable[ToolDefinition]) -> None:
-        self._tools: defaultdict[tuple[str, str], list[ToolDefinition]] = defaultdict(list)  # by server and word
+        self._tools: defaultdict[tuple[str, str], list[ToolDefinition]] = defaultdict(list)  # (server, word) -> tools
         for each in everything:
             for word in _words(each):
                 self._tools[each.server, word].append(each)
@@ -125,7 +125,7 @@ class _Words:
             having = [self._tools[tool.server, word] for word in _words(tool)]
             others = [other for each in having if len(each) <= _COMMON for other in each]
             found |= {other.name: other for other in others}
-            likeness |= Counter(other.name for other in others)  # of both counts, the higher one
+            likeness |= Counter(other.name for other in others)  # keeps the higher count of the two
         for tool in part:
             found.pop(tool.name, None)
         nearest = sorted(found, key=lambda name: (-likeness[name], name))
@@ -136,16 +136,16 @@ def _words(definition: ToolDefinition) -> frozenset[str]:
     return frozenset(terms(f"{definition.local_name} {definition.title} {definition.description}"))
 
 
-ANSWER_TOKENS_PER_TOOL: Final = 67  # the mean of the 2,285 tools whose requests ship, written as the schema has them
+ANSWER_TOKENS_PER_TOOL: Final = 67  # mean of the 2,285 tools whose requests we ship, written as the schema requires
 
 
-_MOST_FAILURES = 3  # calls in a row that could not be made: the next one would fail, too
+_MOST_FAILURES = 3  # after so many failed calls in a row the next would fail as well
 
 
 _PER_MILLION = 1_000_000
 
 
-OnProgress = Callable[[int, int], None]  # tools that were asked for, and those that are to be asked for
+OnProgress = Callable[[int, int], None]  # takes the number of tools asked for, and of all tools to ask for
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class Enrichment:
         if at_once < 1:
             raise BadSettingError(f"at_once must be at least 1, not {at_once}")
         folder = self.file.resolve().parent
-        if not os.access(folder, os.W_OK):  # told before anything is paid for
+        if not os.access(folder, os.W_OK):  # checked before anything is paid for
             raise RequestsFileError(f"{self.file} cannot be written: there is no folder {folder}, or it is read-only")
         calls = _Calls(self, writer, Budget(max_calls, max_tokens), progress)
         await calls.make(at_once)
@@ -279,7 +279,7 @@ class _Calls:
         self._progress = progress
         self._next = iter(work.batches)
         self._done = 0  # tools that were asked for
-        self._failures = 0  # in a row
+        self._failures = 0  # failed calls in a row
         self._written: set[str] = set()
         self._problems: list[EnrichmentProblem] = []
 
@@ -325,7 +325,7 @@ class _Calls:
         try:
             response = await self._writer.answer(question_about(batch), system=SYSTEM, schema=SCHEMA, max_tokens=bound)
         except ChatModelError as error:
-            self._budget.spend(Usage(sent, 0))  # whether it was charged is not known
+            self._budget.spend(Usage(sent, 0))  # the provider may have charged for the call
             self._failures += 1
             self._fail([batch], "not_answered", str(error))
             return

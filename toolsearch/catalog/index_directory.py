@@ -36,7 +36,7 @@ _GENERATION = "generation-"
 _LOCK_FILE = "write.lock"
 
 
-LOCK_TIMEOUT_S = 60.0  # a save of 36,900 tools takes a few seconds
+LOCK_TIMEOUT_S = 60.0  # saving 36,900 tools takes a few seconds
 
 
 _Read = TypeVar("_Read")
@@ -66,7 +66,7 @@ class GenerationFolders:
                 if is_whole(generation) or self._current() == current:
                     return generation
             except IndexStoreError:
-                if self._current() == current:  # else it was replaced while it was read
+                if self._current() == current:  # otherwise it was replaced while it was read
                     raise
 
     def write(self, fill: Callable[[Path], str]) -> None:

@@ -68,7 +68,7 @@ class IndexKeeper(Protocol):
 logger = logging.getLogger(__name__)
 
 
-# The digest of the index's manifest, the fingerprint of each definition in the index, and the id of their requests.
+# This file holds the digest of the index's manifest, each definition's fingerprint, and the id of their requests.
 _CONTENTS = "contents.json"
 
 
@@ -81,7 +81,7 @@ class IndexCache:
 
     def __init__(self, path: Path) -> None:
         self._folders = GenerationFolders(path)
-        self._moment: int | None = None  # of the index that is stored, as `IndexState` counts them
+        self._moment: int | None = None  # state number (`IndexState.moment`) of the stored index
 
     def holds(self, index: ToolIndex) -> bool:
         """Whether *index* is stored as it is now."""
@@ -114,7 +114,7 @@ class IndexCache:
         snapshot: CatalogSnapshot,
         index: ToolSearchIndex,
         *,
-        refused: Iterable[Refusal],  # noqa: ARG002  kept with the catalog
+        refused: Iterable[Refusal],  # noqa: ARG002  stored with the catalog
         encoder_spec: str | None,  # noqa: ARG002
         requests: RequestSource,
     ) -> None:

@@ -78,9 +78,9 @@ class CatalogIndex:
         self._requests = requests
         self._outdated: dict[str, None] = {}  # names of tools whose changes are not indexed yet, in order
         self._lock = threading.Lock()
-        with self._lock:  # a change that comes meanwhile waits until the index is complete
+        with self._lock:  # changes that arrive meanwhile wait until the index is complete
             self._unsubscribe = catalog.subscribe(self._follow)
-            self._version = -1 if indexed is None else indexed.version  # the version of the catalog that is indexed
+            self._version = -1 if indexed is None else indexed.version  # version of the catalog that is indexed
             try:
                 self._catch_up(catalog.snapshot())
             except BaseException:

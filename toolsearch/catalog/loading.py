@@ -162,7 +162,7 @@ def _open_file(path: Path, server: str, on_waiting: Callable[[Sequence[str]], No
     from toolsearch.catalog.sources.openapi_document import server_name
     from toolsearch.documents.reading import is_json_lines, read_document
 
-    if is_json_lines(path):  # can be nothing else, and is read line by line
+    if is_json_lines(path):  # JSON lines are only listings, and are read line by line
         return JsonListingSource(path)
     document = read_document(path)
     if is_openapi(document):
@@ -172,7 +172,7 @@ def _open_file(path: Path, server: str, on_waiting: Callable[[Sequence[str]], No
         from toolsearch.catalog.sources.mcp import McpSource
 
         return McpSource(path, on_waiting=on_waiting)
-    if isinstance(document, str):  # which a listing would take for a path
+    if isinstance(document, str):  # a listing would take a text for a path
         raise SourceError(f"{path} holds a text, and no list of tool definitions")
     return JsonListingSource(document, description=str(path))
 

@@ -25,19 +25,20 @@ from toolsearch.tools.naming import own_name
 
 PACKS_FILE: Final = "requests.jsonl.xz"
 
-_RULES = 2  # count it up when another tool may be found by the same packs: stored indexes are brought up to date by it
-MAX_REQUESTS: Final = 8  # of one tool
-MAX_CHARACTERS: Final = 200  # of one request
+_RULES = 2  # Raise it when the rules change which tool a pack matches; stored indexes are then brought up to date.
+MAX_REQUESTS: Final = 8  # requests for one tool
+MAX_CHARACTERS: Final = 200  # characters of one request
 
-DESCRIPTION_CHARACTERS: Final = 320  # whoever wrote the requests was shown as much
+DESCRIPTION_CHARACTERS: Final = 320  # the authors of the requests were shown this much
 _SKETCH_WORDS = 16
-_CONTENT_WORD = re.compile(r"[^\W_]{4,}")  # shorter ones are mostly the same in any description
+_CONTENT_WORD = re.compile(r"[^\W_]{4,}")  # shorter words are mostly the same in any description
 
-# 130 pairs of packed tools have one name and two servers. 111 of them are less than half alike, and most of the others
-# do the same (math and cmath, github and gitlab). Server and name together need less.
+# 130 pairs of packed tools have the same name and different servers. In 111 pairs the descriptions share less than half
+# of their words; most of the others do the same thing (math and cmath, github and gitlab). If server and name both
+# match, less likeness is enough.
 _NEAR_OF_SERVER = 0.2
 _NEAR_OF_ANOTHER = 0.5
-_TELLING_WORDS = 4  # fewer, as in "List issues", are the same in the tools of many servers
+_TELLING_WORDS = 4  # descriptions with fewer words, such as "List issues", are the same in many servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class RequestPacks:
     def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]:
         name = own_name(definition)
         candidates = self._by_name.get(_plain(name))
-        if not candidates:  # so it is for nearly all tools, at the cost of one look into a dictionary
+        if not candidates:  # true of nearly all tools; it costs one dictionary lookup
             return ()
         written = definition_hash(name, definition.description)
         server = _plain(definition.server)
@@ -231,7 +232,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-@lru_cache(maxsize=1024)  # mostly of servers, which many tools have in common
+@lru_cache(maxsize=1024)  # called mostly with servers' names, which many tools share
 def _plain(name: str) -> str:
     """*name* as far as spelling does not matter: ``brave-search``, ``Brave Search`` and ``brave_search`` are one."""
     return legal_name(name).replace("-", "_").casefold()

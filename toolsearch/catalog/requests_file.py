@@ -40,7 +40,7 @@ _MAX_BYTES = 64_000_000
 _MAX_SHOWN = 60  # characters of a bad value in a message
 
 
-_MARGIN: Final = 3.0  # log odds: a request tells somebody what to do, and is shown to no model
+_MARGIN: Final = 3.0  # log odds; requests tell somebody what to do and are never shown to a model
 
 
 _REQUIRED: Final = ("server", "name", "definition", "words", "requests")
@@ -86,7 +86,8 @@ def packs_in(path: Path) -> RequestSource:
     """Return what the file says, read as a whole now. Raises RequestsFileError."""
     content = _bytes_of(path)
     tools = _parsed(content, str(path))
-    place = str(path.resolve())  # in the version, too, since an index that is opened again looks for the file there
+    # An index that is opened again looks for the file there, so the place is in the version.
+    place = str(path.resolve())
     version = f"{hashlib.sha256(content).hexdigest()[:16]} {place}"
     return RequestPacks(lambda: tools, version=version, options=RequestOptions(files=(place,)))
 

@@ -93,8 +93,8 @@ class LazyTools(MutableMapping[str, Tool]):
     """Tools by name, each read once for all copies; changes are to memory only. Safe to share between threads."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._tools: dict[str, Tool | None] = dict.fromkeys(names)  # None: as it is stored
-        self._as_stored: dict[str, Tool] = {}  # what was read so far, by this object or a copy of it
+        self._tools: dict[str, Tool | None] = dict.fromkeys(names)  # None: unchanged since it was stored
+        self._as_stored: dict[str, Tool] = {}  # tools read so far by this object or a copy of it
 
     @abstractmethod
     def _read(self, name: str) -> Tool:

@@ -59,10 +59,10 @@ class LiveSource(Source, Protocol):
         ...
 
 
-MAX_CHARACTERS = 500_000  # of the schemas as JSON; no model could read more
+MAX_CHARACTERS = 500_000  # characters of the schemas as JSON; no model could read more
 
 
-MAX_DEPTH = 100  # of nesting; what walks schemas later may recurse without fear
+MAX_DEPTH = 100  # levels of nesting; later code may walk schemas recursively
 
 
 def check_tool(tool: Tool) -> None:
@@ -76,7 +76,7 @@ def check_tool(tool: Tool) -> None:
         raise BadToolError(f"{definition.name}: the input schema must have type 'object', not {root_type!r}")
     parts = [definition.input_schema, definition.output_schema, definition.annotations]
     try:
-        text = json.dumps(parts, allow_nan=False, sort_keys=True)  # sorted, as fingerprints will want it
+        text = json.dumps(parts, allow_nan=False, sort_keys=True)  # sorted because fingerprints need that order
     except RecursionError:
         raise BadToolError(f"{definition.name}: its schemas are nested too deeply; flatten them") from None
     except (TypeError, ValueError) as error:
@@ -102,7 +102,7 @@ def _children(container: Json) -> list[Json]:
     return [value for value in values if isinstance(value, (Mapping, list, tuple))]
 
 
-ToolLike: TypeAlias = object  # a ToolDefinition, or what `as_tools` takes
+ToolLike: TypeAlias = object  # a ToolDefinition, or anything that `as_tools` takes
 
 
 def by_name(tools: Iterable[ToolLike]) -> dict[str, Tool]:

@@ -94,7 +94,8 @@ class ReopenedCallback:
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
         tool = await run_function(self.sources.find, self.spec, self.server, self.name)
         value = await run_callback(cast("ToolCallback", tool.callback), arguments, context)
-        converter = tool.metadata.result_converter  # code, so it was not stored with the rest of the metadata
+        # Read from the tool: a converter is code and is not stored with the metadata.
+        converter = tool.metadata.result_converter
         return value if converter is None else converted_by(converter, value, tool.callback)
 
 

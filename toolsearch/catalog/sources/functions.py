@@ -79,7 +79,7 @@ def has_json_form(kind: type[object]) -> bool:
     return True
 
 
-_NAMES = frozenset(  # what old functions call the parameters that only live Python objects fit
+_NAMES = frozenset(  # parameters that old functions use for live Python objects only
     {
         "buffer", "callable", "callback", "cls", "code", "coro", "fileobj", "fn", "fp", "frame", "fsrc", "func",
         "function", "generator", "key_func", "klass", "loop", "module", "predicate", "readline", "sock", "stream", "tb",

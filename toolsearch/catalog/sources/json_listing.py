@@ -21,9 +21,9 @@ from toolsearch.wire.request_parts import text_in
 
 Listing: TypeAlias = str | Path | Iterable[Json] | Mapping[str, Json]
 
-# of an object around the list, such as the result of MCP's tools/list; the last two are Gemini's
+# Keys of an object around the list, such as the result of MCP's tools/list; the last two are Gemini's.
 _LIST_KEYS = ("tools", "functions", "function_declarations", "functionDeclarations")
-_MOST_WRAPPERS = 4  # around a definition: an answer of JSON-RPC, its result, and an entry of its tools
+_MOST_WRAPPERS = 4  # nested wrappers around a definition: a JSON-RPC answer, its result, an entry of its tools
 
 
 class JsonListingSource:

@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 
 State: TypeAlias = Literal["ready", "failed", "down"]
 
-_INTERRUPT_CHECK_S = 1.0  # a Ctrl-C just before a wait does not end it
-_NO_LIMIT = 1_000_000  # requests at a time: a program sends what it sends
+_INTERRUPT_CHECK_S = 1.0  # seconds; a Ctrl-C just before a wait does not end the wait
+_NO_LIMIT = 1_000_000  # requests at a time; a program may send as many as it likes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ class McpToolCallback:
     server: str
     remote_name: str
 
-    async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002  no server sees it
+    # Servers never see the context.
+    async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002
         """Works in any asyncio loop; being cancelled cancels the call on the server.
 
         Raises ServerUnavailableError, ToolTimeoutError or ToolExecutionError.

@@ -28,10 +28,11 @@ from toolsearch.tools.naming import MAX_NAME_LENGTH, all_namespaced, distinct, n
 _PLACES = frozenset(get_args(Place)) - {"body", "field"}
 
 
-_OTHERS_HEADERS = frozenset({"accept", "content-type", "authorization"})  # OpenAPI: to be ignored as parameters
+_OTHERS_HEADERS = frozenset({"accept", "content-type", "authorization"})  # OpenAPI says to ignore these as parameters
 
 
-_PROPERTY_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_.-")  # what model APIs take in schemas
+# Characters that model APIs take in property names.
+_PROPERTY_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_.-")
 
 
 _FLAT_KEYWORDS = frozenset({"type", "title", "description", "properties", "required", "default", "deprecated"})
@@ -205,10 +206,10 @@ def _text_of(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
-_REQUESTS = "x-toolsearch-requests"  # of an operation: what users ask for when they need it
+_REQUESTS = "x-toolsearch-requests"  # key in an operation: requests of users who need it
 
 
-_HINTS: dict[str, dict[str, bool]] = {  # by HTTP's own words on safe and idempotent methods
+_HINTS: dict[str, dict[str, bool]] = {  # HTTP defines which methods are safe or idempotent
     "get": {READ_ONLY: True},
     "head": {READ_ONLY: True},
     "options": {READ_ONLY: True},

@@ -19,10 +19,10 @@ from toolsearch.tools.definition import legal_name
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import in_words
 
-MAX_DEPTH = 30  # of schemas in schemas, references not followed
+MAX_DEPTH = 30  # levels of nested schemas, references not followed
 
 
-MAX_NODES = 1_500  # schemas in one tool; what is beyond admits any value
+MAX_NODES = 1_500  # schemas in one tool; the rest becomes schemas that admit any value
 
 
 LEFT_OUT: JsonObject = {"description": "(left out: the whole schema is too large)"}
@@ -165,7 +165,7 @@ def _nullable(schema: Json) -> Json:
     return {**schema, "type": list(dict.fromkeys([schema["type"], "null"])), **with_null}
 
 
-_MAX_CHAIN = 20  # references to references
+_MAX_CHAIN = 20  # references that lead to references
 
 
 class SchemaLibrary:
@@ -176,7 +176,7 @@ class SchemaLibrary:
 
     def __init__(self, document: JsonObject) -> None:
         self._document = document
-        self._names: dict[str, str] = {}  # by reference
+        self._names: dict[str, str] = {}  # reference -> name
         self._taken: set[str] = set()
         self._converted: dict[str, Converted] = {}
 
@@ -243,7 +243,7 @@ class SchemaLibrary:
         return found
 
 
-_MAX_LENGTH = 24  # it stands before each name, and names have 64 characters
+_MAX_LENGTH = 24  # characters; the name precedes each tool's name, and names have at most 64
 
 
 _POSSESSIVE = re.compile(r"['’]s\b")  # noqa: RUF001
@@ -252,10 +252,11 @@ _POSSESSIVE = re.compile(r"['’]s\b")  # noqa: RUF001
 _VARIABLE = re.compile(r"\{[^{}]*\}")
 
 
-_VERSION = re.compile(r"v?[0-9]+((alpha|beta|rc)[0-9]*)?|[a-z]")  # or what is left of a word, as the s of its
+# Version words, and single letters such as the s of "its".
+_VERSION = re.compile(r"v?[0-9]+((alpha|beta|rc)[0-9]*)?|[a-z]")
 
 
-_FILLER = frozenset(  # words that tell nothing of an API
+_FILLER = frozenset(  # words that say nothing about an API
     """
     a an and api apis apiv app application backend beta client clients definition definitions developer developers
     doc docs document documentation fastapi for http https in interface json management my new of official open
@@ -265,7 +266,7 @@ _FILLER = frozenset(  # words that tell nothing of an API
 )
 
 
-_FILLER_IN_HOSTS = _FILLER | frozenset(  # and those that say what a host is for, or stand for a customer's name
+_FILLER_IN_HOSTS = _FILLER | frozenset(  # adds words that say what a host is for or stand for a customer's name
     """
     company demo dev development domain gateway host instance live mock prod production sandbox secure stage staging
     subdomain tenant test testing www
@@ -273,7 +274,7 @@ _FILLER_IN_HOSTS = _FILLER | frozenset(  # and those that say what a host is for
 )
 
 
-_NO_BRANDS = frozenset(  # in hosts of examples, and of companies that host the APIs of others or many of their own
+_NO_BRANDS = frozenset(  # hosts of examples, and companies that host many APIs or those of others
     """
     amazonaws apigee appspot azure azurestack azurewebsites cloudfront cloudfunctions example githubusercontent
     googleapis herokuapp netlify ngrok onrender pstmn rapidapi swagger swaggerhub vercel workers
@@ -286,7 +287,8 @@ _NOBODYS_ENDINGS = frozenset(
 )
 
 
-_SECOND_LEVEL = frozenset({"ac", "co", "com", "edu", "gov", "net", "org"})  # of two endings, as in co.uk and com.au
+# First part of two-part endings such as co.uk and com.au.
+_SECOND_LEVEL = frozenset({"ac", "co", "com", "edu", "gov", "net", "org"})
 
 
 _LETTERS_OF_A_COUNTRY = 2
@@ -328,7 +330,7 @@ def _own_labels(document: JsonObject) -> list[str]:
     servers = as_list(document.get("servers")) or ()
     url = (as_object(servers[0]) or {}).get("url") if servers else None
     *inner, ending = _host_in(url).rstrip(".").split(".")
-    ending = ending.removesuffix(_ANYTHING)  # a base path in a variable
+    ending = ending.removesuffix(_ANYTHING)  # removes a base path in a variable
     labels = [label for label in inner if _ANYTHING not in label]
     if not labels or not ending.isalpha() or ending in _NOBODYS_ENDINGS:
         return []

@@ -175,7 +175,7 @@ def _scalar(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-_OURS: Final = frozenset(  # headers that no argument of a model may set, whatever the document says
+_OURS: Final = frozenset(  # headers that a model's arguments may never set, whatever the document says
     {"host", "cookie", "connection", "content-length", "proxy-authorization", "te", "transfer-encoding", "upgrade"}
 )
 
