@@ -1,6 +1,6 @@
 """A model's answer, whole or in pieces, the same for every provider; pieces are put together again.
 
-What an endpoint sends is checked, since SDKs hand on whatever JSON came, null included.
+What an endpoint sends is checked, since SDKs pass on any JSON that they receive, null included.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ def finish_reason_with_calls(reason: FinishReason, calls: Sequence[ToolCall]) ->
 
 
 def aggregate(chunks: Iterable[ChatChunk]) -> ChatResponse:
-    """Return the response that *chunks* are the pieces of. Raises ChatModelError as `ChunkAggregator.response` does."""
+    """Join *chunks* into the response that they are pieces of. Raises ChatModelError as `ChunkAggregator.response`
+    does.
+    """
     aggregator = ChunkAggregator()
     for chunk in chunks:
         aggregator.add(chunk)
@@ -145,8 +147,9 @@ class ChunkAggregator:
     def response(self) -> ChatResponse:
         """Return the whole answer; a message that came whole counts more than its pieces.
 
-        Raises ChatModelError if neither a finish reason nor a whole message has come: the stream was cut off. Also for
-        a call without a name. Calls are marked as unfinished unless the finish reason says that the reply is whole.
+        Raises ChatModelError if neither a finish reason nor a whole message has come: the stream was cut off. A call
+        without a name raises it as well. Calls are marked as unfinished unless the finish reason says that the reply is
+        whole.
         """
         if self._finish_reason is None and self._message is None:
             raise ChatModelError("the model's stream ended in the midst of the answer; ask again")
@@ -206,7 +209,7 @@ class _GrowingCalls:
 
 
 def last_chunk(response: ChatResponse, *, text: str = "") -> ChatChunk:
-    """Return the piece that ends a stream of *response*; *text* is what of it has not been sent yet."""
+    """Return the piece that ends a stream of *response*; *text* is the part that has not been sent yet."""
     return ChatChunk(
         text=text,
         finish_reason=response.finish_reason,
@@ -231,9 +234,9 @@ Shape = TypeVar("Shape", bound=BaseModel)
 
 
 def read(shape: type[Shape], answer: object) -> tuple[Shape, dict[str, Json]]:
-    """Return what *answer*, an SDK's object, says, and the same as the provider sent it.
+    """Return the content of *answer*, an SDK's object, and the same content as JSON from the provider.
 
-    Raises ChatModelError, which names the place and shows no value, if it is not of that shape.
+    Raises ChatModelError if the answer has another shape. The error names the place and shows no value.
     """
     sent = answer.to_dict(warnings=False) if isinstance(answer, _Dictable) else answer
     try:
@@ -248,7 +251,7 @@ def read(shape: type[Shape], answer: object) -> tuple[Shape, dict[str, Json]]:
 def without_nulls(value: Json) -> Json:
     """Return *value* without the keys that are null: APIs send some that they do not take back.
 
-    What a model wrote to a tool stays as it is, nulls included.
+    The arguments that a model wrote stay unchanged, nulls included.
     """
     if isinstance(value, dict):
         fields = cast("dict[str, Json]", value)

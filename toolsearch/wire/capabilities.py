@@ -1,6 +1,6 @@
-"""What model APIs take, by format, model and cloud.
+"""Features that model APIs support, by format, model and cloud.
 
-`FACTS` is the one table of it: each row has its source, and the day on which it was looked up.
+`FACTS` is the only table: each row has its source and the day on which it was checked.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ Feature: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """Models of these *families* from the version *since* on, without those that have a word of *but* in their names.
+    """Models of *families* from the version *since* on, except those with a word of *but* in their names.
 
-    Versions that are not out yet count as well: makers keep what they have.
+    Versions that do not exist yet count as well: makers rarely remove a feature.
     """
 
     families: frozenset[str]
@@ -265,7 +265,7 @@ FACTS: Final[tuple[Fact, ...]] = (
         _CHECKED,
     ),
 )
-"""The first row that is true of an endpoint tells a feature."""
+"""The first row that matches an endpoint decides a feature."""
 
 _LIST_ALONE: Final = (*_CHAT, "mcp")  # formats without a message for announcing tools
 _UNKNOWN_CACHE_S = 3_600  # most servers drop a cached prompt within an hour; used where we know no figure
@@ -273,10 +273,10 @@ _UNKNOWN_CACHE_S = 3_600  # most servers drop a cached prompt within an hour; us
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a request goes. *model* "" is an unknown one.
+    """Where a request goes. *model* "" means unknown.
 
-    native_tool_search  what is known of this endpoint better than here: whether it takes deferred tools, and answers
-                        that refer to them or hold them
+    *native_tool_search* overrides our table for this endpoint: it says whether the endpoint takes deferred tools, and
+    answers that refer to them or hold them.
     """
 
     wire_format: str
@@ -330,7 +330,7 @@ class Capabilities:
 
 
 def capabilities_of(endpoint: Endpoint) -> Capabilities:
-    """What *endpoint* takes. A model or a format that is not known gets what no model refuses."""
+    """Look up the capabilities of *endpoint*. An unknown model or format gets only features that no model refuses."""
     name = read_model_name(endpoint.model)
     known: dict[Feature, Fact] = {}
     for fact in FACTS:

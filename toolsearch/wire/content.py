@@ -1,4 +1,4 @@
-"""Content blocks on their way to a model API and back: images, text, and what only one API knows."""
+"""Content blocks on their way to a model API and back: images, text, and blocks that only one API can read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ProviderPart(dict[str, Json]):
     """A block that holds a part of a conversation which only *provider* can read, word for word.
 
     It has a class of its own, so that no block of a tool's result can pass for one, whatever its server writes into it.
-    A message that was stored and read back has lost the class: the part is then told of in words.
+    A message that was stored and read back has lost the class: the part is then described in words.
     """
 
     def __init__(self, provider: str, part: JsonObject) -> None:
@@ -52,7 +52,7 @@ def result_as_text(result: ToolResult) -> str:
 
 
 def block_as_text(block: JsonObject) -> str:
-    """Return *block* as text; what text cannot hold is named."""
+    """Return *block* as text; content that text cannot hold is named."""
     return in_words(block["part"] if isinstance(block, ProviderPart) else block)
 
 
@@ -66,7 +66,7 @@ def read_parts(parts: Iterable[JsonObject], read: ReadPart, write: WritePart, pr
     """Return each of a provider's *parts* as a block.
 
     A part that would not be written again as it is, such as a file, a picture's address or a text that is to be cached,
-    stays whole: its provider is given it back, and any other is told of it in words.
+    stays whole: its own provider gets it back, and other providers get a description in words.
     """
     blocks: list[dict[str, Json]] = []
     for part in parts:

@@ -1,8 +1,8 @@
-"""Which formats there are, and reading and writing tools, results and conversations in the one that was asked for.
+"""Finds the module of a format, and reads and writes tools, results and conversations in it.
 
-Providers cache a prompt by what it begins with, so the parts of a request are in the order in which the model reads
-them. What only the API reads is left out: marks for its cache, ids and states of items, and definitions that nothing
-refers to.
+Providers cache a prompt from its beginning, so the parts of a request are in the order in which the model reads them.
+Parts that only the API reads are left out: cache marks, ids and states of items, and definitions that nothing refers
+to.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ class WireModule(Protocol):
     """What the module of every format has.
 
     Those of model APIs also write and read calls, conversations, tool choices and answers, by functions of equal names.
-    What is read is equal to what was written as far as the format can say it; each module names what it cannot.
+    Reading a written value gives an equal value, except for parts that the format has no field for; each module names
+    them.
     """
 
     def write_tool(self, definition: ToolDefinition, plain: ToPlain = ...) -> dict[str, Any]:
-        """Return *definition* as one entry of a request's tool list; what is returned may be changed at its top."""
+        """Return *definition* as one entry of a request's tool list; the caller may change its top level."""
         ...
 
     def read_tool(self, entry: JsonObject) -> ToolDefinition:
-        """Return the definition in *entry*. Raises BadToolError, which says why, for what defines no tool."""
+        """Return the definition in *entry*. Raises BadToolError, with the reason, if it defines no tool."""
         ...
 
     def write_results(
         self, results: Sequence[ToolResult], native_search: NativeSearch | None = None
     ) -> list[dict[str, Json]]:
-        """Return what to append to the conversation, or, for MCP, what to answer each call with."""
+        """Return the entries to append to the conversation, or, for MCP, the answers to the calls."""
         ...
 
     def write_change(self, change: ToolChangeMessage) -> list[dict[str, Json]]:
-        """Return what to append to the conversation after results; ``[]`` where the format has no such message."""
+        """Return the entries to append to the conversation after results; ``[]`` if the format has no such message."""
         ...
 
 
@@ -111,9 +112,9 @@ def render_tool_list(
 
 
 def read_tool(entry: JsonObject) -> ToolDefinition:
-    """Return the definition in *entry*, in whichever of the formats; each has a name of its own for the input schema.
+    """Return the definition in *entry*, in any of the formats; the key of the input schema tells them apart.
 
-    Raises BadToolError, which says why, for what defines no tool.
+    Raises BadToolError, with the reason, if it defines no tool.
     """
     fields = openai_chat.tool_fields(entry)
     if fields.get(anthropic.INPUT_SCHEMA) is not None:
@@ -139,18 +140,18 @@ def render_results(
 
 
 def render_change(change: ToolChangeMessage, wire_format: WireFormat) -> list[dict[str, Json]]:
-    """Return what to append to the conversation, after the results: what the model may call from here on.
+    """Return the entries to append to the conversation, after the results, to change the tools that the model may call.
 
-    ``[]`` for no change, and where the format has no such message. Raises BadSettingError for an unknown format.
+    ``[]`` for no change, and if the format has no such message. Raises BadSettingError for an unknown format.
     """
     return wire_module(wire_format).write_change(change) if change.added or change.removed else []
 
 
 class RenderedTools:
-    """Definitions in one format, with *extra* in each, written once and given again as long as they are in use.
+    """Definitions in one format, with *extra* in each. Each is written once and reused while it is in use.
 
-    For requests that hold thousands of them. What is given is shared with later requests, and with the definitions:
-    nobody may change it. At most *max_kept* are kept. Safe to share between threads.
+    Meant for requests that hold thousands of definitions. The entries are shared with later requests and with the
+    definitions, so nobody may change them. At most *max_kept* are kept. Safe to share between threads.
     """
 
     def __init__(self, wire_format: str, extra: JsonObject, *, max_kept: int = 20_000) -> None:
@@ -184,26 +185,27 @@ class PromptModule(Protocol):
 
     @property
     def is_own(self) -> Callable[[JsonObject], bool]:
-        """Whether an entry of a conversation is as only this API has it."""
+        """Whether an entry of a conversation has a form that only this API uses."""
         ...
 
     @property
     def read_messages(self) -> Callable[[JsonObject], list[Message]]:
-        """The conversation of a request. Raises BadArgumentsError for what cannot be read."""
+        """The conversation of a request. Raises BadArgumentsError for unreadable parts."""
         ...
 
     def front_parts(self, tools: Iterable[JsonObject], system: str) -> Iterator[PromptPart]:
-        """What stands before the messages: the tools that are read, and the system's text, if there is one."""
+        """The parts before the messages: the tools that the model reads, and the system's text, if there is one."""
         ...
 
     def message_parts(self, messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[PromptPart]:
-        """The messages of a request with the list *tools*, with what they have the model read of that."""
+        """The messages of a request with the list *tools*, including the definitions that they make the model read."""
         ...
 
     def sendable(self, entries: Iterable[object]) -> list[Any]:
-        """Return the *entries* of a conversation, as a loop has collected them, as the API takes them.
+        """Return the *entries* that a loop has collected in the form that the API takes back.
 
-        What it would refuse of a model's answers is put right, the same way each time; the rest stays as it is.
+        Parts of a model's answers that the API would refuse are repaired, the same way each time; the rest stays
+        unchanged.
         """
         ...
 
@@ -229,26 +231,29 @@ def prompt_module(wire_format: str) -> PromptModule:
 def render_messages(
     messages: Sequence[Message], wire_format: str, *, native_search: NativeSearch | None = None
 ) -> Entries:
-    """Return what to append to a conversation for *messages*. The system's text has a place of its own.
+    """Return the entries to append to a conversation for *messages*. The system's text has a place of its own.
 
-    With *native_search*, searches are the provider's own where it has such.
+    With *native_search*, searches are the provider's own if it has them.
     """
     (entries,) = prompt_module(wire_format).write_messages(messages, native_search).values()
     return list(entries)
 
 
 def sendable_messages(entries: Iterable[object], wire_format: WireFormat) -> list[Any]:
-    """Return the conversation that a loop has collected, *entries* in the format's own shape, as the API takes it.
+    """Return a conversation that a loop has collected, *entries* in the format's own shape, in the form that the API
+    takes back.
 
-    APIs refuse some of what their models answer when it is sent back to them, such as an answer without content. That
-    is put right, the same way in each request, whether or not your loop has kept it; the rest stays as it is. Raises
+    APIs refuse some of their own models' answers when these are sent back, such as an answer without content. These are
+    repaired the same way in each request, whether or not your loop keeps the result; the rest stays unchanged. Raises
     BadSettingError for "mcp", whose requests are no prompts.
     """
     return prompt_module(wire_format).sendable(entries)
 
 
 def as_reply(entries: Entries, wire_format: str) -> object:
-    """What `parse_tool_calls` takes for the entries of one reply: their list where a reply is several items."""
+    """Make the entries of one reply into an argument of `parse_tool_calls`: a list if a reply consists of several
+    items.
+    """
     return entries if wire_format == "openai-responses" else entries[0]
 
 
@@ -275,7 +280,7 @@ def entries_of(request: JsonObject) -> list[Json]:
 
 
 def entries_of_reply(reply: JsonObject) -> list[Json]:
-    """What *reply*, which answered a request, adds to the conversation; ``[]`` if it is none of the three kinds."""
+    """Return the entries that *reply* adds to the conversation; ``[]`` if it is none of the three kinds."""
     choices, output = as_list(reply.get("choices")), as_list(reply.get("output"))
     if output is not None:
         return output
@@ -286,7 +291,7 @@ def entries_of_reply(reply: JsonObject) -> list[Json]:
 
 
 def format_of(entries: Sequence[Json], request: JsonObject) -> WireFormat:
-    """The format of *entries*, which *request* had; where all formats say the same, it is any of them."""
+    """Find the format of *entries* of *request*; if several formats would write them alike, any of these."""
     for wire_format, module in MODULES.items():
         if any(is_object(entry) and module.is_own(entry) for entry in entries):
             return wire_format
@@ -296,9 +301,10 @@ def format_of(entries: Sequence[Json], request: JsonObject) -> WireFormat:
 
 
 def read_conversation(entries: Sequence[Json], request: JsonObject, wire_format: WireFormat) -> list[Message]:
-    """Return *entries* as messages, after what else *request* says of them. Definitions in them are not read.
+    """Return *entries* as messages, after the other messages of *request*, such as its system text. Definitions in them
+    are not read.
 
-    Raises BadArgumentsError for what cannot be read.
+    Raises BadArgumentsError for unreadable parts.
     """
     key = _ITEMS if wire_format == "openai-responses" else _MESSAGES
     return MODULES[wire_format].read_messages({**request, key: entries})
@@ -308,24 +314,25 @@ _NAMES = re.compile(r'"name": "([\w-]+)"')
 
 
 def are_deferred(entries: Iterable[Any]) -> bool:
-    """Whether the provider's own tool search is to find some of *entries*."""
+    """Whether the provider's own tool search can find some of *entries*."""
     return any('"defer_loading": true' in json.dumps(entry, default=str) for entry in entries)
 
 
 def names_in(value: Any) -> list[str]:
-    """What stands anywhere in *value* as a name, of tools among others, in order."""
+    """Every value of a key "name" in *value*, of tools and other things, in order."""
     return _NAMES.findall(json.dumps(value, default=str))
 
 
 def chosen_names(request: Mapping[str, Any]) -> list[str]:
-    """The tools that the model is made to call, or to choose from."""
+    """The tools that the model has to call, or has to choose from."""
     return names_in(request.get("tool_choice"))
 
 
 def with_cache_mark(kept: Sequence[Any], entries: Iterable[Any]) -> list[Any]:
-    """Return *kept*, where the last one has the last mark of *entries* up to which the provider caches the prompt.
+    """Return *kept*, with the last cache mark of *entries* on its last entry: the provider caches the prompt up to
+    there.
 
-    One of *kept* that has a mark of its own keeps it, and then none is added.
+    If an entry of *kept* has a mark of its own, it keeps it and none is added.
     """
     marks = [entry["cache_control"] for entry in entries if "cache_control" in entry]
     if not kept or not marks or any("cache_control" in entry for entry in kept):

@@ -27,7 +27,7 @@ def with_json_schema(entry: JsonObject) -> JsonObject:
 
 
 def _as_json_schema(schema: Json, levels: int) -> Json:
-    """Types in lower case, ``nullable`` as a type, and counts, which this API writes as texts, as numbers."""
+    """Make types lower case, ``nullable`` a type, and counts, which this API writes as texts, numbers."""
     fields = as_object(schema)
     if fields is None or not levels:
         return schema

@@ -19,7 +19,7 @@ _FINISHED = frozenset(  # finish reasons in lower case
 
 
 def reply_items(reply: JsonObject) -> ReplyItems | None:
-    """What an AIMessage holds. Calls that it could not read are answered too: the model waits for them as well."""
+    """Read an AIMessage. Calls that it could not parse are answered too, because the model waits for them as well."""
     if "invalid_tool_calls" not in reply:
         return None
     items = [*list_in(reply, "tool_calls"), *list_in(reply, "invalid_tool_calls")]
@@ -35,6 +35,6 @@ def read_call(item: JsonObject, position: int) -> ToolCall | None:
 
 
 def _why_unfinished(metadata: Mapping[str, object]) -> str:
-    """Metadata without the provider's word say nothing of how the reply ended."""
+    """Metadata without a finish reason do not say how the reply ended."""
     told = next((metadata[key] for key in _ENDED if metadata.get(key) is not None), None)
     return why_unfinished(told.lower() if isinstance(told, str) else told, _FINISHED) if told is not None else ""

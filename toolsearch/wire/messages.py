@@ -18,7 +18,7 @@ class SystemMessage:
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """*content* holds what is not text, as blocks in MCP's shape (image, audio, resource)."""
+    """*content* holds the parts that are not text, as blocks in MCP's shape (image, audio, resource)."""
 
     text: str
     content: tuple[JsonObject, ...] = ()
@@ -26,7 +26,7 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class ProviderItems:
-    """What a provider sent, word for word, for it to get back: signed thinking, reasoning items, its own searches."""
+    """The provider's own words, to be sent back verbatim: signed thinking, reasoning items, its own searches."""
 
     provider: str  # `ChatModel.provider`; other providers are sent the text and the calls instead
     items: tuple[JsonObject, ...]
@@ -50,9 +50,9 @@ class ToolMessage:
 class ToolChangeMessage:
     """Tools that the model may call from here on, and names of those that it may not call any more.
 
-    It stands after the results, or the user's message, that it follows, and before the model's next answer. What was
-    sent once is sent again word for word: providers bind what a model has thought to everything that came before it.
-    A changed definition takes two: one that withdraws the tool, and, after the model's next answer, one that adds it.
+    It stands after the results or a user's message and before the model's next answer. Once sent, it is sent again word
+    for word: providers bind a model's thinking to everything before it. A changed definition takes two: one that
+    withdraws the tool, and, after the model's next answer, one that adds it.
     """
 
     added: tuple[ToolDefinition, ...] = ()
@@ -63,10 +63,10 @@ Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessag
 
 
 NO_TOOLS: Mapping[str, ToolDefinition] = {}
-"""For reading conversations whose messages can add no tools."""
+"""For conversations whose messages can add no tools."""
 
 
 def verbatim_items(message: AssistantMessage, provider: str) -> Sequence[JsonObject]:
-    """What *provider* itself sent as *message*; ``()`` if another one did, or nobody."""
+    """The items that *provider* itself sent as *message*; ``()`` if another provider or nobody sent it."""
     verbatim = message.verbatim
     return verbatim.items if verbatim is not None and verbatim.provider == provider else ()

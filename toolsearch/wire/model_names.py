@@ -1,4 +1,4 @@
-"""What a model's name tells: its family, its version, and sometimes who serves it."""
+"""Parses a model's name: its family, its version, and sometimes the cloud that serves it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Cloud: TypeAlias = Literal["", "azure", "bedrock", "vertex", "other"]
-"""Who serves the model: "" is the API's own provider, "other" one that speaks the same format and is not known."""
+"""The cloud that serves the model: "" is the API's own provider, "other" an unknown one with the same format."""
 
 _BEFORE_MINOR_1 = "4o"  # GPT-4o takes the same as 4.1, so it is read as 4.1
 
@@ -15,7 +15,7 @@ _BEFORE_MINOR_1 = "4o"  # GPT-4o takes the same as 4.1, so it is read as 4.1
 class ModelName:
     """A model as its maker names it: ``claude-opus-4-8`` is of the family "opus", ``gpt-5.4-mini`` of "gpt".
 
-    family   "" if the name is neither of Claude's nor of GPT's
+    family   "" if the name belongs to neither Claude nor GPT
     version  major and minor; (0, 0) if the name holds none
     words    what follows the version
     cloud    as far as the form of the name says it

@@ -1,6 +1,6 @@
-"""What a tool search loads where the provider takes tools in the midst of a conversation, and so keeps its cache.
+"""Tools that a search loads into the conversation, where the provider allows it, so that its prompt cache stays valid.
 
-No provider takes words in such an answer. So what a search has to say besides, such as which other tools it found, is a
+No provider takes words in such an answer. So the rest of a search's answer, such as the other tools that it found, is a
 text that follows the results.
 """
 
@@ -28,18 +28,18 @@ class NativeSearch:
     is_declared  whether the request has the search as the API's own, also if an answer can load nothing of it yet
 
     A result names its tools in its structured form, ``{"tools": [name, ...]}``. Its first block says the same in words;
-    what else it has to say is in the others.
+    the other blocks hold the rest.
     """
 
     definitions: Mapping[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
     is_declared: bool = False
 
     def found(self, result: ToolResult) -> list[ToolDefinition]:
-        """What to load for *result*, in its order; ``[]`` if it failed or is no search."""
+        """The definitions to load for *result*, in its order; ``[]`` if it failed or is no search."""
         return [self.definitions[name] for name in found_names(result) if name in self.definitions]
 
     def texts_beside(self, result: ToolResult) -> list[str]:
-        """What the model is to read besides what *result* loads; ``[]`` if it loads nothing."""
+        """The texts that the model reads besides the tools that *result* loads; ``[]`` if it loads nothing."""
         texts = map(block_text, result.content[1:] if self.found(result) else ())
         return [text for text in texts if text]
 
@@ -57,12 +57,12 @@ def found_names(result: ToolResult) -> list[str]:
 
 
 def loaded_text(names: Iterable[str]) -> str:
-    """The first block of an answer that loads *names*, for whoever is not shown their definitions in its place."""
+    """The first block of an answer that loads *names*, for readers who are not shown the definitions instead."""
     return f"Loaded, to be called by name: {', '.join(names)}."
 
 
 def write_beside(text: str) -> str:
-    """*text* as it follows the results, so that it is not taken for words of the user or of the application."""
+    """Mark *text*, which follows the results, so that it is not taken for words of the user or of the application."""
     return f"{_BESIDE}{text}"
 
 

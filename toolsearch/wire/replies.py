@@ -1,4 +1,4 @@
-"""The calls in a model's reply, and what it says of its request's size, whatever format it is in."""
+"""Reads the calls in a model's reply and the size of its request, in any format."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def parse_tool_calls(reply: object) -> tuple[WireFormat, list[ToolCall]]:
     Takes the official SDKs' objects and the same as plain dicts, whole or in parts. Of several choices the first with
     calls counts. Text, reasoning, and calls that the provider runs itself are passed over; a tool search that it leaves
     to the client is a call of ``toolSearchTool``. Calls without an id get ``call_1``, ``call_2`` ... by position. A
-    list without calls is "mcp", for nothing tells otherwise. LangChain's messages and calls are answered as OpenAI's,
-    which LangChain takes. What looks like a call of another shape is an error.
+    list without calls counts as "mcp". LangChain's messages and calls are answered in OpenAI's format, which LangChain
+    accepts. An item that looks like a call of an unknown shape is an error.
 
     A whole reply says how it ended: unless it says that it finished, all its calls are marked `unfinished`, and so is
     an item of Responses that is not complete. A part of a reply (a message without a stop reason, a list of calls,
-    blocks or items) cannot say it, and is what the caller wants to be run: pass the whole reply where there is one.
-    Raises BadArgumentsError, which says what is accepted, if *reply* is none of it.
+    blocks or items) cannot say it, so its calls are run: pass the whole reply if you have it. Raises BadArgumentsError,
+    with a list of accepted values, for anything else.
     """
     wire_format, held = _unwrapped(reply)
     found = [read for position, item in enumerate(held.items, 1) if (read := _read(item, position)) is not None]
@@ -54,7 +54,7 @@ def parse_tool_calls(reply: object) -> tuple[WireFormat, list[ToolCall]]:
 
 
 def _unwrapped(reply: object) -> tuple[WireFormat | None, ReplyItems]:
-    """What *reply* holds, and its format if it tells that as a whole."""
+    """The content of *reply*, and its format if the reply as a whole shows it."""
     if isinstance(reply, Sequence) and not isinstance(reply, str | bytes):
         return None, ReplyItems(cast("Sequence[object]", reply))
     if isinstance(reply, ToolCall):
@@ -70,7 +70,7 @@ def _unwrapped(reply: object) -> tuple[WireFormat | None, ReplyItems]:
 
 
 def _read(item: object, position: int) -> tuple[WireFormat, ToolCall] | None:
-    """The call that *item* is; None if it is something that stands beside calls."""
+    """Read *item* as a call; None for items that stand beside calls."""
     if isinstance(item, ToolCall):
         return "mcp", item
     fields = item_fields(item)

@@ -1,6 +1,6 @@
-"""What a model's reply holds: its calls, their arguments as text or as an object, and whether the reply has finished.
+"""The parts of a model's reply: its calls, their arguments as text or as an object, and whether the reply has finished.
 
-These are the parts that every format shares.
+Every format uses them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PROVIDERS_OWN = frozenset(  # calls that the provider runs itself or needs appr
 
 @dataclass(frozen=True, slots=True)
 class ReplyItems:
-    """Calls and what stands beside them, and why the reply has not finished, if it says so."""
+    """Calls, the items beside them, and the reason why the reply has not finished, if it gives one."""
 
     items: Sequence[object] = ()
     unfinished: str = ""
@@ -42,7 +42,7 @@ class ReplyItems:
 
 @runtime_checkable
 class _Dumpable(Protocol):
-    """An object of an SDK: pydantic's, so that none of the SDKs has to be imported."""
+    """An object of an SDK. All SDKs use pydantic, so none of them has to be imported."""
 
     def model_dump(self, *, warnings: bool) -> object: ...
 
@@ -52,7 +52,7 @@ def plain(value: object) -> object:
 
 
 def mapping(value: object) -> JsonObject | None:
-    """The fields of *value*, be it an SDK's object or a plain one; None if it has none."""
+    """The fields of *value*, an SDK's object or a plain mapping; None if it has none."""
     fields = plain(value)
     return cast("JsonObject", fields) if isinstance(fields, Mapping) else None
 
@@ -65,7 +65,7 @@ def list_in(fields: JsonObject, key: str) -> Sequence[object]:
 
 
 def call_in(fields: JsonObject, call_id: object, arguments_key: str, position: int) -> ToolCall:
-    """Return the call that *fields* name and give the arguments of; without an id it is ``call_<position>``."""
+    """Return the call in *fields*; without an id it is ``call_<position>``."""
     name = fields.get("name")
     if not isinstance(name, str) or not name:
         refuse_reply(f"an item without a tool's name (number {position})")
@@ -79,9 +79,9 @@ def call_in(fields: JsonObject, call_id: object, arguments_key: str, position: i
 
 
 def calls_among(items: Iterable[object], read_call: ReadCall) -> list[ToolCall]:
-    """Return the calls that *read_call* finds among *items*, in their order; an item that is none must say what it is.
+    """Return the calls that *read_call* finds among *items*, in their order; every other item must have a type.
 
-    Raises BadArgumentsError for what looks like a call of another shape.
+    Raises BadArgumentsError for an item that looks like a call of another shape.
     """
     calls: list[ToolCall] = []
     for position, item in enumerate(items, 1):
@@ -102,10 +102,9 @@ def item_fields(item: object) -> JsonObject:
 
 
 def stands_beside_calls(item: JsonObject, position: int) -> bool:
-    """Whether *item*, which is no call of a known format, is one of another kind; else it can only be a plain call.
+    """Whether *item*, which no format reads as a call, is an item of another kind; if not, it is a plain call.
 
-    A call in a shape that is not known must not be passed over as if it were text, nor run without its arguments:
-    it is refused.
+    A call of an unknown shape must not be skipped as if it were text, nor run without its arguments. So it is refused.
     """
     kind = item.get("type")
     if (isinstance(kind, str) and kind in _PROVIDERS_OWN) or (kind is None and "arguments" in item):
@@ -126,7 +125,9 @@ def arguments_text(call: ToolCall) -> str:
 
 
 def arguments_object(call: ToolCall) -> dict[str, Json]:
-    """For APIs that take nothing but an object; what a model wrote instead, half an object too, is put into one."""
+    """Arguments for APIs that take only objects. If a model wrote something else, even half an object, it is put into
+    one.
+    """
     arguments = call.arguments
     if not isinstance(arguments, str):
         return dict(arguments)
@@ -156,17 +157,19 @@ _MAX_REASON = 60  # characters kept of a reason that the endpoint wrote
 
 
 def why_unfinished(reason: object, finished: Collection[str]) -> str:
-    """Return "" if *reason*, why the reply ended, is one of those of *finished* replies, else the reason itself."""
+    """Return "" if *reason*, why the reply ended, is among *finished*, else the reason itself."""
     if not isinstance(reason, str) or not reason:
         return NO_REASON
     return "" if reason in finished else reason[:_MAX_REASON]
 
 
 def cut_off(reason: object) -> str:
-    """As `why_unfinished`, by whatever word a framework has for how a reply ended, of any API."""
+    """Like `why_unfinished`, for the finish reasons of any API or framework."""
     return why_unfinished(reason.lower() if isinstance(reason, str) else reason, _FINISHED)
 
 
 def cut_off_by(metadata: Mapping[str, object]) -> str:
-    """As `cut_off`, by what a framework has kept of a reply; "" if that has no word for it, as in tests' fakes."""
+    """Like `cut_off`, for the metadata that a framework keeps of a reply; "" without a finish reason, as in tests'
+    fakes.
+    """
     return next((cut_off(metadata[key]) for key in _KEYS if key in metadata), "")

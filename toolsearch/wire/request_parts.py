@@ -1,6 +1,6 @@
-"""What requests to the model APIs share: how a tool is described, the parts of a prompt, and what cannot be read.
+"""Parts that the requests to all model APIs share: descriptions of tools, the parts of a prompt, and errors.
 
-A schema is sent as it is where it consists of plain dicts and lists; other JSON is copied.
+A schema of plain dicts and lists is sent without a copy; other JSON is copied.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def read_definition(fields: JsonObject, schema_key: str) -> ToolDefinition:
     """Return the definition in *fields*, whose schema is under *schema_key*. Titles, annotations and output schemas are
     read although no model API has a place for each of them: listings of tools are written in these formats as well.
 
-    A schema is made an object's where only that was left unsaid; none at all means no parameters. Raises BadToolError,
-    which says why, for what is no definition.
+    A schema without a type becomes an object's; a missing schema means no parameters. Raises BadToolError, with the
+    reason, for anything but a definition.
     """
     name = text_in(fields, "name")
     if not name:
@@ -79,7 +79,7 @@ def objects_in(value: Json, name: str, *, api: str) -> Iterator[JsonObject]:
 
 
 class PromptPart(NamedTuple):
-    """*is_end* says whether what is kept of a prompt may end after this part."""
+    """*is_end* says whether the cached beginning of a prompt may end after this part."""
 
     value: JsonObject
     is_end: bool
@@ -88,7 +88,7 @@ class PromptPart(NamedTuple):
 def openai_parts(
     messages: Sequence[JsonObject], *, is_user: Callable[[JsonObject], bool], is_result: Callable[[JsonObject], bool]
 ) -> Iterator[PromptPart]:
-    """From gpt-5.6 on, what is kept ends with what the user says, or with the last of several results in a row.
+    """From gpt-5.6 on, the cached beginning of a prompt ends with a user's message or with the last of several results.
 
     Source: developers.openai.com, prompt caching, "Implicit mode".
     """
@@ -101,7 +101,7 @@ ToPlain: TypeAlias = Callable[[Json], Any]  # `deep_copy` or `itself_if_plain`
 
 
 def is_plain_object(value: Json) -> TypeGuard[dict[str, Json]]:
-    """For values that are plain all through: to ask any value whether it is a mapping takes much longer."""
+    """For values that are plain on every level: asking any value whether it is a mapping takes much longer."""
     return isinstance(value, dict)
 
 
@@ -115,7 +115,7 @@ def deep_copy(value: Json) -> Any:
 
 
 def itself_if_plain(value: Json) -> Any:
-    """*value* itself if it is made of plain dicts and lists all through, else a copy that is."""
+    """*value* itself if it consists of plain dicts and lists on every level, else a copy that does."""
     if isinstance(value, Mapping):
         fields = cast("JsonObject", value)
         made = {key: itself_if_plain(item) for key, item in fields.items()}

@@ -1,6 +1,6 @@
-"""A conversation as one endpoint takes it: what its API would refuse is moved, said differently, or left out.
+"""Adapts a conversation to one endpoint: messages that its API would refuse are moved, reworded or left out.
 
-That includes thinking that a provider binds to all that came before it.
+That includes thinking that a provider binds to everything before it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from toolsearch.wire.messages import (
 def sendable(
     messages: Sequence[Message], known: Capabilities, *, listed: Collection[str] = (), deferred: Collection[str] = ()
 ) -> list[Message]:
-    """Return *messages* for an API of which *known* tells, in a request that lists these tools and defers those.
+    """Return *messages* for an API with the capabilities *known*, in a request with the tools *listed* and *deferred*.
 
     - Nothing stands between calls and their results.
     - Where system messages have no place in the midst of a conversation, those that begin it are one, and later ones
@@ -93,9 +93,9 @@ def _possible_changes(
 
 
 def without_bound_thinking(messages: Iterable[Message]) -> list[Message]:
-    """Return *messages* without such thinking: for a conversation of which something was dropped or changed.
+    """Return *messages* without thinking that the provider binds: for a conversation that was shortened or changed.
 
-    All of it has to go, since a block is bound to the blocks before it, too.
+    All of it has to go, since a block is also bound to the blocks before it.
     """
     return [_without(message) if isinstance(message, AssistantMessage) else message for message in messages]
 

@@ -1,7 +1,7 @@
 """The input schema of a tool in a form that every model API takes (see `toolsearch.wire.tool_rules`).
 
-Older drafts are translated, what is missing is completed, and what cannot be said is left out. Arguments are validated
-by the original, so that a schema which says less costs nothing but a hint to the model. Nothing is fetched.
+Older drafts are translated, missing keywords are added, and constraints that cannot be expressed are left out.
+Arguments are validated against the original, so a looser schema only costs the model a hint. Nothing is fetched.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SendableSchema:
 
     own_names  the tool's own name of each property that is sent under another one, by the sent name. No property has
                one of these names itself
-    notes      what the schema does not say any more, or says by other names: sentences for people
+    notes      sentences for people: constraints that were left out, and properties that were renamed
     """
 
     schema: JsonObject
@@ -57,7 +57,7 @@ class SendableSchema:
 
 
 def sendable_schema(schema: JsonObject) -> SendableSchema:
-    """Return *schema* as models may be sent it. Equal schemas give equal results; each is looked at once."""
+    """Return *schema* as models may be sent it. Equal schemas give equal results; each is rewritten once."""
     return _looked_at(_Identity(schema))
 
 
@@ -69,7 +69,7 @@ def _looked_at(key: _Identity) -> SendableSchema:
 
 
 class _Identity:
-    """A schema as a cache's key, by identity; the key holds the schema, so that its id is not used again."""
+    """A schema as the key of a cache, by identity. The key holds the schema, so that its id is not reused."""
 
     __slots__ = ("schema",)
 
@@ -84,7 +84,7 @@ class _Identity:
 
 
 class _Rewriting:
-    """Rewrites one schema. What needs no change is given as it is, not copied."""
+    """Rewrites one schema. Parts that need no change are returned as they are, not copied."""
 
     def __init__(self, root: JsonObject) -> None:
         self._root = root
@@ -136,7 +136,7 @@ class _Rewriting:
         return SendableSchema(_in_json(schema), _turned(self._sent_names), self._told())
 
     def _with_dialect(self, made: _Made) -> JsonObject:
-        """An older dialect stays where the schema is valid in both; what was translated would be misread by it."""
+        """An older dialect is kept if the schema is valid in both; it would misread a translated schema."""
         declared = self._root.get("$schema")
         if isinstance(declared, str) and (declared == _LATEST or _is_same({**made, "$schema": declared}, self._root)):
             made = {"$schema": declared, **made}
@@ -186,7 +186,7 @@ class _Rewriting:
             made[str(keyword)] = value
 
     def _schemas(self, value: Json, place: str, level: int) -> list[Json] | None:
-        """As *value*, which is a list of schemas; None if it has none."""
+        """The list *value* of schemas, rewritten; None if it is empty or not a list."""
         given = list(value) if is_list(value) else []
         made: list[Json] = [self._schema(each, f"{place}[{at}]", level + 1) for at, each in enumerate(given)]
         if is_list(value) and all(new is old for new, old in zip(made, value, strict=True)):
@@ -297,7 +297,9 @@ class _Rewriting:
             self._note(place, "'required' is left out, since it is no list of names")
 
     def _dependencies(self, made: _Made, value: Json, _node: JsonObject, place: str, level: int) -> None:
-        """What depends on a property: other properties, or a schema. Before 2019-09 both had one keyword."""
+        """The keyword for parts that depend on a property: other properties, or a schema. Before 2019-09 both had one
+        keyword.
+        """
         required: _Made = {}
         schemas: _Made = {}
         for own, each in _parts(value):
@@ -312,14 +314,14 @@ class _Rewriting:
                 made[keyword] = {**before, **kept} if before else value if kept == value else kept
 
     def _discriminator(self, made: _Made, value: Json, _node: JsonObject, _place: str, _level: int) -> None:
-        """OpenAPI's. Its references would have to be kept in step, and the alternatives say the same."""
+        """OpenAPI's keyword. Its references would need to be kept in step, and the alternatives say the same."""
         name = dict(_parts(value)).get("propertyName")
         if isinstance(name, str):
             kept = {"propertyName": self._sent(name)}
             made["discriminator"] = value if kept == value else kept
 
     def _additional_items(self, made: _Made, _value: Json, _node: JsonObject, _place: str, _level: int) -> None:
-        """Said by `_items`. Without a list of items it means nothing."""
+        """`_items` handles this keyword. Without a list of items it means nothing."""
 
     def _sent(self, own: str) -> str:
         return self._sent_names.get(own, str(own))
@@ -327,7 +329,7 @@ class _Rewriting:
     # Definitions and the root
 
     def _all_definitions(self) -> dict[str, JsonObject]:
-        """Every definition, also those that `References` has made of other places."""
+        """Every definition, including those that `References` makes for other places."""
         made: dict[str, JsonObject] = {}
         for name, target in self._references.definitions():
             made[name] = self._schema(target, f"$defs.{name}", 0)
@@ -337,7 +339,7 @@ class _Rewriting:
         return made
 
     def _lay_over(self, made: _Made, definitions: JsonObject) -> None:
-        """Make the root a plain object: alternatives are laid over each other, so the model reads of all properties."""
+        """Make the root a plain object: the alternatives are merged, so that the model sees all properties."""
         if any(made.get(keyword) for keyword in ("anyOf", "oneOf")):
             self._note("", "the alternatives are laid over each other")
         properties, required = _laid_over(made, definitions, set())
@@ -349,9 +351,9 @@ class _Rewriting:
 
 
 def _without_circles(definitions: Mapping[str, JsonObject]) -> Iterator[str]:
-    """The names of definitions that lead back to themselves in place, so that reading them would never end.
+    """Yield the definitions that refer back to themselves in place: inlining them would never end.
 
-    Without what they refer to in place, there is no such circle any more. Each definition is looked at once.
+    Once their in-place references are dropped, no such circle is left. Each definition is examined once.
     """
     done, path = set[str](), dict[str, Iterator[str]]()
     for first in definitions:
@@ -371,7 +373,7 @@ def _without_circles(definitions: Mapping[str, JsonObject]) -> Iterator[str]:
 
 
 def _led_to(schema: JsonObject) -> Iterator[str]:
-    """The definitions that *schema* refers to in place: without a step into the value."""
+    """The definitions that *schema* refers to in place, that is, without descending into the value."""
     waiting: list[Json] = [schema]
     while waiting:
         each = waiting.pop()
@@ -388,7 +390,7 @@ def _laid_over(
 ) -> tuple[dict[str, Json], list[str]]:
     """The properties of *schema* and its alternatives, and the names that each of them requires.
 
-    What the schema itself says of a property counts; where alternatives differ, either may be given.
+    The schema's own description of a property wins; if alternatives differ, both are allowed.
     """
     properties: dict[str, Json] = dict(schema.get("properties", {}))
     required = list(as_texts(schema.get("required")))
@@ -450,7 +452,7 @@ def _least(bound: Json, count: int) -> Json:
 
 
 def _type_named(value: Json) -> str:
-    """The type that *value* names, perhaps in another language's word or in upper case; "" if there is none."""
+    """The type that *value* names, also as another language's word or in upper case; "" if there is none."""
     if not isinstance(value, str):
         return ""
     name = value.lower()
@@ -463,7 +465,7 @@ def _type_list(schema: JsonObject) -> Sequence[str]:
 
 
 def _with_own_name(schema: JsonObject, own: str) -> JsonObject:
-    """What the texts of the tool say of this property, they say by its own name."""
+    """Add the property's own name, because the tool's texts use that."""
     said = schema.get("description", "")
     return {**schema, "description": f"The tool's {_shown(own)}.{' ' if said else ''}{said}"}
 
@@ -473,7 +475,7 @@ def _parts(value: Json) -> Iterable[tuple[str, Json]]:
 
 
 def _is_same(made: JsonObject, given: JsonObject) -> bool:
-    """Whether nothing was changed on the way: what is not rewritten is the same object."""
+    """Whether nothing was rewritten: unchanged parts are the same objects."""
     return len(made) == len(given) and all(made.get(key, made) is value for key, value in given.items())
 
 
@@ -496,7 +498,7 @@ def _json(value: Json) -> str:
 
 
 def _in_json(schema: JsonObject) -> JsonObject:
-    """*schema* itself, unless it holds half of a surrogate pair, which UTF-8 cannot say, or NaN, which JSON cannot."""
+    """*schema* itself, unless it holds a lone surrogate, which UTF-8 cannot encode, or NaN, which JSON cannot."""
     try:
         json.dumps(schema, ensure_ascii=False, allow_nan=False, default=str).encode()
     except ValueError:
@@ -506,5 +508,5 @@ def _in_json(schema: JsonObject) -> JsonObject:
 
 
 def in_unicode(text: str) -> str:
-    """*text* with a mark in the place of each half of a surrogate pair."""
+    """*text* with a mark in place of each lone surrogate."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,4 +1,4 @@
-"""Definitions of tools as a request can hold them, and the arguments of calls back under the tool's own names."""
+"""Adapts tool definitions to the limits of a request, and arguments of calls back to the tool's own names."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _ENDS: Final = ("\n\n", "\n", ". ", " ")  # where to cut, best first
 
 
 def sendable_definition(definition: ToolDefinition, wire_format: str) -> ToolDefinition:
-    """Return *definition* itself if *wire_format* takes it; else one that it takes, by which the model reads as much.
+    """Return *definition* itself if *wire_format* takes it, else an adapted one that tells the model the same.
 
-    The end of a description that is too long becomes a part of the schema's. Arguments that a model gives by the
-    definition are the tool's own by `own_arguments`.
+    The end of a description that is too long moves into the schema's description. `own_arguments` translates the
+    arguments that a model gives for the adapted definition.
     """
     schema = sendable_schema(definition.input_schema).schema
     title, description = _in_unicode(definition.title), _in_unicode(_description(definition, wire_format))
@@ -41,7 +41,7 @@ def sendable_definition(definition: ToolDefinition, wire_format: str) -> ToolDef
 
 
 def sending_notes(definition: ToolDefinition) -> list[str]:
-    """What models are sent otherwise than *definition* has it, in sentences for people."""
+    """Sentences for people about the changes that models see in *definition*."""
     notes = list(sendable_schema(definition.input_schema).notes)
     too_long = [
         each
@@ -57,8 +57,8 @@ def sending_notes(definition: ToolDefinition) -> list[str]:
 
 
 def _description(definition: ToolDefinition, wire_format: str) -> str:
-    """Where a format has no place for a title, what the author calls the tool stands before its description, if a legal
-    name cannot spell that.
+    """If a format has no title and a legal name cannot express the author's name for the tool, that name precedes the
+    description.
     """
     given = given_name(definition) if definition.description and wire_format != "mcp" else ""
     return f"{given}: {definition.description}" if is_in_another_script(given) else definition.description
@@ -98,10 +98,10 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def own_arguments(schema: JsonObject, arguments: JsonObject) -> JsonObject:
-    """Return *arguments* by the names of *schema*, a tool's own, whichever names the model has used.
+    """Return *arguments* under the names of *schema*, the tool's own, whichever names the model used.
 
-    Only where the schema has such a property: other objects may hold any name. Of a property that is there under both
-    names, the own one stays as it is, and so does the other.
+    Only properties of the schema are renamed: other objects may hold any name. If a property is there under both names,
+    both stay unchanged.
     """
     own_names = sendable_schema(schema).own_names
     if not own_names:
@@ -112,7 +112,7 @@ def own_arguments(schema: JsonObject, arguments: JsonObject) -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What may describe one value: *schemas*, and the *names* that they have for its properties."""
+    """The *schemas* that may describe one value, and the *names* of its properties in them."""
 
     schemas: Sequence[JsonObject]
     names: frozenset[str]
@@ -126,7 +126,7 @@ class _Renaming:
         self._places: dict[tuple[int, ...], _Place] = {}  # key: ids of schemas, valid because the root holds them all
 
     def value(self, value: Json, schemas: Sequence[JsonObject], level: int) -> Json:
-        """*value*, which any of *schemas* may describe."""
+        """Rename inside *value*, which any of *schemas* may describe."""
         if level > MOST_LEVELS or not schemas:
             return value
         if is_list(value):
@@ -144,7 +144,7 @@ class _Renaming:
         return renamed
 
     def _place(self, schemas: Sequence[JsonObject]) -> _Place:
-        """Made once for all items of a list, and for all places of a schema that refers to itself."""
+        """Computed once for all items of a list, and for all places of a recursive schema."""
         key = tuple(map(id, schemas))
         if key not in self._places:
             described = list(self._in_place(schemas))
@@ -153,7 +153,7 @@ class _Renaming:
         return self._places[key]
 
     def _in_place(self, schemas: Sequence[JsonObject]) -> Iterator[JsonObject]:
-        """*schemas*, and what else they say of the same value."""
+        """*schemas*, and the schemas that they apply to the same value."""
         waiting: list[Json] = list(schemas)
         seen: set[int] = set()
         while waiting:
@@ -187,7 +187,7 @@ def _names_in(schema: JsonObject) -> Iterator[str]:
 
 
 def _of_property(schemas: Sequence[JsonObject], name: str) -> Iterator[JsonObject]:
-    """What *schemas* say of the property *name*, and what they may say of it."""
+    """The schemas in *schemas* that describe the property *name*, or may do so."""
     for schema in schemas:
         declared = as_object((as_object(schema.get("properties")) or {}).get(name))
         if declared is not None:

@@ -1,6 +1,6 @@
 """What model APIs demand of a tool's definition: limits, names of properties, patterns, references.
 
-If one definition does not meet it, they refuse the whole request.
+If one definition breaks a rule, they refuse the whole request.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def is_sendable_key(name: object) -> bool:
 
 
 def sendable_keys(schema: JsonObject) -> dict[str, str]:
-    """The name to send for each property anywhere in *schema* whose own name cannot be sent.
+    """Map each property name in *schema* that cannot be sent to the name to send instead.
 
-    No two get the same one, nor one that a property has anyway. The result does not depend on the order of the schema.
+    Each new name is used once, and no property has it already. The result does not depend on the order of the schema.
     """
     names = set(_property_names(schema))
     refused = sorted(name for name in names if not is_sendable_key(name))
@@ -66,14 +66,14 @@ def sendable_keys(schema: JsonObject) -> dict[str, str]:
 
 
 class FreeKeys:
-    """Gives names that can be sent, none of them twice and none of *taken*."""
+    """Makes sendable names; each is made once and none is in *taken*."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._numbers: dict[str, int] = {}
 
     def name(self, wanted: str) -> str:
-        """*wanted* itself if that can be sent and is free, else one that is like it."""
+        """*wanted* itself if it can be sent and is free, else a similar name."""
         base = wanted if is_sendable_key(wanted) else readable_key(wanted)
         candidate = base
         while candidate in self._taken:
@@ -84,7 +84,9 @@ class FreeKeys:
 
 
 def readable_key(name: str) -> str:
-    """``StartTime<`` gives ``StartTime_lt``, ``$filter`` gives ``filter``, and what has no letter is ``parameter``."""
+    """``StartTime<`` gives ``StartTime_lt``, ``$filter`` gives ``filter``, and a name without letters gives
+    ``parameter``.
+    """
     text = "".join(c for c in unicodedata.normalize("NFKD", name[:_READ]) if not unicodedata.combining(c))
     for sign, word in _WORDS:
         text = text.replace(sign, word)
@@ -93,7 +95,7 @@ def readable_key(name: str) -> str:
 
 
 def _property_names(schema: JsonObject) -> Iterator[str]:
-    """What may be the name of a property, and a little more: a loop, as nobody has bounded the schema yet."""
+    """All property names, and a few other keys. A loop is used because the schema's depth is not checked yet."""
     waiting: list[Json] = [schema]
     while waiting:
         value = waiting.pop()
@@ -158,7 +160,7 @@ _IDS = ("$id", "id")
 
 
 class References:
-    """What stands under ``$defs`` or ``definitions`` at the root, and any other place that a reference leads to."""
+    """The schemas under ``$defs`` or ``definitions`` at the root, and all other places that references lead to."""
 
     def __init__(self, root: JsonObject) -> None:
         self._root = root
@@ -189,7 +191,7 @@ class References:
         return found if is_plain_object(found) else None
 
     def definitions(self) -> Iterator[tuple[str, Json]]:
-        """Each name and what is defined by it. Rewriting a definition may add others, which come later."""
+        """Each name with its definition. Rewriting a definition may add others, which come later."""
         while self._waiting:
             yield self._waiting.popleft()
 
@@ -219,7 +221,9 @@ class References:
 
     @cached_property
     def _places(self) -> Mapping[str, Steps]:
-        """Where each anchor (``#name``) and each ``$id`` stands. A loop, as nobody has bounded the schema yet."""
+        """The places of all anchors (``#name``) and ``$id``. A loop is used because the schema's depth is not checked
+        yet.
+        """
         places: dict[str, Steps] = {}
         waiting: list[tuple[Steps, Json]] = [((), self._root)]
         while waiting:

@@ -1,4 +1,4 @@
-"""Answers as Anthropic's Messages has them, whole and in the events of a stream."""
+"""Answers in the format of Anthropic's Messages, whole and in the events of a stream."""
 
 from __future__ import annotations
 
@@ -76,9 +76,10 @@ _WRITTEN_FINISH: Mapping[FinishReason, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One reply: an answer, or a part of one, that goes on if *to_send_back* holds blocks to send back.
+    """One reply: a whole answer, or a part of one. If *to_send_back* holds blocks, the answer goes on once they are
+    sent back.
 
-    container  of the tools that the API itself runs; a request that goes on has to name it
+    container  id of the container of the API's own tools; the request that goes on has to name it
     """
 
     answer: ChatResponse
@@ -87,7 +88,7 @@ class Reply:
 
 
 def read_reply(reply: object) -> Reply:
-    """What *reply*, an SDK's message or the same as JSON, holds. Raises ChatModelError for what is no reply."""
+    """Read *reply*, an SDK's message or the same as JSON. Raises ChatModelError for anything else."""
     message, sent = read(AnthropicMessage, reply)
     answer = _read_answer(message, sent)
     is_paused = message.stop_reason in _PAUSED and not answer.message.tool_calls
@@ -116,7 +117,7 @@ def write_answer(answer: ChatResponse) -> dict[str, Json]:
 
 
 def read_event(event: ParsedMessageStreamEvent[None]) -> ChatChunk | None:
-    """What a stream's *event* has to say to a reader; None for nothing."""
+    """The piece of text or call in a stream's *event*; None if the event has none for a reader."""
     if event.type == "content_block_start" and event.content_block.type == "tool_use":
         begun = ToolCallDelta(event.index, event.content_block.id, event.content_block.name)
         return ChatChunk(tool_calls=(begun,))
@@ -139,7 +140,7 @@ def write_finish_reason(reason: FinishReason) -> str:
 
 
 def read_usage(usage: MessagesUsage | None) -> Usage:
-    """Anthropic counts what was read from the cache, and what was written to it, beside the other input."""
+    """Anthropic counts cached tokens, read and written, apart from the other input tokens."""
     if usage is None:
         return Usage()
     cached = usage.cache_read_input_tokens or 0
@@ -157,7 +158,7 @@ def write_usage(usage: Usage) -> dict[str, Json]:
 
 
 def with_container(request: Mapping[str, Json], container: str) -> dict[str, Json]:
-    """Return *request* with the id of the *container* that holds what the API's tools have made.
+    """Return *request* with the id of the *container* that holds the files of the API's own tools.
 
     Skills, where the caller asks for some, stay beside the id.
     """

@@ -1,4 +1,4 @@
-"""Conversations as Anthropic's Messages has them: users and assistants in turn, calls, and what the system says."""
+"""Conversations in the format of Anthropic's Messages: users and assistants in turn, calls, and system messages."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _RESULT = "tool_result"
 class Turns:
     """Builds a request's messages. Neighbours of one role become one.
 
-    What the system says waits for the place where the API takes it: after a user's message, and before the model's next
-    one or at the end. Results stand before all else in a user's message.
+    System messages wait for a place where the API takes them: after a user's message, and before the model's next
+    message or at the end. Results come first in a user's message.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ def read_call(item: JsonObject, position: int) -> ToolCall | None:
 
 
 def reply_items(reply: JsonObject) -> ReplyItems | None:
-    """What a message holds, as the API sends it or as it stands in a conversation."""
+    """The calls in a message, in the form of an answer or of an entry of a conversation."""
     if reply.get("role") != "assistant" or isinstance(reply.get("content"), str | None):
         return None
     is_whole = "stop_reason" in reply or reply.get("type") == "message"
@@ -145,10 +145,10 @@ def write_messages(messages: Sequence[Message], native_search: NativeSearch | No
 
 
 def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_TOOLS) -> list[Message]:
-    """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read.
+    """The conversation of a request. Raises BadArgumentsError, with the place, for unreadable parts.
 
-    Of the tools that its messages add, only those in *tools* are read, and as they are there: whoever wrote the
-    conversation must not define tools by it. Tools of MCP servers that the provider talks to itself are none of them.
+    Messages may add only tools that are in *tools*, and the definition is taken from there: the author of a
+    conversation must not define tools. Tools of MCP servers that the provider calls itself are left out.
     """
     system = _text_of(request.get("system") or "")
     messages: list[Message] = [SystemMessage(system)] if system else []
@@ -174,23 +174,25 @@ def is_own(entry: JsonObject) -> bool:
 
 
 def write_results(results: Sequence[ToolResult], native_search: NativeSearch | None = None) -> list[dict[str, Json]]:
-    """One message for all results. With *native_search*, searches are answered with references to what they load."""
+    """One message for all results. With *native_search*, searches are answered with references to the tools that they
+    load.
+    """
     blocks = _write_result_blocks(results, native_search)
     return [{"role": "user", "content": blocks}] if blocks else []
 
 
 def write_change(change: ToolChangeMessage, native_search: NativeSearch | None = None) -> list[dict[str, Json]]:
-    """A system message that withdraws tools by name and adds definitions; those of *native_search*, which the request
-    defers, by name as well.
+    """A system message that withdraws tools by name and adds others. New tools are added as definitions; tools of
+    *native_search*, which the request defers, are added by name.
 
-    The request needs a header for it: `has_changes` tells, and `capabilities_of` has the header.
+    The request needs a header for this message: `has_changes` says whether, and `capabilities_of` has the header.
     """
     blocks = _write_change_blocks(change, native_search)
     return [{"role": "system", "content": blocks}] if blocks else []
 
 
 def has_changes(messages: Iterable[JsonObject]) -> bool:
-    """Whether any of *messages*, as they are sent, changes what the model may call."""
+    """Whether any of *messages*, as they are sent, adds or withdraws tools."""
     contents = [message["content"] for message in messages if message["role"] == "system"]
     return any(block["type"] in (_ADDITION, _REMOVAL) for content in contents for block in content)
 
@@ -203,8 +205,8 @@ def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> lis
 def sendable(entries: Iterable[object]) -> list[Any]:
     """As `prompts.PromptModule.sendable`.
 
-    A model's answer may be empty, and nothing empty is taken back; nor may it be left out after what the system has
-    said, which only an answer may follow. Both ways a few words stand for it.
+    A model's answer may be empty, but the API refuses empty messages. Nor can it be left out after a system message,
+    because only an answer may follow one. So a few words stand in for it.
     """
     sent: list[Any] = []
     role = None
@@ -217,7 +219,7 @@ def sendable(entries: Iterable[object]) -> list[Any]:
 
 
 def without_empty_texts(blocks: Iterable[JsonObject]) -> list[dict[str, Json]]:
-    """Return those of a model's *blocks* that the API takes back: models write empty texts, and it refuses them."""
+    """Return the *blocks* of a model's message without empty texts: models write some, and the API refuses them."""
     return [dict(block) for block in blocks if _holds_something(block)]
 
 
@@ -246,7 +248,7 @@ def _with_something_said(entry: object) -> object:
 
 
 def _said(blocks: list[Any]) -> list[Any]:
-    """Return a model's *blocks* with some words at the end if there are none, or none after what it has thought."""
+    """Return a model's *blocks*, with a few words at the end if there are no blocks, or none after the thinking."""
     ends_early = not blocks or (mapping(blocks[-1]) or {}).get("type") in THINKING
     return [*blocks, text_block(_NO_ANSWER)] if ends_early else blocks
 
@@ -312,7 +314,7 @@ def _write_change_blocks(change: ToolChangeMessage, native_search: NativeSearch 
 
 
 def _reference(definition: ToolDefinition) -> dict[str, Json]:
-    """A name is enough, as the request holds the definition."""
+    """A name is enough, because the request holds the definition."""
     return {"type": _REFERENCE, "tool_name": definition.name}
 
 
@@ -331,7 +333,7 @@ def _read_part(part: JsonObject) -> dict[str, Json] | None:
 
 
 def _read_user(entry: JsonObject, tools: Mapping[str, str]) -> list[Message]:
-    """The results that a user's message holds, and what the user says besides: two messages of ours."""
+    """The results that a user's message holds, and the rest of the message: two messages of ours."""
     blocks = _blocks(entry.get("content"))
     results = read_results(blocks, tools)
     said = [block for block in blocks if block.get("type") != _RESULT]
@@ -353,7 +355,7 @@ def _text_beside(block: JsonObject) -> str:
 
 
 def _read_system(entry: JsonObject, tools: Mapping[str, ToolDefinition]) -> Iterator[Message]:
-    """Texts and changes of tools in a row are one message each."""
+    """Neighbouring texts become one message, and so do neighbouring changes of tools."""
     blocks = _blocks(entry.get("content"))
     for is_change, group in groupby(blocks, lambda block: block.get("type") in (_ADDITION, _REMOVAL)):
         if not is_change:
@@ -367,7 +369,7 @@ def _read_system(entry: JsonObject, tools: Mapping[str, ToolDefinition]) -> Iter
 
 
 def _changed_tool(block: JsonObject) -> str:
-    """The name of the tool that *block* adds or withdraws; "" if it is none of ours."""
+    """The name of the tool that *block* adds or withdraws; "" if the tool is not ours."""
     tool = mapping(block.get("tool")) or {}
     named = {_REFERENCE: tool, _DEFINITION: mapping(tool.get("definition")) or {}}.get(str(tool.get("type")), {})
     name = named.get("name")
@@ -375,7 +377,7 @@ def _changed_tool(block: JsonObject) -> str:
 
 
 def _read_assistant(entry: JsonObject) -> AssistantMessage:
-    """What says more than its text and its calls goes back word for word."""
+    """A message that holds more than its text and its calls is kept verbatim, so that it goes back word for word."""
     blocks = _blocks(entry.get("content"))
     text = "".join(
         block["text"] for block in blocks if block.get("type") == "text" and isinstance(block.get("text"), str)
@@ -406,5 +408,5 @@ def _blocks(content: Json) -> list[JsonObject]:
 
 
 def _text_of(content: Json) -> str:
-    """The text of a system's message, which no picture can be part of."""
+    """The text of a system message, which cannot hold images."""
     return "\n\n".join(str(block.get("text", "")) for block in _blocks(content))

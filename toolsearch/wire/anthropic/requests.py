@@ -1,4 +1,4 @@
-"""A request to Anthropic's Messages beside its conversation: tools, which of them to call, the schema of the answer.
+"""A request to Anthropic's Messages beside its conversation: tools, the tool choice, the schema of the answer.
 
 The cache mark is here as well: Anthropic keeps a prompt for the next requests only up to a mark.
 """
@@ -55,19 +55,19 @@ def write_tool_list(listed: Iterable[ToolDefinition], deferred: Iterable[ToolDef
 
 
 def read_tool(entry: JsonObject) -> ToolDefinition:
-    """Raises BadToolError, which says why, for what defines no tool."""
+    """Raises BadToolError, with the reason, if *entry* defines no tool."""
     return read_definition(entry, INPUT_SCHEMA)
 
 
 def write_tool_choice(choice: str | None) -> dict[str, Json]:
-    """The part of a request that says it; *choice* is "auto", "none", "required" or the name of a tool."""
+    """The part of a request that makes the choice; *choice* is "auto", "none", "required" or the name of a tool."""
     if choice is None:
         return {}
     return {"tool_choice": {"type": _CHOICES[choice]} if choice in _CHOICES else {"type": "tool", "name": choice}}
 
 
 def read_tool_choice(request: JsonObject) -> str | None:
-    """Raises BadArgumentsError for a choice that is none of these."""
+    """Raises BadArgumentsError for any other choice."""
     choice = request.get("tool_choice")
     if choice is None:
         return None
@@ -90,10 +90,11 @@ _MOST_MARKS = 4  # the API refuses requests with more marks
 
 
 def with_cache_mark(request: Mapping[str, Any], *, marks_requests: bool) -> dict[str, Any]:
-    """Return *request*, to be kept for the next ones; the marks that it has stay, and it is never given too many.
+    """Return *request* with a cache mark, so that the provider keeps it for the next requests. Marks that it has stay,
+    and it never gets more than the API allows.
 
-    marks_requests  as in `Capabilities`. Where it is false, the mark stands on the last tool of the list, since a
-                    session does not see the messages. A deferred tool cannot have it
+    *marks_requests* is as in `Capabilities`. If it is false, the mark stands on the last tool of the list that is not
+    deferred, since a session does not see the messages.
     """
     marks = sum(MARK in block for block in _blocks(request))
     if MARK in request or marks >= _MOST_MARKS:
@@ -126,7 +127,9 @@ _FOR_THE_API = frozenset({MARK, *DEFERRED})
 
 
 def front_parts(tools: Iterable[JsonObject], system: str) -> Iterator[PromptPart]:
-    """Deferred tools are not read before something refers to them."""
+    """The parts before the messages. Deferred tools are left out, because the model reads them only when a message
+    refers to them.
+    """
     for tool in tools:
         if not _is_deferred(tool):
             yield PromptPart(_read(tool), is_end=True)
@@ -135,8 +138,8 @@ def front_parts(tools: Iterable[JsonObject], system: str) -> Iterator[PromptPart
 
 
 def message_parts(messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[PromptPart]:
-    """Each block of a message is a part, as marks for the cache stand on blocks. After one that refers to deferred
-    *tools* their definitions follow, and only then the block has an end.
+    """Each block of a message is a part, because cache marks stand on blocks. If a block refers to deferred *tools*,
+    their definitions follow, and the block ends after them.
     """
     deferred = {tool["name"]: tool for tool in tools if _is_deferred(tool)}
     for message in messages:
@@ -158,7 +161,7 @@ def _read(entry: JsonObject) -> JsonObject:
 
 
 def _referred(block: JsonObject) -> Iterator[object]:
-    """The names in a result's references; an addition has the definition itself."""
+    """The names that a result refers to; an addition holds the definition itself."""
     content = block.get("content")
     for each in cast("list[object]", content) if isinstance(content, list) else ():
         reference = mapping(each) or {}
@@ -167,5 +170,5 @@ def _referred(block: JsonObject) -> Iterator[object]:
 
 
 def write_response_format(schema: JsonObject) -> dict[str, Any]:
-    """The part of a request that says it; *schema* is as the SDK's ``transform_schema`` makes it."""
+    """The part of a request that sets the format; *schema* is a result of the SDK's ``transform_schema``."""
     return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}

@@ -1,15 +1,15 @@
-"""The Model Context Protocol: what every format has is here, and what MCP has beside it in the modules of this package.
+"""The Model Context Protocol. The functions that every format has are here; the rest of MCP is in the modules below.
 
-    definitions  tools, as ``tools/list`` has them
-    requests     methods, calls, what calls are answered with, and ``_meta`` around all of these
+    definitions  tools, in the form of ``tools/list``
+    requests     methods, calls, results of calls, and their ``_meta``
     lists        tools, prompts, resources and templates, page by page
     opening      the first messages of a connection
-    eras         what a client of either era can take, and questions to it; the only module that needs the SDK
+    eras         what clients of either era accept, and questions to them; the only module that needs the SDK
 
 No other package writes or reads a field of these by its name. Two things are not MCP's alone, and are at home in
 `toolsearch.tools`: the content blocks of a result (`results`) and a tool's annotations (`definition`), which have MCP's
-shape wherever they are. What only one module speaks of, such as the parameters of ``resources/subscribe``, and what the
-SDK has names for, such as capabilities and notifications, stays where it is used.
+shape wherever they are. Some names stay where they are used: those of one module alone, such as the parameters of
+``resources/subscribe``, and those that the SDK defines, such as capabilities and notifications.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def write_calls(calls: Iterable[ToolCall]) -> list[dict[str, Json]]:
-    """The parameters of a ``tools/call`` for each. The id of a call is that of the request around it."""
+    """The parameters of one ``tools/call`` for each call. The id of a call is the id of its request."""
     return [call_params(call.name, arguments_object(call)) for call in calls]
 
 
@@ -49,21 +49,23 @@ def read_calls(entries: Iterable[JsonObject]) -> list[ToolCall]:
 
 
 def write_results(results: Sequence[ToolResult], native_search: NativeSearch | None = None) -> list[dict[str, Json]]:
-    """What to answer each call with; a search of ours loads nothing here that the answer would have to hold."""
+    """The answer to each call. Our searches load nothing here, so the answers hold no definitions."""
     del native_search
     return [write_result(_for_every_version(result)) for result in results]
 
 
 def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:  # noqa: ARG001  every format has this signature
-    """Nothing: clients are told to list anew."""
+    """MCP has no such message: clients are told to list again."""
     return []
 
 
 def read_results(entries: Iterable[JsonObject], calls: Iterable[ToolCall]) -> list[ToolResult]:
-    """What *entries*, the answers to *calls* in their order, say of them."""
+    """Read *entries*, the answers to *calls*, in the same order."""
     return [read_result(raw, call) for raw, call in zip(entries, calls, strict=True)]
 
 
 def _for_every_version(result: ToolResult) -> ToolResult:
-    """What is structured had to be an object before 2026-07-28; the content says the same."""
+    """Before 2026-07-28 structured content had to be an object, so anything else is left out; the content says the
+    same.
+    """
     return result if isinstance(result.structured, Mapping) else replace(result, structured=None)

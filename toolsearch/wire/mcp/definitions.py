@@ -1,4 +1,4 @@
-"""Definitions of tools, as ``tools/list`` has them. The entry that a server sent is kept unchanged."""
+"""Definitions of tools, in the form of ``tools/list``. The entry that a server sent is kept unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST_REASON = 200  # characters kept of the SDK's reason, which quotes the s
 
 
 def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
-    """The definition as it is, for whoever keeps or compares it. Models are shown what `write_sendable_tool` gives."""
+    """The unchanged definition, to be kept or compared. Models are shown the result of `write_sendable_tool`."""
     tool: dict[str, Any] = {"name": definition.name}
     if definition.title:
         tool["title"] = definition.title
@@ -44,9 +44,9 @@ def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[s
 
 
 def write_sendable_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
-    """The definition as a list for clients has it: they hand it on to a model, and most do not look at it before.
+    """The definition for the lists of clients: most hand it on to a model unchecked, so it must be sendable.
 
-    Versions before 2026 know no output schema but an object's.
+    Versions before 2026 allow only objects as output schemas.
     """
     entry = _with_valid_output(write_tool(sendable_definition(definition, PROTOCOL), plain))
     if entry.get(OUTPUT_SCHEMA, {}).get("type") != "object":
@@ -57,7 +57,7 @@ def write_sendable_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) 
 def read_tool(entry: Json, *, name: str = "", server: str = "") -> ToolDefinition:
     """Return the definition in *entry*, under *name* if one is given, and as a tool of *server*.
 
-    The title may also be in the annotations; it gets the name that the entry has if *name* cannot tell it. An optional
+    The title may also be in the annotations; it includes the entry's own name if *name* cannot express it. An optional
     field of the wrong type counts as missing. Raises BadToolError, with the reason, if *entry* defines no tool that can
     be called.
     """
@@ -86,12 +86,12 @@ def tool_name(entry: Json) -> str | None:
 
 
 def always_loaded(entry: JsonObject) -> JsonObject:
-    """*entry* with the mark by which Claude Code shows its model a tool at once, and not behind its own tool search."""
+    """*entry* with a mark for Claude Code: its model sees the tool at once, and not only through its tool search."""
     return {**entry, "_meta": {"anthropic/alwaysLoad": True}}
 
 
 def with_search_hint(entry: JsonObject, hint: str) -> JsonObject:
-    """*entry* with words by which Claude Code's own tool search finds it, and which no model reads."""
+    """*entry* with words for Claude Code's tool search; no model reads them."""
     meta = entry.get("_meta")
     return {**entry, "_meta": {**(meta if is_object(meta) else {}), "anthropic/searchHint": hint}}
 
@@ -102,9 +102,9 @@ def entry_of(tool: Tool) -> JsonObject:
 
 
 def renamed_entry(tool: Tool) -> dict[str, Any]:
-    """The entry of *tool* with our name for it, and with an input schema that a model can be sent.
+    """The entry of *tool* with our name for it and a sendable input schema.
 
-    An output schema that is no object is left out.
+    An output schema that is not an object is left out.
     """
     entry = {**_entry_for_models(tool), "name": tool.name}
     if tool.definition.output_schema is None:
@@ -119,18 +119,18 @@ def fields_for_calling(tool: Tool) -> dict[str, Json]:
 
 
 def sent_input_schema(definition: ToolDefinition) -> JsonObject:
-    """The input schema in the entry of a tool, as clients are listed it."""
+    """The input schema in a tool's entry, as clients list it."""
     return sendable_schema(definition.input_schema).schema
 
 
 def _entry_for_models(tool: Tool) -> JsonObject:
-    """The entry of *tool*, with the name that its server gives it in the title if ours cannot tell it."""
+    """The entry of *tool*; its title includes the server's name for the tool if ours cannot express it."""
     entry = {**entry_of(tool), INPUT_SCHEMA: sent_input_schema(tool.definition)}
     return {**entry, "title": tool.definition.title} if given_name(tool.definition) else entry
 
 
 def _with_valid_output(entry: dict[str, Any]) -> dict[str, Any]:
-    """*entry* with an output schema by which the same results are valid, in the draft that clients check it by."""
+    """*entry* with an output schema that accepts the same results, in the draft that clients use."""
     schema = entry.get(OUTPUT_SCHEMA)
     if not is_object(schema) or schema.get("type") != "object":
         return entry
@@ -151,7 +151,7 @@ def schema_of(entry: Mapping[str, Any]) -> JsonObject:
 def _input_schema(entry: JsonObject) -> JsonObject:
     """The schema as listed, with the root type ``object`` added if there is no type.
 
-    In every version of MCP arguments are an object, so a missing type or a missing schema can mean nothing else.
+    In every version of MCP arguments are an object, so a missing type or a missing schema means an object.
     """
     schema = entry.get(INPUT_SCHEMA)
     if schema is None or schema == {}:
@@ -169,8 +169,8 @@ def _input_schema(entry: JsonObject) -> JsonObject:
 def _with_usable_headers(schema: JsonObject) -> JsonObject:
     """*schema* itself. Raises BadToolError if it asks for an HTTP header that cannot be sent.
 
-    The protocol demands this only over HTTP. A gateway may offer over HTTP what it was listed over stdio, so that it
-    holds for every transport here.
+    The protocol demands this only over HTTP. A gateway may offer tools over HTTP that it was listed over stdio, so the
+    rule is applied to every transport here.
     """
     if _HEADER_KEY in str(schema):  # cheap test on the text first; the exact one follows
         # Imported here because it loads slowly and few tools need it.

@@ -18,7 +18,7 @@ from toolsearch.wire.mcp.requests import ELICIT, LIST_ROOTS, LIST_TOOLS, META, M
 
 
 class Era(Enum):
-    """The protocol up to 2025-11-25, or from 2026-07-28 on."""
+    """The protocol versions up to 2025-11-25, or those from 2026-07-28 on."""
 
     LEGACY = "legacy"  # up to 2025-11-25: a handshake opens a session
     MODERN = "modern"  # from 2026-07-28 on: no sessions; every request names its client
@@ -44,8 +44,8 @@ def entry_for(tool: Tool, era: Era) -> dict[str, Any]:
     """The entry of *tool* for the list of a client of *era*: the server's entry under our name.
 
     Clients refuse a whole list because of one invalid optional field of one tool, so such fields are left out. Fields
-    that no version knows stay. An output schema is left out if no server stands by it: clients refuse each result that
-    does not fit, and what a callback returns may be text, or cut.
+    that no version knows stay. The output schema of a tool without a server is left out: clients refuse results that do
+    not fit, and a callback may return text or a cut result.
     """
     entry = renamed_entry(tool)
     if tool.origin is None:
@@ -104,7 +104,7 @@ _REQUESTS, _RESPONSES, _STATE = "inputRequests", "inputResponses", "requestState
 
 
 def check_askable(capabilities: Mapping[str, Any], method: str, params: Mapping[str, Any]) -> None:
-    """Raise MCPError, which is sent to the server, if a client with these *capabilities* cannot be asked this."""
+    """Raise MCPError, which is sent to the server, if a client with these *capabilities* does not support *method*."""
     needed = _NEEDED_TO_ASK.get(method)
     if needed is None or needed not in capabilities:
         raise MCPError(METHOD_NOT_FOUND, f"the client of this request cannot be asked: no {needed or method}")
@@ -121,13 +121,13 @@ def check_askable(capabilities: Mapping[str, Any], method: str, params: Mapping[
 
 
 def as_input_request(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """A request of an older server, in the form that it has in a result of 2026 that asks for input."""
+    """The request of an older server as a 2026 result that asks for input holds it."""
     kept = {key: value for key, value in params.items() if key not in (META, "task", "elicitationId")}
     return {"method": method, **({"params": kept} if kept else {})}
 
 
 def as_live_request(params: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """The parameters of a question of 2026, for an older client; a page to be visited needs an id there."""
+    """The parameters of a question of 2026, for an older client. A page to visit needs an id in that protocol."""
     if params.get("mode") == "url" and "elicitationId" not in params:
         return {**params, "elicitationId": f"toolsearch-{number}"}
     return dict(params)
@@ -162,7 +162,7 @@ def has_state(message: Mapping[str, Any]) -> bool:
 
 
 def state_in(message: Mapping[str, Any]) -> Json:
-    """The state that a client carries from one round to the next, in a result or a request; None if there is none."""
+    """The state that the client brings from one round to the next, in a result or a request; None if there is none."""
     return message.get(_STATE)
 
 

@@ -39,7 +39,7 @@ class ListOf:
         return {self.key: entries}
 
     def entries_of(self, page: Mapping[str, Any]) -> list[Json] | None:
-        """The entries of *page*, whatever they are; None where there is no list of them."""
+        """The entries of *page*, of any type; None if it holds no list of them."""
         entries = page.get(self.key)
         return entries if is_list(entries) else None
 
@@ -62,7 +62,7 @@ def next_cursor(page: Mapping[str, Any]) -> str | None:
 
 
 def ttl_s(page: Mapping[str, Any]) -> float | None:
-    """For how many seconds the server says that *page* may be relied on; None if it does not say."""
+    """The seconds for which the server says that *page* stays valid; None if it does not say."""
     ttl_ms = page.get("ttlMs")
     if isinstance(ttl_ms, int | float) and 0 < ttl_ms < _LONGEST_TTL_MS:
         return ttl_ms / 1_000

@@ -1,4 +1,5 @@
-"""The first messages of a connection, as the SDK's server would write them: who speaks, what it can, and first lists.
+"""The first messages of a connection, as the SDK's server would write them: the name of the server, its capabilities,
+and its first lists.
 
 Plain JSON both ways, so that they can be read and written before the SDK is loaded.
 """
@@ -41,7 +42,7 @@ class ServerInfo(NamedTuple):
 
 
 def message_in(line: bytes | str) -> JsonObject:
-    """The message in *line*; {} for what is none."""
+    """The message in *line*; {} if it holds none."""
     try:
         message: Json = json.loads(line)
     except (ValueError, RecursionError):
@@ -54,7 +55,7 @@ def params_of(message: JsonObject) -> JsonObject:
 
 
 def asked_version(request: JsonObject) -> Json:
-    """The version that a request of 2026 names; None in one of a client that has shaken hands."""
+    """The version that a request of 2026 names; None after a handshake."""
     return _meta(request).get(f"{_KEY}protocolVersion")
 
 
@@ -63,7 +64,7 @@ def subscription_of(message: JsonObject) -> Json:
 
 
 def discovered(request: JsonObject, server: ServerInfo, instructions: str) -> JsonObject:
-    """The answer to ``server/discover``: a result, or the error for a version that there is not."""
+    """The answer to ``server/discover``: a result, or the error for an unknown version."""
     version = asked_version(request)
     if version != MODERN_VERSION:
         data: JsonObject = {"supported": [MODERN_VERSION], "requested": version}
@@ -93,7 +94,7 @@ def listed(request: JsonObject, which: ListOf, entries: Sequence[JsonObject], se
 
 
 def acknowledgement(request: JsonObject) -> dict[str, Any] | None:
-    """The parameters of what acknowledges a request to be told of changes; None if something else is asked for."""
+    """The parameters of the acknowledgement of a request to be told of changes; None for any other request."""
     asked = as_object(params_of(request).get("notifications")) or {}
     if not asked or not asked.keys() <= set(_SUBSCRIPTIONS):
         return None
@@ -102,9 +103,9 @@ def acknowledgement(request: JsonObject) -> dict[str, Any] | None:
 
 
 def changes_between(then: Json, now: Json, acknowledged: Sequence[dict[str, Any]] | None) -> list[JsonObject]:
-    """What tells a client that a list is no longer as it was told: *then* and *now* are results of one request.
+    """The notifications that a list has changed since the client was told: *then* and *now* are results of one request.
 
-    *acknowledged* is what it has subscribed to, as it was acknowledged; None for a client that has shaken hands.
+    *acknowledged* holds the client's acknowledged subscriptions; None for a client that has shaken hands.
     """
     before, after = as_object(then) or {}, as_object(now) or {}
     changed = [which for which in LISTS.values() if before.get(which.key) != after.get(which.key)]

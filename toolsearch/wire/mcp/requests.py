@@ -84,9 +84,9 @@ _EMPTY: Mapping[str, JsonObject] = {
 
 
 def carrying(method: str, result: Mapping[str, Any], *, ttl_ms: int = 0) -> dict[str, Any]:
-    """An empty result of *method* that carries *result*, and says that it may be cached for *ttl_ms*.
+    """An empty result of *method* that carries *result* and may be cached for *ttl_ms*.
 
-    For a method that is not in the table above, *result* itself.
+    For a method that is not in the table above, the function returns *result* itself.
     """
     empty = _EMPTY.get(method)
     if empty is None:
@@ -103,8 +103,8 @@ def carried(meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
 def unpacked(result: dict[str, Any]) -> dict[str, Any]:
     """The result that *result* carries, or *result* itself if it carries none.
 
-    What the SDK has added to the empty result is added to the carried one, except that a result which asks for input is
-    not marked as complete.
+    Fields that the SDK has added to the empty result are copied to the carried one. Only a result that asks for input
+    is not marked as complete.
     """
     meta: Mapping[str, Any] = result.get(META) or {}
     raw = carried(meta)
@@ -164,14 +164,14 @@ def arguments_in(params: Mapping[str, Any]) -> JsonObject:
 
 
 def target_of(params: Mapping[str, Any]) -> str:
-    """What a request is about: the name of a tool or a prompt, or the URI of a resource."""
+    """The subject of a request: the name of a tool or a prompt, or the URI of a resource."""
     return str(params.get("name", params.get("uri", "")))
 
 
 def forwarded_meta(params: Mapping[str, Any]) -> dict[str, Json]:
     """The ``_meta`` that a gateway passes on to the server, such as ``traceparent``.
 
-    What describes the connection between client and gateway is left out.
+    Keys that describe the connection between client and gateway are left out.
     """
     meta = meta_of(params)
     return {key: value for key, value in meta.items() if key != _PROGRESS_TOKEN and not key.startswith(_RESERVED)}
@@ -236,13 +236,13 @@ def error_code(result: Mapping[str, Any]) -> str | None:
 
 
 def content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:
-    """The content blocks of a tool's result; what is no object is left out."""
+    """The content blocks of a tool's result; anything but an object is left out."""
     content = result.get("content")
     return filter(is_object, content if is_list(content) else ())
 
 
 def structured_of(result: Mapping[str, Any]) -> Json:
-    """What the result holds as data; None if that is nothing."""
+    """The structured content of the result; None if there is none."""
     data: Json = result.get("structuredContent")
     return data
 

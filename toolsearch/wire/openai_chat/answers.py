@@ -1,6 +1,7 @@
-"""Answers as Chat Completions has them, whole or in pieces: several choices, one of which counts.
+"""Answers in the format of Chat Completions, whole or in pieces. An answer has several choices, and one of them is
+used.
 
-Compatible endpoints leave out much, and add fields to messages and calls that they want back.
+Compatible endpoints omit many fields, and add fields to messages and calls that they want back.
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ _FINISH: Mapping[str, FinishReason] = {
 def read_answer(reply: object) -> ChatResponse:
     """The answer in *reply*, an SDK's completion or the same as JSON: the first choice with calls, else the first.
 
-    The messages of the others are in the metadata as ``other_choices``. Raises ChatModelError for what is no answer.
+    The messages of the other choices are in the metadata as ``other_choices``. Raises ChatModelError for anything but
+    an answer.
     """
     completion, sent = read(Completion, reply)
     answers = [_read_choice(choice, said) for choice, said in zip(completion.choices, sent["choices"], strict=True)]
@@ -169,8 +171,8 @@ def write_usage(usage: Usage) -> dict[str, Json]:
 
 
 def choice_answer(message: AssistantMessage, finish_reason: str | None, sent: dict[str, Json]) -> ChatResponse:
-    """One choice, whose *message* goes back as it was *sent*: endpoints put more into it than OpenAI does, and want it
-    back, such as signed thoughts and reasoning.
+    """One choice. Its *message* goes back exactly as it was *sent*, because endpoints add fields that OpenAI does not
+    have and want them back, such as signed thoughts and reasoning.
     """
     said = taken_back({"role": "assistant", "content": None} | without_nulls(sent))
     kept = {key: value for key, value in said.items() if key not in _OUTPUT_ONLY}
@@ -180,7 +182,7 @@ def choice_answer(message: AssistantMessage, finish_reason: str | None, sent: di
 
 
 def chosen(answers: Sequence[ChatResponse], usage: CompletionUsage | None, metadata: dict[str, Any]) -> ChatResponse:
-    """Return the one of several *answers* that counts. Raises ChatModelError if there is none."""
+    """Return the answer to use of several *answers*. Raises ChatModelError if there is none."""
     if not answers:
         raise ChatModelError("the answer holds no choice; ask again")
     answer = next((each for each in answers if each.message.tool_calls), answers[0])
@@ -200,7 +202,9 @@ _CUT_OFF = "the stream ended in the midst of the answer; ask again"
 
 
 class StreamedAnswer:
-    """What has come so far. Pieces of several choices may be mixed; only those of the first are passed on at once."""
+    """The pieces that have come so far. Pieces of several choices may be mixed; only those of the first are passed on
+    at once.
+    """
 
     def __init__(self) -> None:
         self._id: str | None = None
@@ -209,7 +213,7 @@ class StreamedAnswer:
         self._choices: dict[int, _StreamedChoice] = {}
 
     def add(self, piece: object) -> ChatChunk:
-        """Take *piece*, an SDK's chunk, and return what of it can be passed on."""
+        """Take *piece*, an SDK's chunk, and return the part that can be passed on."""
         read_piece, _ = read(CompletionPiece, piece)
         self._id, self._model = read_piece.id, read_piece.model
         self._usage = read_piece.usage or self._usage
@@ -275,5 +279,5 @@ class _StreamedChoice:
 
 
 def _joined(before: Json, piece: Json) -> Json:
-    """Text grows, anything else is replaced."""
+    """Join two pieces: text is appended, any other value is replaced."""
     return before + piece if isinstance(before, str) and isinstance(piece, str) else piece

@@ -1,4 +1,4 @@
-"""Conversations as Chat Completions has them, with the calls in them: arguments are text."""
+"""Conversations and calls in the format of Chat Completions, where arguments are text."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def write_messages(messages: Sequence[Message], native_search: NativeSearch | No
 
 
 def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_TOOLS) -> list[Message]:
-    """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read."""
+    """The conversation of a request. Raises BadArgumentsError, with the place, for unreadable parts."""
     del tools  # messages of this format add no tools
     messages: list[Message] = []
     called: dict[str, str] = {}  # id of a call -> name of its tool
@@ -141,7 +141,7 @@ def write_results(results: Sequence[ToolResult], native_search: NativeSearch | N
 def read_results(entries: Sequence[JsonObject], tools: Mapping[str, str]) -> list[ToolResult]:
     """The results in *entries*; *tools* has the name of each call's tool, by the call's id.
 
-    A failure is not told from a result: only its text says what it is.
+    The format does not mark failures: only the text tells them from results.
     """
     return [
         ToolResult(call_id := str(entry.get("tool_call_id")), tools.get(call_id, ""), tuple(_blocks(entry)))
@@ -150,7 +150,7 @@ def read_results(entries: Sequence[JsonObject], tools: Mapping[str, str]) -> lis
 
 
 def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:  # noqa: ARG001  every format has this signature
-    """Nothing: in this format, tools can only be in the request's list."""
+    """There is no such message in this format: tools can only be in the request's list."""
     return []
 
 
@@ -160,8 +160,8 @@ def sendable(entries: Iterable[object]) -> list[Any]:
 
 
 def taken_back(entry: JsonObject) -> JsonObject:
-    """Return a message as the API takes it back: it refuses null as the content of an answer that calls no tool, which
-    is how it writes an empty answer, and one that refuses.
+    """Return a message in the form that the API takes back. It refuses null as the content of an answer without calls,
+    although it writes empty answers and refusals that way.
     """
     calls = entry.get("tool_calls") or entry.get("function_call")
     if entry.get("role") != "assistant" or entry.get("content") or calls:
@@ -171,7 +171,7 @@ def taken_back(entry: JsonObject) -> JsonObject:
 
 
 def write_assistant(message: AssistantMessage) -> dict[str, Json]:
-    """A message of the model, as this API would write one that says no more than that."""
+    """A message of the model, as this API would write it, without any further fields."""
     if not message.tool_calls:
         return {"role": "assistant", "content": message.text}
     return {"role": "assistant", "content": message.text or None, "tool_calls": write_calls(message.tool_calls)}
@@ -223,7 +223,7 @@ def _read_user(entry: JsonObject) -> UserMessage:
 
 
 def _read_assistant(entry: JsonObject) -> AssistantMessage:
-    """What says more than its text and its calls goes back word for word."""
+    """A message that holds more than its text and its calls is kept verbatim, so that it goes back word for word."""
     entry = taken_back(entry)
     message = AssistantMessage(_text(entry), tuple(read_calls(_calls(entry))))
     if same_json(write_assistant(message), entry):
@@ -251,7 +251,7 @@ def _blocks(entry: JsonObject) -> list[dict[str, Json]]:
 
 
 def _without_default(part: JsonObject) -> JsonObject:
-    """Clients say of pictures that they are to be looked at as closely as they are anyway."""
+    """Clients often state the default "detail" of images, which says nothing and is removed."""
     image = mapping(part.get("image_url"))
     if image is None or image.get("detail") != "auto":
         return part
@@ -259,7 +259,7 @@ def _without_default(part: JsonObject) -> JsonObject:
 
 
 def _write_content(message: UserMessage) -> str | list[dict[str, Json]]:
-    """Plain text where there is nothing else."""
+    """The content is plain text if the message holds only text."""
     if not message.content:
         return message.text
     text = [_write_part(text_block(message.text))] if message.text else []

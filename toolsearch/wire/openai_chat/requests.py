@@ -1,4 +1,4 @@
-"""A request to Chat Completions beside its conversation: tools, which of them to call, the schema of the answer."""
+"""A request to Chat Completions beside its conversation: tools, the tool choice, the schema of the answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[s
 
 
 def write_strict_tool(definition: ToolDefinition, schema: JsonObject) -> dict[str, Any]:
-    """The same in strict mode, with *schema* in place of its own."""
+    """The entry of the tool in strict mode, with *schema* in place of its own."""
     sent = sendable_definition(definition, PROVIDER)
     return {
         "type": "function",
@@ -45,27 +45,27 @@ def write_strict_tool(definition: ToolDefinition, schema: JsonObject) -> dict[st
 
 
 def read_tool(entry: JsonObject) -> ToolDefinition:
-    """Raises BadToolError, which says why, for what defines no tool."""
+    """Raises BadToolError, with the reason, if *entry* defines no tool."""
     if "function" not in entry:
         raise BadToolError("it has no 'function'")
     return read_definition(tool_fields(entry), "parameters")
 
 
 def tool_fields(entry: JsonObject) -> JsonObject:
-    """What *entry* says of its tool: this format has most of it in an object of its own."""
+    """The fields of the tool in *entry*: this format keeps most of them in an inner object."""
     function = mapping(entry.get("function"))
     return entry if function is None else {**entry, **function}
 
 
 def write_tool_choice(choice: str | None) -> dict[str, Json]:
-    """The part of a request that says it; *choice* is "auto", "none", "required" or the name of a tool."""
+    """The part of a request that makes the choice; *choice* is "auto", "none", "required" or the name of a tool."""
     if choice is None:
         return {}
     return {"tool_choice": choice if choice in _CHOICES else {"type": "function", "function": {"name": choice}}}
 
 
 def read_tool_choice(request: JsonObject) -> str | None:
-    """Raises BadArgumentsError for a choice that is neither, such as one among several tools."""
+    """Raises BadArgumentsError for any other choice, such as one among several tools."""
     choice = request.get("tool_choice")
     if choice is None or choice in _CHOICES:
         return choice
@@ -85,7 +85,7 @@ def front_parts(tools: Iterable[JsonObject], system: str) -> Iterator[PromptPart
 
 # Every format has this signature.
 def message_parts(messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[PromptPart]:  # noqa: ARG001
-    """As they are sent, without what is null."""
+    """The messages as they are sent, without null fields."""
     return openai_parts(
         [{key: value for key, value in message.items() if value is not None} for message in messages],
         is_user=lambda message: message["role"] == "user",
@@ -94,5 +94,5 @@ def message_parts(messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -
 
 
 def write_response_format(name: str, schema: JsonObject) -> dict[str, Any]:
-    """The part of a request that says it; *schema* is one that strict mode takes."""
+    """The part of a request that sets the format; strict mode must accept *schema*."""
     return {"response_format": {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}}

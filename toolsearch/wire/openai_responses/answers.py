@@ -1,4 +1,4 @@
-"""Answers as OpenAI's Responses has them, whole and in the events of a stream."""
+"""Answers in the format of OpenAI's Responses, whole and in the events of a stream."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _WRITTEN_CUT_OFF = {reason: written for written, reason in _CUT_OFF.items()}
 def read_answer(reply: object) -> ChatResponse:
     """The answer in *reply*, an SDK's response or the same as JSON.
 
-    Raises ChatModelError for what is no answer, and for one that says that the model failed.
+    Raises ChatModelError for anything but an answer, and if the model failed.
     """
     response, sent = read(Response, reply)
     if response.status == "failed":
@@ -101,7 +101,7 @@ def read_answer(reply: object) -> ChatResponse:
 def write_answer(answer: ChatResponse, *, created: int) -> dict[str, Json]:
     """*answer* as a response that was made at *created*, in seconds since 1970.
 
-    It says nothing of the request, such as its tools, that a response of the API repeats.
+    Fields in which the API repeats its request, such as the tools, are missing.
     """
     response_id = answer.metadata.get("id")
     items = verbatim_items(answer.message, PROVIDER)
@@ -120,9 +120,10 @@ def write_answer(answer: ChatResponse, *, created: int) -> dict[str, Json]:
 
 
 def read_event(event: ResponseStreamEvent) -> ChatChunk | None:
-    """What a stream's *event* has to say to a reader, None for nothing; the last one says the whole message.
+    """The piece of text or call in a stream's *event*; None if there is none for a reader. The last event holds the
+    whole message.
 
-    Raises ChatModelError if it says that the model failed.
+    Raises ChatModelError if the model failed.
     """
     match event.type:
         case "response.output_text.delta" | "response.refusal.delta":

@@ -1,4 +1,4 @@
-"""Conversations as OpenAI's Responses has them: items in a row, calls and searches among them."""
+"""Conversations in the format of OpenAI's Responses: a list of items, with calls and searches among them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _FINISHED: Final = frozenset({"completed"})  # status of a finished response or 
 def write_calls(calls: Iterable[ToolCall], *, native_search: bool = False) -> list[dict[str, Json]]:
     """The items of an answer. With *native_search*, calls of ``toolSearchTool`` are the API's own searches.
 
-    What is marked as unfinished is written without its mark.
+    An unfinished call is written without its mark.
     """
     return [_write_call(call, native_search=native_search) for call in calls]
 
@@ -149,10 +149,10 @@ def write_messages(messages: Sequence[Message], native_search: NativeSearch | No
 
 
 def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_TOOLS) -> list[Message]:
-    """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read.
+    """The conversation of a request. Raises BadArgumentsError, with the place, for unreadable parts.
 
-    Of the tools that its items add, only those in *tools* are read, and as they are there: whoever wrote the
-    conversation must not define tools by it.
+    Items may add only tools that are in *tools*, and the definition is taken from there: the author of a conversation
+    must not define tools.
     """
     instructions = request.get("instructions")
     messages: list[Message] = [SystemMessage(instructions)] if isinstance(instructions, str) and instructions else []
@@ -198,7 +198,7 @@ def write_results(results: Sequence[ToolResult], native_search: NativeSearch | N
 
 
 def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:
-    """An item that adds definitions. There is none that withdraws a tool."""
+    """An item that adds definitions. No item can withdraw a tool."""
     if not change.added:
         return []
     return [{"type": _ADDITION, "role": "developer", "tools": [write_tool(definition) for definition in change.added]}]
@@ -207,19 +207,23 @@ def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:
 def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> list[ToolResult]:
     """The results among *entries*; *tools* has the name of each call's tool, by the call's id.
 
-    A failure is not told from a result: only its text says what it is. Of the tools that a search has loaded, only the
-    names are read, as whoever wrote the conversation must not define tools by it.
+    The format does not mark failures: only the text tells them from results. Only the names of the tools that a search
+    loaded are read, because the author of a conversation must not define tools.
     """
     return [_read_result(entry, tools) for entry in entries if entry.get("type") in (_OUTPUT, _SEARCH_OUTPUT)]
 
 
 def sendable(entries: Iterable[object]) -> list[Any]:
-    """As `prompts.PromptModule.sendable`: this API takes back what it has sent, an empty output and a refusal too."""
+    """As `prompts.PromptModule.sendable`: this API takes back everything that it has sent, even an empty output and a
+    refusal.
+    """
     return list(entries)
 
 
 def _write_assistant(message: AssistantMessage, *, native_search: bool) -> list[dict[str, Json]]:
-    """Word for word if possible: not if it holds a search of the API's own kind, which this request does not know."""
+    """Write the message verbatim if possible. It is not possible if it holds the API's own search and this request has
+    no such tool.
+    """
     items = [dict(item) for item in verbatim_items(message, PROVIDER)]
     if items and (native_search or all(item.get("type") != SEARCH_CALL for item in items)):
         return items
@@ -257,7 +261,7 @@ def _write_found(result: ToolResult, native_search: NativeSearch) -> dict[str, J
 
 
 def _write_content(message: UserMessage) -> str | list[dict[str, Json]]:
-    """Plain text where there is nothing else."""
+    """The content is plain text if the message holds only text."""
     if not message.content:
         return message.text
     text = [_write_part(text_block(message.text))] if message.text else []
@@ -275,7 +279,9 @@ def _write_part(block: JsonObject) -> dict[str, Json]:
 
 
 def _grouped(items: Iterable[JsonObject]) -> list[tuple[str, list[JsonObject]]]:
-    """Return *items* in groups of neighbours of one kind, each with its kind; a group is one message, or several."""
+    """Return *items* in groups of neighbours of one kind, each group with its kind. A group becomes one message, or
+    several.
+    """
     groups: list[tuple[str, list[JsonObject]]] = []
     for item in items:
         kind = _kind(item)
@@ -305,7 +311,7 @@ def _read_user(item: JsonObject) -> UserMessage:
 
 
 def _read_system(items: Sequence[JsonObject], messages: list[Message]) -> list[Message]:
-    """What follows outputs of searches, the last of *messages*, becomes part of them."""
+    """System texts that follow outputs of searches become part of these outputs, the last of *messages*."""
     texts = list(map(_text, items))
     last = messages[-1] if messages else None
     if not isinstance(last, ToolMessage) or not any(result.name == TOOL_NAME for result in last.results):
@@ -315,7 +321,7 @@ def _read_system(items: Sequence[JsonObject], messages: list[Message]) -> list[M
 
 
 def _read_change(items: Iterable[JsonObject], tools: Mapping[str, ToolDefinition]) -> list[Message]:
-    """Items in a row are one message."""
+    """Neighbouring items become one message."""
     entries = [entry for item in items for entry in objects_in(item.get("tools"), "tools", api=API)]
     names = [str(entry.get("name")) for entry in entries if entry.get("type") == "function"]
     added = tuple(tools[name] for name in names if name in tools)
@@ -352,7 +358,7 @@ def _blocks(content: Json) -> list[dict[str, Json]]:
 
 
 def _without_default(part: JsonObject) -> JsonObject:
-    """The API wants to know how closely to look at a user's picture, and not at a result's."""
+    """Remove the default "detail", which the API states for a user's images, but not for images in results."""
     return {key: value for key, value in part.items() if key != "detail" or value != _DETAIL}
 
 

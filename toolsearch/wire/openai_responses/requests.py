@@ -41,27 +41,29 @@ def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[s
 
 
 def write_strict_tool(definition: ToolDefinition, schema: JsonObject) -> dict[str, Any]:
-    """The same in strict mode, with *schema* in place of its own."""
+    """The entry of the tool in strict mode, with *schema* in place of its own."""
     sent = sendable_definition(definition, PROVIDER)
     return {"type": "function"} | name_and_description(sent) | {"parameters": schema, "strict": True}
 
 
 def write_search_tool(definition: ToolDefinition) -> dict[str, Any]:
-    """The search tool as the API's own, which it leaves to us to run."""
+    """The search tool as the API's own search, which the client runs."""
     search = write_tool(definition)
     return _SEARCH | {key: search[key] for key in ("description", "parameters")}
 
 
 def write_tool_list(listed: Iterable[ToolDefinition], deferred: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
-    """Deferred tools are in the answers that load them; where there are any, the search is the API's own."""
+    """Deferred tools are left out, because the answers that load them hold them. If there are any, the search is the
+    API's own.
+    """
     is_native = any(True for _ in deferred)
     return [write_search_tool(each) if is_native and each.name == TOOL_NAME else write_tool(each) for each in listed]
 
 
 def read_tool(entry: JsonObject) -> ToolDefinition:
-    """The API's own search, which it leaves to us, is ``toolSearchTool``.
+    """The API's own search, if the client runs it, is read as ``toolSearchTool``.
 
-    Raises BadToolError, which says why, for what defines no tool.
+    Raises BadToolError, with the reason, if *entry* defines no tool.
     """
     if _SEARCH.items() <= entry.items():
         entry = {**entry, "type": "function", "name": TOOL_NAME}
@@ -69,7 +71,7 @@ def read_tool(entry: JsonObject) -> ToolDefinition:
 
 
 def write_tool_choice(choice: str | None, native_search: NativeSearch | None = None) -> dict[str, Json]:
-    """The part of a request that says it; *choice* is "auto", "none", "required" or the name of a tool."""
+    """The part of a request that makes the choice; *choice* is "auto", "none", "required" or the name of a tool."""
     if choice is None:
         return {}
     if choice == TOOL_NAME and native_search is not None:
@@ -78,7 +80,7 @@ def write_tool_choice(choice: str | None, native_search: NativeSearch | None = N
 
 
 def read_tool_choice(request: JsonObject) -> str | None:
-    """Raises BadArgumentsError for a choice that is neither, such as one among several tools."""
+    """Raises BadArgumentsError for any other choice, such as one among several tools."""
     choice = request.get("tool_choice")
     if choice is None or choice in _CHOICES:
         return choice
@@ -101,7 +103,7 @@ def front_parts(tools: Iterable[JsonObject], system: str) -> Iterator[PromptPart
 
 # Every format has this signature.
 def message_parts(messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[PromptPart]:  # noqa: ARG001
-    """Without ids and states of items. The answer to a search holds the definitions that it loads."""
+    """The items without their ids and states. The answer to a search holds the definitions that it loads."""
     return openai_parts(
         [{key: value for key, value in item.items() if key not in _FOR_THE_API} for item in messages],
         is_user=lambda item: item.get("role") == "user",
@@ -110,5 +112,5 @@ def message_parts(messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -
 
 
 def write_response_format(name: str, schema: JsonObject) -> dict[str, Any]:
-    """The part of a request that says it; *schema* is one that strict mode takes."""
+    """The part of a request that sets the format; strict mode must accept *schema*."""
     return {"text": {"format": {"type": "json_schema", "name": name, "schema": schema, "strict": True}}}
