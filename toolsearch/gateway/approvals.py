@@ -1,4 +1,6 @@
-"""What awaits approval, for commands to show. Looking at it changes nothing: it does not count as a first sight."""
+"""Entries that await approval, for commands to show. Reading them changes nothing: it does not count as a first
+sight.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class Waiting:
 
     @property
     def safety(self) -> str:
-        """The worst that a tool may do by its own hints; "" for other entries."""
+        """The most dangerous class of a tool by its own hints; "" for other entries."""
         if self.held.kind is not Kind.TOOL:
             return ""
         annotations = self.now.get("annotations")
@@ -55,7 +57,7 @@ def gate_that_only_looks(config: GatewayConfig) -> Generator[ToolGate]:
 
 
 def waiting_entries(config: GatewayConfig, store: PinStore) -> list[Waiting]:
-    """What awaits approval by the servers' last listings, by server, kind and name. No server is started for it."""
+    """The entries that await approval in the servers' last listings, by server, kind and name. No server is started."""
     known = {each.name: _known(store, each.name) for each in config.upstreams}
     waiting: list[Waiting] = []
     with gate_that_only_looks(config) as gate:
@@ -73,7 +75,7 @@ def waiting_entries(config: GatewayConfig, store: PinStore) -> list[Waiting]:
 
 
 def waiting_in(registry: Registry, store: PinStore) -> list[Waiting]:
-    """What awaits approval in a gateway that runs, by server, kind and name."""
+    """The entries that await approval in a running gateway, by server, kind and name."""
     waiting: list[Waiting] = []
     for server, listing in sorted(registry.listings.items()):
         held = {(each.kind, each.name): each for each in registry.servers[server].held}

@@ -1,6 +1,6 @@
-"""Who makes a request to the gateway, by its credential and its connection, and what it is told if the request fails.
+"""Who makes a request to the gateway, by its credential and its connection, and the answer if the request fails.
 
-A failure that was not foreseen is answered with an incident number to look up, and with no internals.
+An unexpected failure is answered with an incident number to look up, and with no internals.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from toolsearch.wire.mcp.requests import CALL_TOOL, carrying, error_result
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes one request, and by which client.
+    """Who makes one request, and with which client.
 
     session_key   tells sessions of clients apart, over all principals; None where protocol or transport has none
-    client_name   what the client calls itself, or "". It may decide how the client is served, never what it may do
+    client_name   the client's name for itself, or "". It may change how the client is served, never its rights
     session       the id of a session that was made for this caller beforehand; "": it gets one of its own
-    capabilities  what the client has declared that it can do, as MCP writes it
+    capabilities  the capabilities that the client has declared, as MCP writes them
     key           the id of the credential, and *request_id* that of the request; "" where there is none
-    scopes        what the credential is good for
+    scopes        the scopes of the credential
     """
 
     principal: Principal
@@ -57,7 +57,7 @@ class Caller:
 
     @property
     def owner(self) -> str:
-        """Whose the states and links are that it carries: the principal's, or those of the session made for it."""
+        """The owner of the states and links in its requests: the principal, or the session made for the principal."""
         return f"{self.principal.id} {self.session}" if self.session else self.principal.id
 
 
@@ -146,14 +146,14 @@ def _request_id(ctx: Context) -> str:
 
 
 def reach_of_request() -> Reach:
-    """The reach of whoever makes the current HTTP request; everything where nobody has to authenticate."""
+    """The reach of the current HTTP request's principal; everything if no credential is required."""
     token = get_access_token()
     return token.principal.reach if isinstance(token, PrincipalToken) else LOCAL.reach
 
 
 def _token_of(ctx: Context) -> PrincipalToken | None:
     """Read the token from the request, not from the context variable: a session's task keeps the context of the request
-    that opened the session. None on stdio, or where no tokens are asked for.
+    that opened the session. None on stdio, or if no tokens are required.
     """
     scope: Mapping[str, Any] = ctx.request.scope if ctx.request is not None else {}
     if "auth" not in scope:
@@ -188,7 +188,9 @@ class FailureGuard:
         self._incidents = count(1)
 
     def around(self, handler: Handler[_Params]) -> Handler[_Params]:
-        """A failed ``tools/call`` is answered with a result, which models read, and anything else with an error."""
+        """A failed ``tools/call`` is answered with a result, because models read it; any other failure with an
+        error.
+        """
 
         async def guarded(ctx: Context, params: _Params) -> Any:
             try:

@@ -1,4 +1,6 @@
-"""Tells clients when one of their lists has changed: once, in the way of their protocol era, and only if it has."""
+"""Tells clients when one of their lists has changed: once, as their protocol era demands, and only if the list really
+differs.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class _Audience:
     """Clients that see the same lists and are told of changes together: one session of the older protocol, or all
     streams of one principal.
 
-    *told* holds a digest of each list as they know it, by kind.
+    *told* holds a digest of each list that they were sent last, by kind.
     """
 
     caller: Caller
@@ -47,8 +49,8 @@ class _Audience:
 
 @dataclass(slots=True, eq=False)
 class _Streams:
-    """The open streams of clients of 2026 that see the same lists: of one principal, and of one session if they are
-    bound to it.
+    """The open streams of 2026 clients that see the same lists: those of one principal, and of one session if they are
+    bound to one.
     """
 
     audience: _Audience
@@ -57,7 +59,7 @@ class _Streams:
 
 
 class ListChanges:
-    """Watches what each client is listed. All methods have to be called in the gateway's event loop."""
+    """Watches the lists of each client. All methods have to be called in the gateway's event loop."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -71,7 +73,7 @@ class ListChanges:
         gateway.on_session_change(self._session_changed)
 
     def following(self, handler: Handler[_Params]) -> Handler[_Params]:
-        """Wrap the *handler* of a list: whoever asks for the list is told from then on when it changes."""
+        """Wrap the *handler* of a list: a client that asks for the list is told from then on when it changes."""
 
         async def followed(ctx: Context, params: _Params) -> Any:
             await self.follow(ctx, caller_of(ctx))  # followed before the list is made, so that no change is missed
@@ -137,7 +139,7 @@ class ListChanges:
             self._telling = asyncio.create_task(self._tell_all())
 
     async def _tell_all(self) -> None:
-        """Tell everybody. Changes that come in meanwhile are told together, in one more round."""
+        """Tell all clients with stale lists. Changes that arrive meanwhile are told together, in one more round."""
         try:
             while self._stale:
                 stale, self._stale = self._stale, {}

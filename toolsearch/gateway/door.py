@@ -1,7 +1,7 @@
 """Answers a client over stdio from the first moment, while the gateway is still being loaded.
 
-The greeting is kept from the last run of the same configuration. For a first run nothing is kept: then the client is
-told the names of the servers in the file. Nothing heavy may be imported here.
+The greeting is kept from the last run of the same configuration. In a first run the client is told the names of the
+servers in the file instead. Nothing heavy may be imported here.
 """
 
 from __future__ import annotations
@@ -52,10 +52,9 @@ def own_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """*instructions* are the gateway's and the servers' that are admitted.
-
-    lists  by the method that asks for it, each list that a client need not wait for. Of tools there is one only if it
-           is the gateway's own tools alone, so that it stays as it is
+    """*instructions* are those of the gateway and of the admitted servers. *lists* holds, by its method, each list that
+    a client need not wait for. The list of tools is only kept if it holds nothing but the gateway's own tools, which do
+    not change.
     """
 
     instructions: str
@@ -65,8 +64,8 @@ class Greeting:
 class GreetingFile:
     """The greeting of the configuration at *config*, which is kept below *state_folder*.
 
-    One that is kept counts as long as the configuration is the same, and people have decided nothing on approvals
-    since. Where that cannot be told, it does not count.
+    A kept greeting is valid while the configuration is the same and nobody has decided about approvals since. If that
+    cannot be determined, it is not used.
     """
 
     def __init__(self, config: Path, state_folder: Path) -> None:
@@ -133,9 +132,9 @@ class GreetingFile:
 
 
 def _first(document: JsonObject) -> Greeting:
-    """The greeting of a first run. Where there are rules it names no server, since rules may hide some.
+    """The greeting of a first run. If there are rules it names no server, since rules may hide some.
 
-    What servers offer beside tools is told as soon as it is known: until then, these lists are empty.
+    The other lists of servers are announced once they are known; until then they are empty.
     """
     servers = as_object(document.get("mcpServers")) or as_object(document.get("servers")) or {}
     section = as_object(document.get(SECTION, {}))
@@ -156,9 +155,7 @@ _MOST_WAITING = 1_000  # lines kept until the gateway is loaded
 
 
 class Door:
-    """The two ends of this process's stdin and stdout. Nobody else can use them from now on: what is printed goes to
-    stderr.
-    """
+    """Takes over this process's stdin and stdout. Nobody else can use them from now on: printed text goes to stderr."""
 
     def __init__(self, greeting_file: GreetingFile) -> None:
         self.greeting_file = greeting_file
@@ -203,7 +200,7 @@ class Door:
             yield line.decode("utf-8", errors="replace")
 
     async def write(self, line: str) -> None:
-        """Send a line of the gateway's, unless the same was said before it was there."""
+        """Send a line from the gateway, unless the door has already sent the same message."""
         if not self._said or (rest := self._unsaid(line)) is None:
             await asyncio.to_thread(self._send, line.encode())
         else:
@@ -214,7 +211,7 @@ class Door:
         """There is nothing to do: each line is sent at once."""
 
     def fail(self, reason: str) -> None:
-        """Answer all that waits for the gateway with *reason*: it will not come."""
+        """Answer every request that waits for the gateway with *reason*, because the gateway cannot start."""
         with self._handing:
             waiting, self._waiting = self._waiting, []
         for request in map(opening.message_in, waiting):
@@ -240,7 +237,7 @@ class Door:
             hand_on(line)
 
     def _is_for_gateway(self, line: bytes) -> bool:
-        """Answer the request in *line* if that can be done here, and say whether the gateway is to get it."""
+        """Answer the request in *line* if possible, and return whether to pass it to the gateway."""
         is_early = self._hand_on is None
         if self._is_known and not is_early:
             return True
@@ -266,12 +263,14 @@ class Door:
         return True
 
     def _reply_first(self, request: JsonObject, result: JsonObject) -> None:
-        """Answer in the gateway's place; it gets the request as well, and what it says to it is dropped."""
+        """Answer in the gateway's place. The gateway gets the request as well, and its own answer is dropped."""
         self._said[_key_of("", request.get("id"))] = result
         self._reply(request, {"result": result})
 
     def _unsaid(self, line: str) -> list[JsonObject] | None:
-        """Where *line* was said before: what is still to say, that a list has changed since. None: all of *line*."""
+        """The messages that *line* still needs if it was answered before: notifications that a list has changed since.
+        None if *line* was not answered before.
+        """
         message = opening.message_in(line)
         method = message.get("method", "")
         said = self._said.pop(_key_of(method, opening.subscription_of(message) if method else message.get("id")), None)
@@ -299,7 +298,7 @@ def _key_of(method: Json, id_: Json) -> str:
 
 
 def _state_folder(config: Path) -> Path:
-    """Where `GatewaySettings` has the state folder; a setting that it cannot read keeps the gateway from starting."""
+    """The state folder of `GatewaySettings`; a setting that it cannot read keeps the gateway from starting."""
     with suppress(OSError, ValueError):
         section = as_object((as_object(json.loads(config.read_bytes())) or {}).get(SECTION)) or {}
         given = section.get("stateDir", section.get("state_dir"))

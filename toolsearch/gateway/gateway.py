@@ -51,7 +51,7 @@ _FIRST_USE_S = 10.0  # seconds after the start; clients wait a minute for a sear
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """A list that was handed out. *counts_all*: it is to be set against every tool in reach; see `Ledger`."""
+    """A list that was sent. *counts_all*: it is compared with a list of every tool in reach; see `Ledger`."""
 
     caller: Caller
     shown_tokens: int
@@ -181,24 +181,24 @@ class Gateway:
             self._gate.close()
 
     async def add_server(self, settings: UpstreamSettings) -> None:
-        """As `Servers.add`."""
+        """See `Servers.add`."""
         await self._servers.add(settings)
 
     async def update_server(self, settings: UpstreamSettings) -> None:
-        """As `Servers.update`."""
+        """See `Servers.update`."""
         await self._servers.update(settings)
 
     async def remove_server(self, name: str) -> None:
-        """As `Servers.remove`."""
+        """See `Servers.remove`."""
         await self._servers.remove(name)
 
     async def review(self) -> None:
-        """As `Servers.review`, for who cannot wait until the gate is asked again."""
+        """Like `Servers.review`, for callers that cannot wait until the gate is asked again."""
         await self._servers.review()
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
-        """The list of *caller*, as `Surface.entries`. Soon after the start it waits a little for servers that are
-        starting, and longer if it is to hold every tool, since many clients list once.
+        """The list of *caller*; see `Surface.entries`. Soon after the start it waits a little for servers that are
+        starting. It waits longer for a list of every tool, since many clients list once.
         """
         await (self.settled() if self.surface.lists_every_tool(caller) else self.lists_settled())
         entries, shown = await search_threads.run(self._list, caller)
@@ -211,7 +211,7 @@ class Gateway:
         return entries
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
-        """As `Surface.search`."""
+        """See `Surface.search`."""
         await self.settled()
         started_s = self._clock()
         found, written, tokens = await search_threads.run(self._search, caller, arguments)
@@ -232,7 +232,7 @@ class Gateway:
         return found
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-        """As `CallProxy.call`. A call that is handed back is no failure."""
+        """See `CallProxy.call`. A call that is handed back is not a failure."""
         if not self.surface.knows(caller, params):
             await self.settled()
         started_s = self._clock()
@@ -270,11 +270,11 @@ class Gateway:
         return self._observer.called(caller, end) if self._observer is not None else None
 
     def on_session_change(self, listener: Callable[[str], None]) -> None:
-        """Call *listener* with each session of which `session_changed` tells."""
+        """Call *listener* with each session that `session_changed` reports."""
         self._session_listeners.append(listener)
 
     def session_changed(self, session: str) -> None:
-        """Say that what *session* has discovered or pinned has changed from elsewhere, so that its clients are told.
+        """Report that somebody else has changed the found or pinned tools of *session*, so that its clients are told.
 
         To be called in the gateway's event loop; returns at once.
         """
@@ -282,8 +282,8 @@ class Gateway:
             listener(session)
 
     def _wake_for(self, found: SearchOutcome) -> None:
-        """Start the server of the best tool while the model reads the answer, as that tool is the likeliest to be
-        called next.
+        """Start the server of the best tool while the model reads the answer, because that tool is the most likely to
+        be called next.
         """
         best = next(iter(found.answer.structured.get("tools", ())), None)
         tool = self.registry.find(best["name"]) if best is not None else None
@@ -293,7 +293,7 @@ class Gateway:
 
     @property
     def approvals(self) -> int | None:
-        """The version of the decisions by which everything is judged by now; None while some are not followed yet."""
+        """The version of the decisions by which everything is judged now; None while some are not applied yet."""
         judged = self._servers.judged
         return judged if judged == self._gate.version() else None
 
@@ -328,7 +328,7 @@ class Gateway:
         return entries, self._costs.of_list(entries)
 
     async def _count(self, listed: _List) -> None:
-        """Tell of a list and what it would have cost with every tool in reach, which is known by now."""
+        """Record a list, and the cost of a list of every tool in reach, which is known by now."""
         everything = 0
         if listed.counts_all:
             view = self.engine.view(listed.caller.principal.reach)
@@ -347,7 +347,7 @@ class Gateway:
         await asyncio.to_thread(give_back_freed_memory)  # frees the memory that reading the listings took
 
     def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[SearchOutcome, int, int]:
-        """What was found, what the model wrote for it, and what the answer takes, in tokens."""
+        """The outcome of the search, the tokens that the model wrote for it, and the tokens of the answer."""
         found = self.surface.search(caller, arguments)
         return found, count_json(dict(arguments), self.engine.counter), self._costs.of_text(found.answer.text)
 

@@ -49,9 +49,10 @@ def connection_protocol(settings: HttpSettings) -> type[asyncio.Protocol]:
 
 
 class _StrictConnection(h11.Connection):
-    """Takes no request that has both Content-Length and Transfer-Encoding, and so closes the connection.
+    """Refuses a request that has both Content-Length and Transfer-Encoding, and closes its connection.
 
-    A proxy in front may go by the other one, and take the rest of the body for another client's request: RFC 9112, 6.3.
+    A proxy in front may use the other header, and take the rest of the body for another client's request: RFC 9112,
+    6.3.
     """
 
     def next_event(self) -> Any:
@@ -94,7 +95,7 @@ class _BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _has_request(self) -> bool:
-        """Whether a request is here to its end, and not answered yet."""
+        """Whether a whole request is here and not answered yet."""
         cycle: Any = self.cycle
         return cycle is not None and not cycle.more_body and not cycle.response_complete
 
@@ -131,10 +132,9 @@ _KEEP_ALIVE_S = 75
 
 
 def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = None) -> Starlette:
-    """The ASGI application. *host* and *port* are what it is bound to, and so the names that requests may be addressed
-    to.
+    """The ASGI application. It is bound to *host* and *port*, which also decide the hosts that requests may name.
 
-    Raises BadSettingError if the settings would let anybody in who is not named in them.
+    Raises BadSettingError if the settings would let in anybody whom they do not name.
     """
     settings = gateway.config.settings
     directory = make_directory(settings)
@@ -177,7 +177,7 @@ async def serve_http(gateway: Gateway, *, host: str, port: int) -> None:
 
 
 def server_config(app: ASGIApp, settings: HttpSettings, **binding: Any) -> uvicorn.Config:
-    """How *app* is served; *binding* as uvicorn has it."""
+    """The uvicorn configuration for *app*; *binding* holds uvicorn's arguments for the address."""
     return uvicorn.Config(
         app,
         http=connection_protocol(settings),

@@ -45,7 +45,7 @@ class HostGuard:
     or *hosts*.
 
     Requests for *open_paths*, which reveal nothing, always pass, so that a monitor can use any address. *refuse* makes
-    the answer to a refused one, of a text and a status.
+    the answer to a refused request from a text and a status.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class HostGuard:
 
 
 class RetryAfter:
-    """Adds to a refusal for lack of room when to try again. *idle_s* is how long a session may be idle."""
+    """Adds a time to retry to refusals for lack of room. *idle_s* is how long a session may be idle."""
 
     def __init__(self, app: ASGIApp, *, idle_s: float) -> None:
         self._app = app

@@ -24,8 +24,8 @@ from toolsearch.wire.mcp.lists import RESOURCES, ListOf
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What one server offers beside tools, as far as it is admitted. *held* holds the URIs of the resources and
-    templates that await approval, and *held_prompts* the names of such prompts.
+    """The admitted prompts, resources, templates and instructions of one server. *held* holds the URIs of the resources
+    and templates that await approval, and *held_prompts* the names of such prompts.
     """
 
     server: str
@@ -43,7 +43,7 @@ class Contents:
 
 
 def content_entries(listing: Listing) -> list[Entry]:
-    """Everything in *listing* beside its tools that has to be judged."""
+    """Everything in *listing*, except tools, that has to be judged."""
     listed = {
         Kind.PROMPT: listing.prompts,
         Kind.RESOURCE: listing.resources,
@@ -78,12 +78,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerTools:
-    """What became of one server's listing.
+    """The outcome of judging one server's listing.
 
-    admitted   in the catalog, so that they can be found
-    held       await approval
-    refused    cannot be used as tools
-    ruled_out  denied by a rule that holds for everybody
+    admitted   tools that are in the catalog and can be found
+    held       tools that await approval
+    refused    entries that cannot be used as tools
+    ruled_out  tools that a rule denies to everybody
     warnings   findings about admitted tools
     """
 
@@ -128,7 +128,7 @@ class Registry:
         return MappingProxyType(self._contents)
 
     def find(self, name: str) -> Tool | None:
-        """The tool of that name. It may be out of the reach of the caller, which only a `View` can tell."""
+        """The tool of that name. It may be out of the caller's reach; only a `View` knows the reach."""
         return self.catalog.find(name)
 
     @property
@@ -137,7 +137,7 @@ class Registry:
         return self._held
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call *listener* after each change of what clients may be listed."""
+        """Call *listener* after each change that may affect the lists of clients."""
         self._listeners.append(listener)
 
     async def publish(self, listing: Listing) -> ServerTools:
@@ -151,7 +151,9 @@ class Registry:
             return outcome
 
     async def review(self, server: str) -> None:
-        """Judge the server's last listing again, since somebody has approved some of it or withdrawn an approval."""
+        """Judge the server's last listing again, because somebody has approved some of its entries or withdrawn an
+        approval.
+        """
         async with self._writing:
             if listing := self._listings.get(server):
                 await self._take(listing)
@@ -209,10 +211,10 @@ class Registry:
         self._held = others | {tool.name: tool for tool in listing.tools if tool.name in names}
 
     def _admit(self, server: str, judged: ServerTools, contents: Contents) -> tuple[ServerTools, bool]:
-        """Put the admitted tools into the catalog, which indexes them. Also says whether a list of any client
-        changes.
+        """Put the admitted tools into the catalog, which indexes them. Also return whether any client's list may
+        change.
 
-        What the server is for is read from its admitted instructions alone, since nobody has judged its other words.
+        The purpose of the server is read from its admitted instructions alone, since nobody has judged its other texts.
         """
         before = _entries(self._servers.get(server, ServerTools()).admitted)
         report = self.catalog.sync(server, judged.admitted, purposes={server: contents.instructions})

@@ -1,6 +1,6 @@
 """The gateway as an MCP server, by the SDK's low-level server: its handlers, and the instructions that clients get.
 
-`SdkDownstream` is the client of one request, as the servers see it.
+`SdkDownstream` is the client of one request, as servers see it.
 """
 
 from __future__ import annotations
@@ -107,12 +107,12 @@ class SdkDownstream:
 
 
 def connection_of(ctx: Context) -> Connection:
-    """The connection of the client's session, which lasts as long as that. The SDK has no public name for it."""
+    """The connection of the client's session; both last equally long. The SDK has no public name for it."""
     return cast("Connection", cast("Any", ctx.session)._connection)
 
 
 def set_log_level(ctx: Context, level: str) -> None:
-    """Remember from which level on the client of this session wants log messages."""
+    """Remember the lowest log level that the client of this session wants."""
     connection_of(ctx).state[_LOG_LEVEL] = level
 
 
@@ -127,7 +127,9 @@ class _RawAnswer(BaseModel):
 
 
 def content_handlers(gateway: Gateway) -> dict[str, Any]:
-    """The handlers, as keyword arguments of the SDK's `Server`. What has no handler is not advertised to clients."""
+    """The handlers, as keyword arguments of the SDK's `Server`. Methods without a handler are not advertised to
+    clients.
+    """
     content = gateway.content
     subscribing = _SubscriptionHandlers(gateway)
     return {
@@ -158,7 +160,7 @@ def _listing(gateway: Gateway, listed: ListOf, entries: Callable[[Caller], list[
 
 
 def _passing_on(gateway: Gateway, request: Callable[..., Awaitable[dict[str, Any]]]) -> Handler[Any]:
-    """The request as the client sent it, rather than as the SDK has read it, so that nothing of it is lost."""
+    """Pass on the request as the client sent it, not as the SDK has parsed it, so that nothing of it is lost."""
 
     async def passed_on(ctx: Context, _: object) -> Any:
         await gateway.settled()
@@ -187,7 +189,9 @@ class _SubscriptionHandlers:
     gateway: Gateway
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        """Only sessions have this; it ends with them. The client hears of the resource by the URI that it asked by."""
+        """Only sessions can subscribe, and a subscription ends with its session. The client is told of the resource by
+        the URI that it used.
+        """
         caller = caller_of(ctx)
         await self.gateway.settled()
         address = self.gateway.content.locate(caller, params.uri)
@@ -212,7 +216,7 @@ class _SubscriptionHandlers:
 
 @contextmanager
 def _as_errors() -> Generator[None]:
-    """Turn our errors into MCP errors, since these results have no field for one."""
+    """Turn our errors into MCP errors, because these results have no field for an error."""
     try:
         yield
     except ToolSearchError as error:
@@ -229,7 +233,7 @@ _METHODS = ("initialize", "server/discover")
 
 
 def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
-    """The middleware that adds them to the answers to ``initialize`` and ``server/discover``."""
+    """The middleware that adds instructions to the answers to ``initialize`` and ``server/discover``."""
 
     async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
@@ -244,19 +248,19 @@ def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
 
 
 def instructions_for(gateway: Gateway, caller: Caller, own: str | None = None) -> str:
-    """What *caller* is told, with *own* in place of what the gateway says of itself now.
+    """The instructions for *caller*; *own* replaces the gateway's own part.
 
-    Only instructions of admitted servers that the caller may know of are passed on.
+    Only instructions of admitted servers that the caller may know are passed on.
     """
     own = gateway.surface.instructions(caller) if own is None else own
     return joined(own, gateway.content.instructions(caller))
 
 
 def joined(own: str, theirs: Mapping[str, str]) -> str:
-    """*own* and the words of each server after it.
+    """*own* and the instructions of each server after it.
 
-    Each line of a server begins with ``> ``, so that none can look like ours. If something is left out for its length,
-    that is said.
+    Each line of a server begins with ``> ``, so that none can look like ours. The text says so if something is left out
+    for its length.
     """
     parts = [own] if own else []
     left = MOST_CHARACTERS_IN_ALL
@@ -279,7 +283,9 @@ def _shortened(text: str) -> str:
 
 
 class ListChangingServer(Server[Any]):
-    """Advertises that lists may change. The SDK by itself never does for clients of the older protocol over HTTP."""
+    """Advertises that lists may change. The SDK alone never advertises it to clients of the older protocol over
+    HTTP.
+    """
 
     def create_initialization_options(
         self,
@@ -293,7 +299,7 @@ class ListChangingServer(Server[Any]):
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
     def get_capabilities(self, *args: Any, **options: Any) -> types.ServerCapabilities:
-        """As the SDK has it, but that clients of 2026 cannot subscribe to a resource: it takes that for granted."""
+        """The SDK's capabilities, except that 2026 clients are told that they cannot subscribe to resources."""
         capabilities = super().get_capabilities(*args, **options)
         if capabilities.resources is not None and options.get("protocol_version") in MODERN_PROTOCOL_VERSIONS:
             capabilities.resources.subscribe = False
@@ -301,7 +307,7 @@ class ListChangingServer(Server[Any]):
 
 
 class ToolRequests(Protocol):
-    """What clients ask of tools, as `Gateway` answers it."""
+    """The requests of clients about tools, as `Gateway` answers them."""
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]: ...
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome: ...
@@ -311,7 +317,7 @@ class ToolRequests(Protocol):
 def make_server(gateway: Gateway, *, tools: ToolRequests | None = None, runs_gateway: bool = True) -> Server[Any]:
     """Return a server over *gateway*.
 
-    tools         what stands before the gateway where tools are asked for, such as limits
+    tools         handles requests about tools before the gateway does, for example with limits
     runs_gateway  the lifespan of the server is the gateway's; if not, somebody else runs it
     """
 
@@ -370,6 +376,8 @@ class _Handlers:
 
 
 async def _send_carried(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """The middleware that sends what a handler's result carries, once the SDK has checked and stamped that."""
+    """The middleware that sends the result that a handler's result carries, once the SDK has checked and stamped
+    that.
+    """
     result = await call_next(ctx)
     return unpacked(result) if isinstance(result, dict) else result

@@ -1,4 +1,6 @@
-"""The servers of one gateway: which there are, what becomes of what they list, and how they come and go."""
+"""The servers of one gateway: which ones there are, how their listings are handled, and how they are added and
+removed.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ logger = logging.getLogger(__name__)
 
 
 class FirstListings:
-    """A server was heard of when its tools are known (listed now, or kept from last time), or when it has failed to
-    list them.
+    """Waits for the first listing of each server. A server counts as heard of once its tools are known (listed now, or
+    kept from last time), or once it has failed to list them.
 
     To be used from one event loop; *is_complete* may be read from any thread.
     """
@@ -42,13 +44,13 @@ class FirstListings:
         return not self._awaited
 
     def begin(self) -> None:
-        """Note that the servers start now: all waiting is measured from here."""
+        """Note that the servers start now: waiting times are measured from here."""
         self._began_s = self._clock()
         if self.is_complete:
             self._all.set()
 
     def on_complete(self, listener: Callable[[], None]) -> None:
-        """Call *listener* when the last server was heard of."""
+        """Call *listener* when the last server has been heard of."""
         self._listeners.append(listener)
 
     def heard_of(self, server: str) -> None:
@@ -61,7 +63,7 @@ class FirstListings:
                 listener()
 
     async def wait(self, patience_s: float) -> None:
-        """Wait until every server was heard of, at most until *patience_s* after the start."""
+        """Wait until every server has been heard of, at most until *patience_s* after the start."""
         left_s = self._began_s + patience_s - self._clock()
         if not self.is_complete and left_s > 0:
             with suppress(TimeoutError):
@@ -93,9 +95,7 @@ _LOGGERS = (
 
 
 class LogGuard(logging.Filter):
-    """From `install` to `remove`, replaces the secrets by ``***`` in those logs, also in the form that URLs write them
-    in.
-    """
+    """From `install` to `remove`, replaces the secrets by ``***`` in those logs, even in their URL-encoded form."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class LogGuard(logging.Filter):
         self.hide(secrets)
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Replace these as well, from now on."""
+        """Hide these secrets as well, from now on."""
         self._secrets |= {form for secret in secrets for form in (secret, quote(secret), quote_plus(secret))}
 
     def install(self) -> None:
@@ -127,11 +127,11 @@ UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstrea
 
 
 class Servers:
-    """To be used from one event loop. `upstreams` may be held: it changes in place.
+    """The running servers. To be used from one event loop. `upstreams` may be kept by callers: it changes in place.
 
-    on_listed   awaited with the name of a server when its tools have been judged, or judged again
-    on_updated  called with a server and the URI of a subscribed resource that has changed
-    on_removed  called with the name of a server when it has gone
+    *on_listed* is awaited with the name of a server when its tools have been judged, or judged again. *on_updated* is
+    called with a server and the URI of a subscribed resource that has changed. *on_removed* is called with the name of
+    a removed server.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Servers:
         self._log_guard.remove()
 
     async def add(self, settings: UpstreamSettings) -> None:
-        """Start a server. Its tools can be found once it has listed them; nobody waits for that.
+        """Start a server. Its tools can be found once it has listed them, and this method does not wait for that.
 
         Raises BadSettingError if the names of its tools could be those of another server.
         """
@@ -189,9 +189,9 @@ class Servers:
             self._add(settings)
 
     async def update(self, settings: UpstreamSettings) -> None:
-        """Reach the server of that name by other settings; add it if there is none.
+        """Connect to the server of that name with new settings; add it if there is none.
 
-        Its tools stay while it is connected anew, unless it is another server by now (see `server_identity`).
+        Its tools stay while it is connected anew, unless the settings now name another server (see `server_identity`).
         """
         async with self._changing:
             known = self._settings.get(settings.name)
@@ -213,7 +213,7 @@ class Servers:
             await self._remove(name)
 
     async def review(self) -> None:
-        """Judge all listings again, since somebody has approved a tool or withdrawn an approval."""
+        """Judge all listings again, because somebody has approved a tool or withdrawn an approval."""
         for server in tuple(self._registry.listings):
             await self._registry.review(server)
             await self._on_listed(server)
@@ -248,9 +248,9 @@ class Servers:
                 )
 
     async def follow_decisions(self) -> None:
-        """Judge all listings again if people have decided something about approvals since, in any process.
+        """Judge all listings again if people have decided about approvals since the last judgement, in any process.
 
-        Without servers there is nothing to follow.
+        Without servers there is nothing to do.
         """
         async with self._following_decisions:
             version = await asyncio.to_thread(self._gate.version) if self.upstreams else None

@@ -157,7 +157,7 @@ class HttpSettings(SettingsSection):
 
 
 def _require_principals(principals: Mapping[str, PrincipalSettings]) -> Mapping[str, PrincipalSettings]:
-    """Refuse an empty table: who removes the last principal does not want to let everybody in."""
+    """Refuse an empty table: an operator who removes the last principal does not want to let everybody in."""
     if not principals:
         raise PydanticCustomError(_NOBODY, "it names nobody; leave it out if nobody has to say who they are")
     return principals
@@ -312,7 +312,9 @@ def _upstream(server: McpServer, settings: GatewaySettings) -> UpstreamSettings:
 
 
 def _require_section_name(document: Mapping[str, Any]) -> None:
-    """Refuse ``toolSearch`` and ``tool_search``: they would be ignored like other clients' keys, with all rules."""
+    """Refuse ``toolSearch`` and ``tool_search``: such a section would be ignored with all its rules, like other
+    clients' keys.
+    """
     for key in document:
         if key != SECTION and "".join(filter(str.isalnum, key)).casefold() == SECTION:
             raise BadSettingError(f"the section {key!r} must be spelt {SECTION!r}: as it is, none of it would hold")

@@ -1,6 +1,6 @@
-"""The state of the gateway as plain data, and what it counts of itself for that, in bounded memory.
+"""The state of the gateway as plain data, and its own counts for it, in bounded memory.
 
-Nothing is decided by these figures. `GatewayObserver` is told of each list, search and call as it ends.
+Nothing depends on these figures. `GatewayObserver` is told of each list, search and call as it ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from toolsearch.wire.mcp.eras import Era
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """One server. *tokens* is what its definitions cost a client that is shown all of them."""
+    """One server. *tokens* is the cost of its definitions for a client that is shown all of them."""
 
     upstream: UpstreamStatus
     tools: int
@@ -41,7 +41,7 @@ class ServerRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One session. Its id is left out, since it is a secret of the client.
+    """One session. Its id is left out because it is a secret of the client.
 
     Clients of 2026 have no sessions; they share one row for each client name.
     """
@@ -57,7 +57,7 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True)
 class SearchRow:
-    """One of the last searches: what was asked, how long it took, what was found."""
+    """One of the last searches: the query, its duration, and the tools found."""
 
     principal: str
     query: str
@@ -95,7 +95,7 @@ class GatewayStatus:
 
 
 def status_json(status: GatewayStatus) -> str:
-    """*status* as JSON, its words of state as they are written."""
+    """*status* as JSON, with the states' names as texts."""
     return json.dumps(asdict(status), default=_plain)
 
 
@@ -116,7 +116,7 @@ _QUERY_CHARS = 200  # characters kept of a query
 
 @dataclass(slots=True)
 class _Session:
-    """What one row has come to so far."""
+    """The counts of one row so far."""
 
     caller: Caller
     seen_s: float
@@ -129,14 +129,14 @@ class _Session:
 class Ledger:
     """Totals since the start, and the latest sessions. To be used from the gateway's event loop.
 
-    Each list counts once, when it is handed out, beside what it would have cost with the caller's whole reach. A list
-    that is asked for anew because a search has changed it counts with nothing beside it: with every tool in it from the
-    beginning it would not have been asked for.
-    Clients send their list to the model with every request, so the real saving is larger than these totals say.
+    Each list counts once, when it is sent, and is compared with the cost of every tool in the caller's reach. A list
+    that is requested again because a search has changed it is compared with nothing: with every tool in it from the
+    beginning, it would not have been requested again. Clients send their list to the model with every request, so the
+    real saving is larger than these totals say.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, idle_s: float = SESSION_IDLE_S) -> None:
-        """A session that has not been heard of for *idle_s* has ended."""
+        """A session ends after *idle_s* without a request."""
         self._idle_s = idle_s
         self.lists = self.searches = self.calls = self.failed_calls = 0
         self.shown_tokens = self.written_tokens = 0
@@ -147,12 +147,12 @@ class Ledger:
 
     @property
     def all_tools_tokens(self) -> int | None:
-        """What the lists would have cost with every tool in reach; None while that is not known of one of them."""
+        """The cost of the lists with every tool in reach; None while the cost of one of them is unknown."""
         return None if self._uncounted else self._all_tools_tokens
 
     def listed(self, caller: Caller, *, tools: int, shown_tokens: int) -> bool:
-        """A list of *tools* tools was handed out. Return whether it counts with every tool beside it: call `counted`
-        with what these take, once that is known.
+        """A list of *tools* tools was sent. Return whether to compare it with every tool in reach: if so, call
+        `counted` with the cost of these once it is known.
         """
         session = self._session(caller)
         counts, session.is_outdated, session.tools = not session.is_outdated, False, tools
@@ -162,7 +162,7 @@ class Ledger:
         return counts
 
     def counted(self, all_tools_tokens: int) -> None:
-        """A list that was `listed` would have cost so much with every tool in it."""
+        """Add the cost of a list that was `listed`, with every tool in it."""
         self._uncounted -= 1
         self._all_tools_tokens += all_tools_tokens
 
@@ -177,7 +177,7 @@ class Ledger:
         answer_tokens: int,
         list_changed: bool = False,
     ) -> None:
-        """A search was answered with *found*. *list_changed*: the caller's list is another one now."""
+        """A search was answered with *found*. *list_changed* says whether the caller's list has changed."""
         session = self._session(caller)
         session.searches += 1
         session.is_outdated |= list_changed and session.tools > 0
@@ -195,12 +195,12 @@ class Ledger:
 
     @property
     def last_searches(self) -> tuple[SearchRow, ...]:
-        """The newest first."""
+        """The last searches, newest first."""
         return tuple(reversed(self._last_searches))
 
     @property
     def sessions(self) -> tuple[SessionRow, ...]:
-        """Those of the last half hour, the latest used first."""
+        """The sessions of the last half hour, the latest used first."""
         self._forget()
         now = self._clock()
         return tuple(
@@ -238,7 +238,7 @@ _KEPT = 4_096  # texts, of all lists together, whose token count is kept
 
 
 class WireCosts:
-    """Counts what a model is sent of lists: name, description and input schema, as definitions are counted anywhere."""
+    """Counts the tokens of lists that a model sees: name, description and input schema, counted like any definition."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.is_estimate = counter.estimate
@@ -260,12 +260,12 @@ CANCELLED: Final = "cancelled"  # code of a call whose caller left before its en
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """How a call has ended.
+    """The end of a call.
 
     name            as it was called, by itself or through a call tool
     definition      of the tool; None if there is none of that name in reach
     was_run         False if it was refused or handed back
-    is_handed_back  whoever has listed the tool runs it
+    is_handed_back  True if the client that listed the tool has to run it
     code            of the error; "" if there was none
     """
 
@@ -281,10 +281,10 @@ class GatewayObserver(Protocol):
     """All methods are called in the gateway's event loop, and return at once."""
 
     def listed(self, caller: Caller, *, shown_tokens: int, all_tools_tokens: int) -> None:
-        """A list was handed out; with every tool in reach it would have taken *all_tools_tokens*.
+        """A list was sent; with every tool in reach it would have taken *all_tools_tokens*.
 
-        That is 0 for a list that was asked for anew because of a search. Told once every server was heard of: before
-        that it is not known.
+        That is 0 for a list that was requested again because of a search. Called once every server has been heard of,
+        because the number is unknown before.
         """
         ...
 
@@ -295,5 +295,7 @@ class GatewayObserver(Protocol):
         ...
 
     def called(self, caller: Caller, end: CallEnd) -> asyncio.Future[None]:
-        """What is returned never fails. Unless the caller has gone, it gets its result only after that."""
+        """What the returned coroutine does never fails. The caller gets its result only after that, unless it has
+        left.
+        """
         ...

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 async def serve_stdio(gateway: Gateway, door: Door) -> None:
-    """Serve whoever is at *door* until that client closes our stdin, or until this is cancelled."""
+    """Serve the client at *door* until it closes our stdin, or until this is cancelled."""
     if (entries := door.greeting.lists.get(TOOLS.method)) is not None:
         gateway.surface.say_first(OwnTools(door.greeting.instructions, tuple(entries)))
     keeper = _GreetingKeeper(gateway, door.greeting_file)
@@ -40,7 +40,7 @@ async def serve_stdio(gateway: Gateway, door: Door) -> None:
 
 
 class _GreetingKeeper:
-    """Keeps what clients are to be told first at the next start, whenever that may have changed."""
+    """Keeps the greeting for the next start up to date."""
 
     def __init__(self, gateway: Gateway, file: GreetingFile) -> None:
         self._gateway = gateway
@@ -49,13 +49,13 @@ class _GreetingKeeper:
         self._is_stale = False
 
     def note(self) -> None:
-        """Something has changed. Changes that come while it is being kept are kept together, after that."""
+        """Note a change. Changes that arrive while the greeting is being written are written together, after that."""
         self._is_stale = True
         if self._keeping is None:
             self._keeping = asyncio.create_task(self._keep())
 
     async def finish(self) -> None:
-        """Wait until everything is kept, for a client that has gone before that."""
+        """Wait until everything is written, even if the client left before that."""
         if self._keeping is not None:
             await self._keeping
 

@@ -1,4 +1,4 @@
-"""Clients: how each shows its model a tool, and the session of each, with the tools that it has found."""
+"""Clients: how each shows tools to its model, and the session of each, with the tools that it has found."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ENTRY: Final = "toolsearch"  # the gateway's name in a client's file, as `import
 
 @dataclass(frozen=True, slots=True)
 class KnownClient:
-    """*name* is how the name begins that a client gives itself, in lower case.
+    """*name* is the beginning of the client's name for itself, in lower case.
 
-    prefix        what stands before the name of a tool of ours when the client's model calls it
+    prefix        prefix of our tools' names when the client's model calls them
     reads_text    whether its model reads the text of a result, at least if the result has no ``structuredContent``
     takes_hints   whether its own tool search takes hints that its model is not shown
-    most_tokens   what an answer may take at most, where the client cuts a longer result; None: longer than any answer
+    most_tokens   longest answer that the client does not cut; None: longer than any answer
     """
 
     name: str
@@ -66,14 +66,14 @@ _EXPOSURES: Mapping[Exposing, Exposure] = {"expand": APPEND, "fixed": FIXED, "wh
 
 
 def known_client(caller: Caller) -> KnownClient:
-    """What is known of the client of *caller*; of an unknown one, nothing is taken for granted."""
+    """The entry for the client of *caller*; nothing is assumed about an unknown client."""
     name = caller.client_name.lower()
     return next((each for each in KNOWN_CLIENTS if name.startswith(each.name)), _UNKNOWN)
 
 
 class ClientTable:
-    """Chooses how a client is shown tools that have to be searched for. The list stays fixed unless the user says
-    otherwise: that breaks no client and no prompt cache.
+    """Chooses how searchable tools are shown to a client. The list stays fixed unless the user says otherwise: that
+    breaks no client and no prompt cache.
     """
 
     def __init__(self, said: Mapping[str, Exposing] | None = None) -> None:
@@ -82,14 +82,14 @@ class ClientTable:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the user has said anything of any client."""
+        """Whether the user has configured any client."""
         return bool(self._rows)
 
     def exposure(self, caller: Caller, asked: RevealMode | None = None) -> Exposure:
-        """The exposure of *caller*; *asked* is what the session that it is bound to wants, where MCP has that.
+        """The exposure of *caller*; *asked* is the exposure that its session wants, if MCP has that exposure.
 
-        The protocol of 2026 forbids lists that grow by a search, and a client without a session has no list of its own
-        to grow.
+        The protocol of 2026 forbids lists that grow by a search. A client without a session has no list of its own that
+        could grow.
         """
         name = caller.client_name.lower()
         versioned = f"{name}/{caller.client_version.lower()}"
@@ -121,19 +121,19 @@ class ClientSessions:
         return self._engine.conversation(_session_id(caller), principal=caller.principal, reach=Reach())
 
     def exposure(self, caller: Caller) -> RevealMode | None:
-        """How found tools are to reach the model by the session that *caller* is bound to; None if it does not say."""
+        """The exposure that the session of *caller* asks for; None if it asks for none."""
         if not caller.session:
             return None
         asked = self._bound(caller).state.exposure
         return None if asked == "auto" else asked
 
     def forget(self, caller: Caller) -> None:
-        """Say that the connection of *caller* has ended, and with it the session that it got for it."""
+        """The connection of *caller* has ended, so end the session that was opened for it."""
         if not caller.session:
             self._engine.sessions.evict(_session_id(caller))
 
     def searcher(self, caller: Caller, view: View, shown: Callable[[str], Tool | None]) -> Searcher:
-        """What searches for *caller* without a session. What it finds is noted, so that calls can be learnt from."""
+        """The searcher for a *caller* without a session. Its hits are noted, so that later calls can be learnt from."""
         principal = caller.principal
         return Searcher(self._engine, principal, _session_id(caller), principal.reach, view, shown)
 
@@ -156,7 +156,7 @@ class ClientSessions:
             await search_threads.run(self._engine.usage.called, caller.principal.id, _session_id(caller), name)
 
     def _bound(self, caller: Caller) -> Session:
-        """The session as it is; entering it does not make a new one."""
+        """The bound session as it is; entering it creates no session."""
         return Session(self._engine, _session_id(caller), caller.principal)
 
 

@@ -51,7 +51,7 @@ class ServerStateNotes:
         self._rules = rules
 
     def of_found(self, servers: Iterable[str]) -> str:
-        """One line for each of *servers*, in their order, on which a call may fail or take longer."""
+        """One line for each of *servers*, in their order, whose calls may fail or take longer."""
         states = self._states()
         lines = [
             f"The server {server} is {trouble}."
@@ -63,8 +63,8 @@ class ServerStateNotes:
     def of_unsearched(self, reach: Reach, *, is_answered: bool) -> str:
         """Name the servers whose tools are not known yet, so that the search could not find them.
 
-        If the search has found other tools (*is_answered*), only servers whose tools are about to come are named: for
-        these it pays to repeat the search.
+        If the search has found other tools (*is_answered*), only servers that are about to list their tools are named,
+        because repeating the search may then help.
         """
         said = _COMING if is_answered else _UNSEARCHED
         servers = [
@@ -75,7 +75,7 @@ class ServerStateNotes:
         return f"Not searched, since their tools are not known yet: {', '.join(servers)}." if servers else ""
 
     def why_unsearchable(self, server: str, reach: Reach) -> str:
-        """Why no tool of *server* can be searched, which has none in *reach* now; "" if there is no such server."""
+        """Why *server*, which has no tools in *reach* now, cannot be searched; "" if there is no such server."""
         status = self._statuses().get(server)
         if status is None or not self._may_see(server, reach):
             return ""
@@ -88,7 +88,7 @@ class ServerStateNotes:
         return {name: status.state for name, status in self._statuses().items()}
 
     def _may_see(self, server: str, reach: Reach) -> bool:
-        """Whether *reach* and the rules let a tool of *server* through of which only the server is known."""
+        """Whether *reach* and the rules could allow a tool of *server*, if only the server is known."""
         probe = ToolDefinition(namespaced(server, "tool"), server=server)
         return self._rules.allows(probe) and reach.allows(probe)
 
@@ -96,11 +96,11 @@ class ServerStateNotes:
 HowToApprove: TypeAlias = Callable[[str], str]
 
 
-"""Says by what a person approves the entry or the server of this name, or all that waits if it is empty."""
+"""Returns how a person approves the entry or server of this name; an empty name means all that waits."""
 
 
 def by_command(name: str) -> str:
-    """As the machine's own user approves what a gateway holds."""
+    """The command by which the machine's own user approves entries."""
     return f"with `{shlex.join(['toolsearch', 'gateway', 'approve', *([name] if name else [])])}`"
 
 
@@ -132,16 +132,16 @@ class UnapprovedTools:
         return "\n".join(f"{self._error(tool.name)}." for tool in held if reach.allows(tool.definition))
 
     def servers(self, reach: Reach) -> list[str]:
-        """The servers of which a tool in *reach* awaits approval, sorted."""
+        """The servers with tools in *reach* that await approval, sorted."""
         held = (tool.definition for tool in self._registry.held.values())
         return sorted({definition.server for definition in held if definition.server and reach.allows(definition)})
 
     def of_server(self, server: str) -> str:
-        """That all tools of *server* await approval."""
+        """The note that all tools of *server* await approval."""
         return f"the tools of the server {server} wait for a person to approve them {self._how(server)}"
 
     def note_of_servers(self, reach: Reach) -> str:
-        """Name the servers whose tools a search did not look at, since they await approval; "" for none."""
+        """Name the servers whose tools a search skipped because they await approval; "" for none."""
         servers = self.servers(reach)
         return (
             f"Not searched, since a person has to approve them {self._how('')}: tools of {', '.join(servers)}."
@@ -164,7 +164,7 @@ class AnswerNotes:
     def require_searchable(self, server: str, reach: Reach) -> None:
         """Raise BadQueryError, with the reason, for a server in *reach* none of whose tools can be searched now.
 
-        None of its tools may be in the view of the caller. Of a server that does not exist nothing is said here.
+        To be called only if none of its tools are in the caller's view. An unknown server passes.
         """
         if server in self._unapproved.servers(reach):
             raise BadQueryError(self._unapproved.of_server(server))

@@ -1,6 +1,7 @@
-"""What the gateway says of itself to a client: its instructions, and its own tools as MCP lists them.
+"""The gateway's description of itself for a client: its instructions, and its own tools as MCP lists them.
 
-The instructions name topics of the servers in words of the tools' names alone, since anybody can write a description.
+The instructions name the topics of the servers only in words from the tools' names, since anybody can write a
+description.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ _NAME_WIDTH: Final = 32  # most characters of a server's name
 Topics: TypeAlias = Mapping[str, Sequence[str]]
 
 
-"""What the tools of each server are about: up to `MOST_TOPICS` words of their names, the most frequent first."""
+"""Topics of each server: up to `MOST_TOPICS` words from its tools' names, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnTools:
-    """*entries* are the search tool and the call tools. They stay the same to the byte as long as this is used."""
+    """*entries* are the search tool and the call tools. Their bytes never change while this object is in use."""
 
     instructions: str
     entries: tuple[JsonObject, ...]
@@ -52,7 +53,7 @@ class OwnTools:
         hint: str = "",
         is_split: bool = True,
     ) -> OwnTools:
-        """Those of a gateway in front of the servers of *topics*; the other parameters are its settings."""
+        """The tools of a gateway in front of the servers of *topics*; the other parameters are its settings."""
         subject = said_of(topics, _SUBJECT_WIDTH)
         short = said_of(dict.fromkeys(topics, ()), _SHORT_SUBJECT_WIDTH)
         search = write_tool(
@@ -68,7 +69,7 @@ class OwnTools:
 
 
 def said_of(topics: Topics, width: int) -> str:
-    """Name the servers, each with as many of its topics as there is room for; "" for none."""
+    """Name the servers, each with as many of its topics as fit; "" for none."""
     names = {server: legal_name(server)[:_NAME_WIDTH] for server in sorted(topics)}
     for most in range(MOST_TOPICS, -1, -1):
         parts = [_with_topics(name, topics[server][:most]) for server, name in names.items()]
@@ -87,7 +88,7 @@ def _with_topics(name: str, topics: Sequence[str]) -> str:
 
 
 def _sendable(search: dict[str, Any]) -> dict[str, Any]:
-    """The search tool without required arguments: models send ``query`` as well, which is understood, and clients would
+    """The search tool without required arguments. Models also send ``query``, which we understand, but clients would
     refuse such a call for a missing ``queries``.
     """
     schema = {key: value for key, value in search[INPUT_SCHEMA].items() if key != "required"}

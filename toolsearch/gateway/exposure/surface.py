@@ -1,4 +1,4 @@
-"""What one caller is shown and may call: its list of tools, its searches, and the tool behind a name."""
+"""The tools that one caller sees and may call: its list, its searches, and the tool behind a name."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _MOST_REACHES = 256
 
 
 class ListForms:
-    """Remembers the form of each client's list. It stays for a session: a client that has listed the search tool is
-    never told that all tools are in its list. Safe to share between threads.
+    """Remembers the form of each client's list. The form stays the same for a session: once a client has listed the
+    search tool, it never gets a list of all tools. Safe to share between threads.
 
     *make* makes the gateway's own tools for a view. They name its servers, and are made anew when one comes or goes.
     """
@@ -52,11 +52,11 @@ class ListForms:
         self._lock = threading.Lock()
 
     def give(self, own: OwnTools) -> None:
-        """Say that the one client there is has been listed *own*."""
+        """The only client was already listed *own*."""
         self._given = own
 
     def form(self, caller: Caller, view: View, is_whole: Callable[[], bool]) -> OwnTools | None:
-        """The gateway's own tools, as *caller* lists them; None if it lists every tool as it is."""
+        """The gateway's own tools in the list of *caller*; None if it lists every tool directly."""
         if self._given is not None:
             return self._given
         key = (caller.principal, caller.session_key or "")
@@ -92,9 +92,9 @@ _MOST_REQUESTS = 8  # example requests shown for one tool
 def searchable(
     entry: Mapping[str, Any], definition: ToolDefinition, requests: RequestSource, client: KnownClient
 ) -> dict[str, Any]:
-    """*entry* with what users ask for when they need the tool.
+    """*entry* with the requests of users who need the tool.
 
-    It is a hint where *client* takes one, and else the end of the description.
+    They are a hint if *client* takes hints, else the end of the description.
     """
     asked = cleaned_requests([*definition.requests, *requests.requests_for(definition)])[:_MOST_REQUESTS]
     if not asked:
@@ -108,7 +108,7 @@ def searchable(
 class SearchAnswer:
     """*text* is for the model; *structured* says the same as data. Some clients give their model only one of the two.
 
-    found  the names of what the answer tells of
+    found  the names of the tools in the answer
     """
 
     text: str
@@ -129,7 +129,9 @@ class SearchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """An answer to a search, and what it is made of. *list_changed* says whether the list of the caller has changed."""
+    """An answer to a search, and the results behind it. *list_changed* says whether the list of the caller has
+    changed.
+    """
 
     answer: SearchAnswer
     queries: Sequence[AnsweredQuery]
@@ -153,9 +155,9 @@ class Surface:
         approving: HowToApprove = by_command,
         is_complete: Callable[[], bool] = lambda: True,
     ) -> None:
-        """*statuses* gives the status of each server, so that an answer can say what a call will meet. *rules* hold for
-        everybody. *approving* says by what people approve tools. *is_complete* says whether every server has listed its
-        tools, or failed to, since the start; before that, nobody knows how many tools there are.
+        """*statuses* gives the status of each server, so that an answer can say whether calls will work. *rules* hold
+        for everybody. *approving* says how people approve tools. *is_complete* says whether every server has listed its
+        tools, or failed to, since the start; before that, the number of tools is unknown.
         """
         self._engine = engine
         self._registry = registry
@@ -184,13 +186,13 @@ class Surface:
         return [*map(dict, own.entries), *self._entries(self._listed(caller, view, exposure), caller)]
 
     def say_first(self, own: OwnTools) -> None:
-        """Say that the one client of this process was listed *own*, before any server was known."""
+        """The only client of this process was listed *own* before any server was known."""
         self._forms.give(own)
 
     def first_words(self, caller: Caller) -> tuple[str, tuple[JsonObject, ...] | None]:
-        """The instructions and the list that *caller* is to get at the next start, before any server is known.
+        """The instructions and the list for *caller* at the next start, before any server is known.
 
-        There is no such list if it is not the gateway's own tools alone, whoever the client is.
+        There is no such list if the list would hold more than the gateway's own tools, whoever the client is.
         """
         view = self._view(caller)
         if self._is_whole(caller, view):
@@ -199,16 +201,16 @@ class Surface:
         return own.instructions, None if self._pins or self._clients.is_asked else own.entries
 
     def lists_every_tool(self, caller: Caller) -> bool:
-        """Whether the user wants the client of *caller* to be listed every tool, however many there are."""
+        """Whether the user wants the client of *caller* to list every tool, however many there are."""
         return self._clients.exposure(caller) is WHOLE
 
     def instructions(self, caller: Caller) -> str:
-        """What the gateway says of itself to *caller*; nothing, where it lists every tool as it is."""
+        """The gateway's description of itself for *caller*; empty if *caller* lists every tool directly."""
         form = self._form(caller, self._view(caller))
         return form.instructions if form is not None else ""
 
     def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
-        """Search for the caller, note what is found in its session, if it has one, and so add it to a list that grows.
+        """Search for the caller and note the hits in its session, if it has one. A list that grows gets them.
 
         Raises BadQueryError or BadPatternError, written for the model, and UnknownSessionError.
         """
@@ -255,7 +257,7 @@ class Surface:
         return self._view(caller).allows(name)
 
     def forget(self, caller: Caller) -> None:
-        """Say that the caller's connection has ended, and with it the session that it got for it, and its list."""
+        """The caller's connection has ended: forget the session that was opened for it, and its list."""
         self._sessions.forget(caller)
         self._forms.forget(caller)
 
@@ -270,16 +272,16 @@ class Surface:
         return sent_input_schema(tool.definition) if tool else None
 
     def _exposure(self, caller: Caller) -> Exposure:
-        """How *caller* is shown tools that it has to search for."""
+        """How searchable tools are shown to *caller*."""
         exposure = self._clients.exposure(caller, self._sessions.exposure(caller))
         return exposure if exposure.is_searched else FIXED  # clients that search were listed the search tool
 
     def _form(self, caller: Caller, view: View) -> OwnTools | None:
-        """The gateway's own tools in the list of *caller*; None if it lists every tool as it is."""
+        """The gateway's own tools in the list of *caller*; None if it lists every tool directly."""
         return self._forms.form(caller, view, lambda: self._is_whole(caller, view))
 
     def _is_whole(self, caller: Caller, view: View) -> bool:
-        """Whether *caller* is listed every tool. Before every server was heard of, nobody knows that there are few."""
+        """Whether *caller* is listed every tool. Until every server has listed its tools, their number is unknown."""
         if self.lists_every_tool(caller):
             return True
         is_known = bool(view.names) and self._is_complete()
@@ -313,7 +315,7 @@ class Surface:
 
     @staticmethod
     def _has_session(caller: Caller, exposure: Exposure) -> bool:
-        """Whether what is found is noted: a list that grows needs it, and so does who looks from elsewhere."""
+        """Whether hits are noted: a growing list needs it, and so do clients that look from elsewhere."""
         return exposure.grows or bool(caller.session)
 
     def _shown(self, name: str) -> Tool | None:
@@ -324,7 +326,7 @@ class Surface:
 
     @staticmethod
     def _discover(conversation: Conversation, asked: SearchArguments) -> list[AnsweredQuery]:
-        """Search, and add what is loaded to the caller's list.
+        """Search, and add the loaded tools to the caller's list.
 
         Tools that are evicted to make room leave in the same change, so that the client is told once.
         """

@@ -1,6 +1,6 @@
-"""Runs calls of tools, by name or through a call tool, in the pipeline that all calls take.
+"""Runs calls of tools, by name or through a call tool, in the pipeline that all calls use.
 
-What a server answers is passed on whole: neither cut nor converted.
+A server's answer is passed on whole: neither cut nor converted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from toolsearch.wire.mcp.requests import (
 
 @runtime_checkable
 class RawToolCallback(ToolCallback, Protocol):
-    """A callback for a tool that is found under another name, or in another place, than where it is called.
+    """A callback for a tool that is called under another name, or in another place, than it was found.
 
     The gateway calls `call_raw` in place of `call`, which serves everybody else.
     """
@@ -142,7 +142,7 @@ class VerbatimFace:
         return Outcome(error_result(text, error.code), result)
 
     def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[McpReply]:  # noqa: ARG002
-        """Only *result* is kept; nothing that the server sent, and in particular not its ``_meta``."""
+        """Only *result* is kept. Everything that the server sent is dropped, in particular its ``_meta``."""
         raw = write_result(result)
         return Outcome(
             result_for(as_error(raw, result.error_code) if result.is_error else raw, self.caller.era), result
@@ -197,7 +197,7 @@ class SessionLimits:
         return cls(limits, max_sessions=http.max_sessions, idle_s=http.session_idle_s, clock=clock)
 
     def counted(self, caller: Caller, admitted: Admitted) -> Admitted:
-        """Count the call. Every request counts, also one that only brings a server an answer.
+        """Count the call. Every request counts, even one that only brings answers for a server.
 
         Raises CallLimitError or RepeatedCallError if a limit is reached.
         """
@@ -222,9 +222,9 @@ class SessionLimits:
 
 @dataclass(frozen=True, slots=True)
 class CallReply:
-    """What became of a call of *name*: *delivered* is the raw result, or what `CallProxy.call` is to raise.
+    """The outcome of a call of *name*: *delivered* is the raw result, or the exception for `CallProxy.call` to raise.
 
-    *tool* is None if nothing in reach has the name; *code* is that of the error, "" if there is none.
+    *tool* is None if nothing in reach has the name; *code* is the code of the error, "" if there is none.
     """
 
     name: str
@@ -260,9 +260,9 @@ class CallProxy:
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> CallReply:
         """Answer ``tools/call`` with *params* as the client sent them.
 
-        What fails on our side is a result with ``isError``, for the model to read. What is delivered is an MCPError for
-        what the server refused, as it refused it, and, as a server would, for a tool that is not there. It is a
-        NotCallableHereError for a tool with neither a server nor a callback, once the call has passed everything else.
+        Failures on our side become results with ``isError``, for the model to read. *delivered* is an MCPError if the
+        server refused the call, with the server's own error, or if there is no such tool. It is a NotCallableHereError
+        for a tool with neither a server nor a callback, once the call has passed all other checks.
         """
         call, inner = read_call(params), None
         item: Admitted | Refused
@@ -291,8 +291,8 @@ class CallProxy:
         return CallReply(call.name, tool, outcome.delivered, outcome.was_run, code or "")
 
     def _admitted(self, caller: Caller, call: ToolCall, inner: InnerCall | None) -> Admitted:
-        """Check the call, whichever way it came: a client that was listed the tool need not have checked the
-        arguments.
+        """Check the call, by name or through a call tool: clients need not check arguments, even of tools that they
+        list.
         """
         try:
             return admit(call, partial(self._resolve, caller, inner))
@@ -310,8 +310,8 @@ class CallProxy:
     def _readmitted(self, caller: Caller, inner: InnerCall | None, admitted: Admitted) -> None:
         """Raise ToolSearchError if *admitted* may not be sent any more.
 
-        Connecting its server may have brought a new listing: by it the tool may await approval, be gone, be of another
-        safety class, or take other arguments.
+        Connecting to its server may bring a new listing. In that listing the tool may await approval, be missing, have
+        another safety class or take other arguments.
         """
         tool = admitted.tool
         now = self._resolve(caller, inner, admitted.call.name)
@@ -327,6 +327,6 @@ class CallProxy:
 
 
 def _context(caller: Caller) -> ToolContext:
-    """What hooks and callbacks are told of who calls; nothing of it goes to a server."""
+    """Data about the caller for hooks and callbacks; nothing of it goes to a server."""
     session = caller.session or caller.session_key
     return ToolContext(principal=caller.principal.id, client=caller.client_name, session=session)

@@ -1,6 +1,6 @@
-"""The prompts and resources of all servers, as one caller may know of them.
+"""The prompts and resources of all servers that one caller may know.
 
-A URI tells whose resource is meant. A server is subscribed to once, for all sessions.
+A URI identifies the server of a resource. The gateway subscribes to each resource once, for all sessions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Address:
 
 
 class Addresses:
-    """The resources of some servers, as one caller may know of them. Resources of other servers do not count."""
+    """The resources of some servers, that one caller may know. Resources of other servers do not count."""
 
     def __init__(self, listings: Iterable[Contents]) -> None:
         self._listings = {listing.server: listing for listing in listings}
@@ -55,7 +55,7 @@ class Addresses:
         return self._entries(TEMPLATES)
 
     def resolve(self, uri: str, linked_by: str | None = None) -> Address | None:
-        """Which resource *uri* means; *linked_by* is the server whose result has linked to it, if any.
+        """The resource that *uri* means; *linked_by* is the server whose result linked to it, if any.
 
         None if it means nothing, or could mean several things.
         """
@@ -72,9 +72,7 @@ class Addresses:
         return Address(fitting[0], uri) if len(fitting) == 1 else None
 
     def resolve_template(self, template: str) -> Address | None:
-        """Whose template this is, by the URI under which it is listed. A resource counts as a template without
-        variables.
-        """
+        """The server of this template, found by its listed URI. A resource counts as a template without variables."""
         if wrapped := _unwrapped(template):
             return wrapped if wrapped.server in self._listings else None
         owners = self._listing(TEMPLATES, template)
@@ -136,7 +134,7 @@ def _fits(template: str, uri: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _parsed(template: str) -> UriTemplate | None:
-    """None for one that cannot be matched against."""
+    """Parse a template; None if no URI can be matched against it."""
     try:
         return UriTemplate.parse(template)
     except InvalidUriTemplate:
@@ -150,7 +148,7 @@ _RESOURCE_NOT_FOUND = -32002  # the code up to 2025-11-25; the protocol of 2026 
 
 
 class ContentProxy:
-    """The prompts and resources of the servers that a caller may know of.
+    """The prompts and resources of the servers that a caller may know.
 
     A caller may know of a server if it reaches at least one of its tools, or if the server has no tools and a rule by
     server allows it. It may know of a prompt if the rules would allow a tool of that name. Prompts are named like
@@ -183,12 +181,12 @@ class ContentProxy:
         return Addresses(self._known(caller)).templates()
 
     def instructions(self, caller: Caller) -> dict[str, str]:
-        """What servers say of themselves, by server."""
+        """The servers' instructions, by server."""
         return {each.server: each.instructions for each in self._known(caller) if each.instructions}
 
     def locate(self, caller: Caller, uri: str) -> Address:
-        """Whose resource *uri* is. Raises the MCPError that a server without such a resource would give, or one that
-        says that it awaits approval.
+        """The server of the resource *uri*. Raises the MCPError that a server gives for an unknown resource, or one
+        that says that the resource awaits approval.
         """
         address = Addresses(self._known(caller)).resolve(uri, self._links.server_of(caller.owner, uri))
         if address is None or self._is_held(address):
@@ -201,7 +199,7 @@ class ContentProxy:
         return address
 
     async def read(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-        """Answer ``resources/read``; raises as `Relay.send`, and MCPError for what is not there."""
+        """Answer ``resources/read``; raises as `Relay.send`, and MCPError for an unknown resource."""
         find = partial(self.locate, caller, params["uri"])
         address = find()
         sent = {**params, "uri": address.uri}
@@ -209,7 +207,7 @@ class ContentProxy:
         return await self._relay.send(caller, address.server, READ_RESOURCE, sent, downstream, admit)
 
     async def get_prompt(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-        """Answer ``prompts/get``; raises as `Relay.send`, and MCPError for what is not there."""
+        """Answer ``prompts/get``; raises as `Relay.send`, and MCPError for an unknown prompt."""
         find = partial(self._prompt, caller, params["name"])
         server, name = find()
         admit = _finding_the_same(find, (server, name))
@@ -224,7 +222,7 @@ class ContentProxy:
         return await self._relay.send(caller, server, COMPLETE, sent, downstream, admit)
 
     def _reference(self, caller: Caller, reference: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The server that *reference* points to, and what it calls that."""
+        """The server that *reference* points to, and the server's own name for it."""
         if reference["type"] == "ref/prompt":
             server, name = self._prompt(caller, reference["name"])
             return server, {**reference, "name": name}
@@ -250,13 +248,15 @@ class ContentProxy:
         return is_held(self._registry.contents[address.server], address.uri)
 
     def _require_approved(self, caller: Caller, uri: str) -> None:
-        """Raise the MCPError that says what has to be approved before *uri* can be used, if it is that."""
+        """Raise the MCPError that names the entry to approve before *uri* can be used, if there is one."""
         for contents in self._known_once_approved(caller):
             if is_held(contents, unwrapped_for(contents.server, uri)):
                 raise self._unapproved(f"the resource {uri}", contents.server)
 
     def _unapproved(self, entry: str, approved_as: str) -> MCPError:
-        """No text of the server is in it, since nobody has looked at that: the caller has named the entry."""
+        """The error holds no text of the server, because nobody has reviewed that: the caller itself named the
+        entry.
+        """
         error = UnapprovedToolError(entry, self._approving(approved_as))
         return MCPError(INVALID_PARAMS, str(error), {ERROR_CODE: error.code})
 
@@ -264,13 +264,13 @@ class ContentProxy:
         return [contents for contents in self._contents() if self._knows(caller, contents)]
 
     def _known_once_approved(self, caller: Caller) -> list[Contents]:
-        """The contents of the servers that *caller* knows, or would know if all that awaits approval were approved."""
+        """The contents of the servers that *caller* knows, or would know if all waiting entries were approved."""
         reach = caller.principal.reach
         held = {each.server for tool in self._registry.held.values() if reach.allows(each := tool.definition)}
         return [each for each in self._contents() if each.server in held or self._knows(caller, each)]
 
     def _contents(self) -> list[Contents]:
-        """By server: they have listed in another order at each start."""
+        """The contents by server, sorted, because servers list in another order at each start."""
         return [contents for _, contents in sorted(self._registry.contents.items())]
 
     def _knows(self, caller: Caller, contents: Contents) -> bool:
@@ -285,7 +285,7 @@ class ContentProxy:
 
 
 def _finding_the_same(find: Callable[[], T], found: T) -> Callable[[], None]:
-    """Make a check that raises if *find* does not give what was *found* any more."""
+    """Make a check that raises unless *find* still gives *found*."""
 
     def admit() -> None:
         if find() != found:
@@ -307,8 +307,8 @@ Tell: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Subscriptions:
-    """The subscriptions of older clients at older servers. A server that was lost has forgotten them when it is back,
-    so the next session that subscribes renews its subscription.
+    """Subscriptions of older clients at older servers. A server forgets them when its connection is lost, so the next
+    session that subscribes renews its subscription.
     """
 
     def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
@@ -338,8 +338,8 @@ class Subscriptions:
             await self._upstreams[address.server].request(UpstreamRequest(UNSUBSCRIBE, {"uri": address.uri}))
 
     def forget(self, session_key: str) -> None:
-        """End all subscriptions of a session that is over; servers stop telling of what only that session wanted to
-        hear.
+        """End all subscriptions of a session that is over; servers stop reporting changes that only that session
+        wanted.
         """
         for address in [address for address, sessions in self._sessions.items() if session_key in sessions]:
             self._do(self._given_up(address, session_key))

@@ -5,7 +5,7 @@ Each of the two protocol eras has its own way to ask:
     client  server
     older   older    the server asks while the request runs, and its talkback finds the client
     older   of 2026  the result holds the questions; the client is asked, and the request is made again with the answers
-    of 2026 of 2026  the result is passed on; only the state that the client has to bring back is sealed
+    of 2026 of 2026  the result is passed on; only the state in it is sealed
     of 2026 older    the call is suspended while its client answers; its questions are sent as such results
 """
 
@@ -56,7 +56,7 @@ _MAX_URI_CHARACTERS = 4_096
 
 
 class SeenLinks:
-    """The resource links in results, by principal: a link that one principal was shown is no address for another."""
+    """The resource links in results, by principal: a link shown to one principal is no address for another."""
 
     def __init__(self, *, limit: int = MAX_LINKS) -> None:
         self._limit = limit
@@ -98,9 +98,9 @@ def is_wanted(level: str, least: str | None) -> bool:
 
 
 class ServerLevels:
-    """Sets the log levels of servers of the older protocol. All clients share one such server, so it is asked for as
-    much as any client wants, and each client is passed on only what it wants itself. Servers of 2026 are told with each
-    request.
+    """Sets the log levels of servers of the older protocol. All clients share one such server, so it logs at the lowest
+    level that any client wants. Each client is sent only the levels that it wants. Servers of 2026 are told the level
+    with each request.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class ServerLevels:
         self._telling: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ask_for(self, upstream: Upstream, level: str) -> None:
-        """Have the server log from *level* on, unless it does already. A server without a log is asked once in its
+        """Make the server log from *level* on, unless it does already. A server without a log is asked once in its
         lifetime.
         """
         async with self._telling[upstream.name]:
@@ -136,8 +136,8 @@ _Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Coroutine[Any, A
 
 
 class Relay:
-    """Sends requests to servers, above all those whose answer may be a question: ``tools/call``, ``prompts/get`` and
-    ``resources/read``.
+    """Sends requests to servers, mainly those that the server may answer with a question: ``tools/call``,
+    ``prompts/get`` and ``resources/read``.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Relay:
     async def _with_answers(
         self, request: _Request, asked: Mapping[str, Any], downstream: Downstream
     ) -> dict[str, Any]:
-        """For a client of the older protocol: ask it what the server wants to know, until there is a result."""
+        """For a client of the older protocol: ask it the server's questions until there is a result."""
         sent = asked
         for tries in range(MOST_ROUNDS + 1):
             result = await request(sent, downstream)
@@ -271,7 +271,7 @@ class Relay:
 
 
 def _meta(caller: Caller, upstream: Upstream, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-    """The client's word to the server, and what log messages it wants where that is said with each request."""
+    """The client's ``_meta`` for the server, with the wanted log level if the server reads it from each request."""
     meta = forwarded_meta(params)
     if downstream.log_level is not None and (caller.era is Era.MODERN or upstream.is_modern):
         meta[LOG_LEVEL_META_KEY] = downstream.log_level

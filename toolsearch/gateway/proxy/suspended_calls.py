@@ -28,7 +28,7 @@ STATE_TTL_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a state belongs to: whose request it is, and for which *target* (a tool, a prompt or a URI)."""
+    """The owner of a state: the principal whose request it is, and the *target* (a tool, a prompt or a URI)."""
 
     principal: str
     server: str
@@ -37,7 +37,9 @@ class Binding:
 
 
 class StateSeal:
-    """Signed, not encrypted: a server that is asked directly shows its state to the client too."""
+    """Seals states. They are signed, not encrypted: a server that is asked directly shows its state to the client
+    too.
+    """
 
     def __init__(self, key: bytes, clock: Callable[[], float], *, ttl_s: float = STATE_TTL_S) -> None:
         self._key = key
@@ -49,7 +51,7 @@ class StateSeal:
         return f"{body}.{self._tag(binding, body)}"
 
     def unseal(self, binding: Binding, sealed: str) -> dict[str, Any]:
-        """Raise MCPError, without a word on why, for a state that is not of this *binding*, or too old."""
+        """Raise MCPError, without a reason, for a state that has another *binding* or is too old."""
         body, _, tag = sealed.partition(".")
         if not hmac.compare_digest(tag.encode(), self._tag(binding, body).encode()):
             raise bad_state()
@@ -205,7 +207,7 @@ class _SuspendedCall:
             self._asked.clear()
 
     async def step(self, live: Downstream) -> dict[str, Any] | Pending:
-        """Wait for the result or a question. To cancel this is to cancel the call, and the server is told."""
+        """Wait for the result or a question. Cancelling this cancels the call, and the server is told."""
         self._live = live
         asked = asyncio.ensure_future(self._asked.wait())
         either: set[asyncio.Future[Any]] = {self.task, asked}

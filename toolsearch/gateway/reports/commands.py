@@ -1,4 +1,4 @@
-"""What the commands ``gateway check`` and ``gateway status`` report.
+"""The reports of the commands ``gateway check`` and ``gateway status``.
 
 The check starts every server once. A running gateway announces itself and its state in a file of the state folder.
 """
@@ -63,7 +63,7 @@ class Checkup:
 async def check(gateway: Gateway, *, clock: Callable[[], float] = time.monotonic) -> Checkup:
     """List every server of *gateway*, which must not be entered, and end them again. No server's failure is raised.
 
-    Its gate judges what they list, and so pins it: what a person is shown here is what the gateway goes by later.
+    Its gate judges and pins their listings, so the gateway later uses exactly the definitions that a person sees here.
     """
     try:
         outcomes = await asyncio.gather(*(_listed(upstream, clock) for upstream in gateway.upstreams.values()))
@@ -146,7 +146,7 @@ class _File:
     _written: GatewayStatus | None = None
 
     async def keep(self) -> None:
-        """Write it if anything has happened, and let its time tell that the gateway runs."""
+        """Write the file if anything has happened; otherwise update its time, which shows that the gateway runs."""
         status = replace(self.gateway.status(), searches=())
         try:
             if self._written is None or _lasting(status) != _lasting(self._written):
@@ -169,5 +169,5 @@ async def _keep_on(file: _File, every_s: float) -> None:
 
 
 def _lasting(status: GatewayStatus) -> GatewayStatus:
-    """All but what changes by the clock alone."""
+    """The status without the values that change by the clock alone."""
     return replace(status, uptime_s=0, sessions=tuple(replace(session, idle_s=0) for session in status.sessions))

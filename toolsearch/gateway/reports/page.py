@@ -1,4 +1,4 @@
-"""The live page for whoever runs the gateway."""
+"""The live status page for operators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def status_routes(gateway: Gateway) -> list[Route]:
 
 @cache
 def _page() -> tuple[str, str]:
-    """The page, with a policy that allows no scripts, styles or resources but its own."""
+    """The page, with a policy that allows only its own scripts, styles and resources."""
     text = resources.files("toolsearch.gateway.reports").joinpath("page.html").read_text("utf-8")
     sources = {f"{kind}-src": _hash(content) for kind, content in _INLINE.findall(text)}
     rules = {"default-src": "'none'", "connect-src": "'self'", "base-uri": "'none'", "form-action": "'none'", **sources}

@@ -1,4 +1,4 @@
-"""Holds back what a person should look at, by the settings: definitions that are new, changed or suspicious.
+"""Holds back entries that the settings want a person to look at: definitions that are new, changed or suspicious.
 
 The pin store keeps which definitions have been approved and which await approval.
 """
@@ -26,11 +26,11 @@ from toolsearch.upstreams.config import McpServer, server_identity
 
 
 class PinStore:
-    """The pins of the servers of one configuration, which are named here as they are there.
+    """The pins of the servers of one configuration, under the configuration's names.
 
-    *identities* gives each server's identity; where a name is pointed elsewhere, nothing of it is approved any more.
-    Safe to share between threads. Raises PinStoreError if it cannot be told what is approved, and BadSettingError for
-    a server that the configuration does not have.
+    *identities* gives each server's identity. If a name is pointed at another server, nothing of it is approved any
+    more. Safe to share between threads. Raises PinStoreError if the approvals cannot be read, and BadSettingError for a
+    server that the configuration does not have.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class PinStore:
         return store
 
     def know(self, server: McpServer) -> None:
-        """Take *server* for one of the configuration from now on, in place of another one of its name."""
+        """Add *server* to the configuration from now on, in place of any other server of its name."""
         self._identities = {**self._identities, server.name: server_identity(server)}
 
     def version(self) -> int:
@@ -63,11 +63,11 @@ class PinStore:
         return self._kept.version()
 
     def approved(self, server: str, kind: Kind = Kind.TOOL) -> dict[str, Pin]:
-        """What is approved of *server*, by the entries' own names."""
+        """The approved definitions of *server*, by the entries' own names."""
         return self._kept.approved(self._owner(server, kind))
 
     def waiting(self, server: str, kind: Kind = Kind.TOOL) -> dict[str, Pin]:
-        """What awaits approval of *server*: for each entry the latest definition."""
+        """The entries of *server* that await approval, each with its latest definition."""
         return self._kept.waiting(self._owner(server, kind))
 
     def entry(self, server: str, name: str, kind: Kind = Kind.TOOL, *, is_approved: bool) -> JsonObject | None:
@@ -82,20 +82,20 @@ class PinStore:
         hold: Sequence[Entry] = (),
         forget: Sequence[Entry] = (),
     ) -> None:
-        """Note *approve* as approved on first sight, *hold* as waiting, and *forget* as waiting no more."""
+        """Record *approve* as approved on first sight, *hold* as waiting, and *forget* as no longer waiting."""
         approve_, hold_, forget_ = ([self._seen(server, entry) for entry in each] for each in (approve, hold, forget))
         self._kept.keep(approve=approve_, hold=hold_, forget=forget_)
 
     def approve(self, server: str, tool: str, pin: str, by: str, kind: Kind = Kind.TOOL) -> bool:
         """Approve the definition *pin* of *tool*, by the server's own name for it; *by* says who approves.
 
-        False if that definition neither awaits approval nor is in use: it has changed since somebody looked at it.
+        Returns False if that definition neither awaits approval nor is in use, because it has changed since the review.
         """
         return self._kept.approve(self._owner(server, kind), tool, pin, by=by, at_s=self._clock())
 
     def revoke(self, server: str, tool: str, by: str, kind: Kind = Kind.TOOL) -> bool:
-        """Withdraw the approval of *tool*, whatever its definition, until it is approved again. False if it is not
-        approved.
+        """Withdraw the approval of *tool*, whatever its definition, until it is approved again. Returns False if it is
+        not approved.
         """
         return self._kept.revoke(self._owner(server, kind), tool, by=by, at_s=self._clock())
 
@@ -122,7 +122,7 @@ _MAX_PLACES = 20
 
 
 def definition_diff(before: JsonObject | None, now: JsonObject) -> list[str]:
-    """The lines of *now* as JSON, or how they differ from *before*; in ASCII, so that all that is hidden is seen."""
+    """The lines of *now* as JSON, or the difference from *before*; in ASCII, so that hidden characters are visible."""
     lines = _lines(now)
     if before is None:
         return lines
@@ -188,13 +188,13 @@ def make_gate(config: GatewayConfig, pins: PinPersistence | None = None) -> Tool
 class PinGate:
     """A `ToolGate` that compares definitions with the pins of the servers of *config*.
 
-    What a person has approved is admitted whatever the scan says. What was approved on first sight is scanned at every
-    judgement, since servers that came later may have names that it imitates. While the pins cannot be read or written,
-    everything is held, because a known entry without its pin would look new.
+    An entry that a person approved is admitted whatever the scan says. An entry that was approved on first sight is
+    scanned at every judgement, because it may imitate names of servers that were added later. While the pins cannot be
+    read or written, everything is held, because a known entry without its pin would look new.
     """
 
     def __init__(self, config: GatewayConfig, pins: PinPersistence | None = None) -> None:
-        """*pins* is closed by whoever has made it; None: they are in the state folder, as what the scan remembers."""
+        """*pins* stays open: its creator closes it. None: the pins are in the state folder, like the scan's cache."""
         self._store = PinStore.of(config, pins)
         self._settings = config.settings.trust
         self._scanner = Scanner(ScanCache(config.settings.state_folder / "scans"))
@@ -202,7 +202,9 @@ class PinGate:
         self._failures = 0
 
     def version(self) -> int:
-        """Another one after each judgement for which the approvals could not be read, so that it is tried again."""
+        """A number that also changes after each judgement without readable approvals, so that the judgement is
+        repeated.
+        """
         try:
             version = self._store.version()
         except PinStoreError:
@@ -287,9 +289,7 @@ class PinGate:
         return treatments[why] == "quarantine"
 
     def _is_news(self, judged: _Judged, approved: Mapping[_Key, Pin]) -> bool:
-        """Whether an admitted entry is to be pinned. Where changes only cause a warning, the first definition stays
-        pinned.
-        """
+        """Whether to pin an admitted entry. If changes only cause a warning, the first definition stays pinned."""
         known = _key(judged.entry) in approved
         return not known or (self._settings.changed == "allow" and not judged.is_at(approved))
 
@@ -302,7 +302,7 @@ class _Judged:
     is_admitted: bool = True
 
     def is_at(self, pins: Mapping[_Key, Pin]) -> bool:
-        """Whether *pins* have this very definition of it."""
+        """Whether *pins* hold this very definition."""
         pin = pins.get(_key(self.entry))
         return pin is not None and pin.pin == self.pin
 

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The findings in one definition, and its words that would be findings if another server had a tool of that
+    """The findings in one definition, and its words that would become findings if another server had a tool of that
     name.
     """
 
@@ -50,7 +50,7 @@ Scanned: TypeAlias = dict[str, Said]  # pin -> what the scan found
 
 
 class ScanCache:
-    """One file for each server. A file that cannot be read, or that other rules have made, counts as missing."""
+    """One file for each server. A file that cannot be read, or that was made with other rules, counts as missing."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -135,7 +135,7 @@ def borrowed_name(name: str, neighbours: Neighbours) -> Iterator[Finding]:
 
 
 def coined_words(text: Text) -> Iterator[str]:
-    """The words that could be names of tools, if there are such tools."""
+    """The words that could be names of tools, if such tools exist."""
     for match in _WORDS.finditer(text.value.encode(errors="replace")):
         word = match.group().decode()
         if _is_coined(word):
@@ -165,8 +165,8 @@ _MAX_FINDINGS = 8  # findings reported for one definition; a single one holds it
 
 
 class Scanner:
-    """Scans definitions. Findings in a definition itself are remembered by its pin; those about names of others are
-    not.
+    """Scans definitions. Findings in a definition itself are remembered by its pin; findings about other servers' names
+    are not.
     """
 
     def __init__(self, cache: ScanCache | None = None) -> None:
@@ -174,7 +174,7 @@ class Scanner:
         self._known: dict[str, Scanned] = {}
 
     def scan(self, server: str, entries: Sequence[Entry], others: Sequence[Entry]) -> list[list[Finding]]:
-        """The findings of each of *entries*, which are all that *server* lists; the order is that of its texts."""
+        """The findings in each of *entries*, in the order of its texts; *server* lists exactly these."""
         neighbours = Neighbours.of(entries, others)
         before = self._before(server)
         now: Scanned = {}
@@ -196,12 +196,12 @@ class Scanner:
 
 
 def scan_entry(entry: JsonObject) -> list[Finding]:
-    """What the definition says by itself."""
+    """The findings in the definition alone."""
     return _told(findings_in(texts_of(entry)))
 
 
 def scan_names(entry: Entry, coined: frozenset[str], neighbours: Neighbours) -> list[Finding]:
-    """What it does with the names of others; *coined* are the words of it that could be such names."""
+    """The findings about other servers' names; *coined* are words of the definition that could be such names."""
     borrowed = borrowed_name(entry.remote_name, neighbours) if entry.kind is Kind.TOOL else ()
     texts = texts_of(entry.raw) if any(word in neighbours.others for word in coined) else ()
     return _told(chain(borrowed, (finding for text in texts for finding in speaks_of_others(text, neighbours))))
@@ -213,7 +213,7 @@ def _said(entry: JsonObject) -> Said:
 
 
 def _told(findings: Iterable[Finding]) -> list[Finding]:
-    """The first of them, with places that can be printed: the names of properties are the server's too."""
+    """The first findings, with printable places: the names of properties are texts of the server, too."""
     return [replace(finding, place=printable(finding.place)) for finding in islice(findings, _MAX_FINDINGS)]
 
 
@@ -231,7 +231,7 @@ _NO_TEXTS = (f".{DATA}", f".{BLOB}")  # fields that hold pictures, sounds and fi
 
 
 async def marked(server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """*result* with what the scan finds in its texts in its ``_meta``; the same object if that is nothing."""
+    """*result* with the scan's findings in its ``_meta``; the same object if there are none."""
     texts = list(_texts(result))
     if sum(len(text.value) for text in texts) > _MOST_AT_ONCE:
         rules = await asyncio.to_thread(_rules, texts)

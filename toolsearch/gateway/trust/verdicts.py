@@ -1,4 +1,4 @@
-"""The entries of a server that are judged, and the verdicts: whether each may be shown and, if not, why."""
+"""The entries of a server that are judged, and the verdicts: whether each may be shown and, if not, why not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Entry:
     """One entry as its server sent it.
 
     name         for people
-    remote_name  what the server calls it: a name, or the URI of a resource or template; empty for instructions
+    remote_name  the server's own name for it: a name, or the URI of a resource or template; empty for instructions
     """
 
     server: str
@@ -46,7 +46,7 @@ class Entry:
     def pin(self) -> str:
         """SHA-256 (hex) over the server's name, the entry, and, except for tools, its kind.
 
-        The size of a resource and its date do not count, since they change with its contents.
+        The size and the date of a resource are left out because they change with its contents.
         """
         if self.kind is Kind.TOOL:
             return pin_of([self.server, self.raw])
@@ -68,14 +68,14 @@ def pin_of(document: Any) -> str:
 
 
 def tool_entry(tool: Tool) -> Entry:
-    """Raises BadToolError for a tool that no server has listed."""
+    """The entry of a tool. Raises BadToolError for a tool that no server has listed."""
     if tool.origin is None:
         raise BadToolError(f"{tool.name}: no server lists it, so there is no entry of it that could be approved")
     return Entry(tool.origin.server, Kind.TOOL, tool.origin.remote_name, tool.name, tool.origin.raw)
 
 
 def own_entry(tool: Tool) -> Entry:
-    """A tool of no server, as one whose name servers might imitate. No server has sent it, so *raw* is empty."""
+    """The entry of a tool of no server, whose name servers might imitate. No server has sent it, so *raw* is empty."""
     return Entry(tool.definition.server or "this catalog", Kind.TOOL, tool.definition.local_name, tool.name, {})
 
 
@@ -99,9 +99,9 @@ class ReviewReason(Enum):
 class ReviewItem:
     """An entry that somebody should look at, and why.
 
-    While it is held, a tool can be neither searched, suggested, counted nor called, and clients learn nothing of a
-    prompt, a resource or a server's instructions. *pin* belongs to the definition that was looked at: an approval names
-    it, so that another definition is held again.
+    A held tool can be neither searched, suggested, counted nor called; clients learn nothing of a held prompt, resource
+    or instructions. *pin* identifies the definition that was looked at: an approval names it, so that any other
+    definition is held again.
     """
 
     name: str
@@ -114,7 +114,7 @@ class ReviewItem:
 
     @property
     def is_only_new(self) -> bool:
-        """Whether nothing speaks against it but that nobody has looked at it yet."""
+        """Whether the only reason to hold it is that nobody has looked at it yet."""
         return self.why is ReviewReason.NEW and not self.findings
 
     @property
@@ -150,11 +150,11 @@ class ToolGate(Protocol):
         ...
 
     def know(self, server: McpServer) -> None:
-        """Judge the listings of *server* from now on; what another server of its name was approved does not count."""
+        """Judge the listings of *server* from now on. Approvals of another server with its name do not count."""
         ...
 
     def close(self) -> None:
-        """Close what it keeps approvals in."""
+        """Close the storage of approvals."""
         ...
 
 
