@@ -295,7 +295,7 @@ class GatewayObserver(Protocol):
         ...
 
     def called(self, caller: Caller, end: CallEnd) -> asyncio.Future[None]:
-        """What the returned coroutine does never fails. The caller gets its result only after that, unless it has
-        left.
+        """The returned future never fails. The caller, unless it has left, gets its result only once the future is
+        done.
         """
         ...

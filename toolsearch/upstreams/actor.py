@@ -1,4 +1,4 @@
-"""Keeps one server connected, lists what it has, and sends it requests. Its failures reach no other server."""
+"""Keeps one server connected, lists its tools, and sends it requests. Its failures affect no other server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LOGIN_POLL_S = 5.0
 
 
 class IdleGate:
-    """Waits for a time, for a login or for somebody who uses the server; whoever uses it ends every wait at once.
+    """Waits for a time, for a login or for a use of the server; a use ends every wait at once.
 
     *is_in_use* says whether the server is connected or being connected. While it is, no wait begins.
     """
@@ -75,7 +75,7 @@ class IdleGate:
         self.opens_at_s = None
 
     async def until_changed(self, stamp: Callable[[], float]) -> None:
-        """Wait until *stamp*, which is asked every few seconds, gives another number."""
+        """Wait until *stamp*, which is called every few seconds, returns another number."""
         before = stamp()
         while not self._is_in_use() and stamp() == before:
             if await self._woken_within(_LOGIN_POLL_S):
@@ -231,7 +231,8 @@ class UpstreamActor:
             self._idle_gate.note_use()
 
     async def listed(self) -> None:
-        """Connect where need be, and wait until what it lists was judged, as long as connecting may take.
+        """Connect if needed, and wait until the server's listing has been judged, at most as long as connecting may
+        take.
 
         Raises as `request` does.
         """
@@ -298,7 +299,7 @@ class UpstreamActor:
         return self._idle_gate.was_used_within(_WANTED_S)
 
     async def _idle(self) -> None:
-        """Do nothing until somebody uses it."""
+        """Do nothing until the server is used."""
         if not self._connection.is_in_use and not self._health.reason:
             self._health.note(Event.IDLED)
         await self._idle_gate.until_used()
@@ -339,8 +340,8 @@ class UpstreamActor:
             self._health.note(self._event_of(fault, session), str(error))
 
     def _event_of(self, fault: Fault | None, session: McpSession) -> Event:
-        """A child process that is lost is gone. Over HTTP only one answer is lost, unless the server itself went down,
-        which may come back with other tools.
+        """The event that a lost answer means. A lost child process is gone. Over HTTP only one answer is lost, unless
+        the server itself went down and may come back with other tools.
         """
         if fault is not None and fault.kind is FaultKind.LOGIN:
             return Event.LOGIN_REFUSED

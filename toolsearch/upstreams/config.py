@@ -1,4 +1,4 @@
-"""Reads the ``mcpServers`` JSON that MCP clients share: which servers there are and how each is reached."""
+"""Reads the ``mcpServers`` JSON that MCP clients share: the servers, and how each is reached."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTAL
 
 @dataclass(frozen=True, slots=True)
 class StdioServer:
-    """A server that is a child process. *env* comes on top of a small safe default, not of our whole environment.
+    """A server that is a child process. *env* is added to a small safe default environment, not to our whole one.
 
-    credentials      what may change without making this another server: the values of *env* and what came from ours
-    secrets          what no message may show; also what looks like a secret in *args*
-    certain_secrets  those that nothing it sends may show either: they are secret by their name or look
+    credentials      values that may change without making this another server: those of *env* and of our environment
+    secrets          values that no message may show, including those in *args* that look like secrets
+    certain_secrets  secrets that results may not show either: they are secret by their name or look
     """
 
     name: str
@@ -87,10 +87,10 @@ class StdioServer:
 class HttpServer:
     """A server behind a URL that speaks streamable HTTP, or the older HTTP with server-sent events.
 
-    credentials      what may change without making this another server
-    secrets          what no message may show; also what looks like a secret in *url*
-    certain_secrets  those that nothing it sends may show either: they are secret by their name or look
-    kind_is_given    by the configuration; if not, a server that takes no POST is tried with the older one
+    credentials      values that may change without making this another server
+    secrets          values that no message may show, including those in *url* that look like secrets
+    certain_secrets  secrets that results may not show either: they are secret by their name or look
+    kind_is_given    whether the configuration gives the kind; if not, a server that refuses POST is tried with SSE
     """
 
     name: str
@@ -113,11 +113,11 @@ McpServer: TypeAlias = StdioServer | HttpServer
 
 @dataclass(frozen=True, slots=True)
 class McpConfig:
-    """What a configuration says, in its own order.
+    """The content of a configuration, in its own order.
 
-    origin    where it was read from, for people
+    origin    its file or place, for people
     refused   servers that cannot be used as they are written
-    warnings  what was not understood, and left alone
+    warnings  keys that were not understood and are ignored
     """
 
     origin: str
@@ -304,7 +304,7 @@ def _mode(fields: JsonObject) -> Mode:
 class _Expansion:
     """Fills in ``${NAME}``, ``${NAME:-default}`` and VS Code's ``${env:NAME}``, in one pass.
 
-    What is filled in is not looked at again: a ``$`` in a password stays one. *used* collects the values taken.
+    Values are not expanded again: a ``$`` in a password stays a ``$``. *used* collects the values taken.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -336,7 +336,7 @@ _HASH_DIGITS = 16
 def server_identity(server: McpServer) -> str:
     """``<name>@<hash>``, where the hash is over the command and its arguments, or the URL, without any secret.
 
-    A name that points elsewhere is another server, for which nothing is approved. Changing only the credentials keeps
+    If a name points elsewhere, it is another server, and nothing of it is approved. Changing only the credentials keeps
     the identity.
     """
     where = json.dumps([redacted(part, server.credentials) for part in _where(server)])
@@ -344,7 +344,7 @@ def server_identity(server: McpServer) -> str:
 
 
 def identity_hash(server: McpServer) -> str:
-    """SHA-256 (hex) of its identity, to name a file by."""
+    """SHA-256 (hex) of a server's identity, for file names."""
     return hashlib.sha256(server_identity(server).encode("utf-8", "surrogatepass")).hexdigest()
 
 

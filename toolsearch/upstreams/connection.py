@@ -23,7 +23,7 @@ _TAKES_NO_POST = (404, 405)
 
 
 class CannotConnectError(Exception):
-    """Has the fault, and the last lines that a child process wrote to stderr."""
+    """A connection failed. The error holds the fault, and the last lines that a child process wrote to stderr."""
 
     def __init__(self, fault: Fault, last_words: str) -> None:
         super().__init__(fault.reason)
@@ -32,7 +32,7 @@ class CannotConnectError(Exception):
 
 
 class Connector:
-    """*peer* is asked for what a session is opened with, in the task that opens it."""
+    """*peer* is called in the task that opens a session, and returns the callbacks for it."""
 
     def __init__(
         self,
@@ -109,7 +109,9 @@ class Connector:
 
 
 def _older_way(server: McpServer, fault: Fault) -> HttpServer | None:
-    """*server* over the HTTP of before 2025, if it failed only because it takes no POST; else None."""
+    """*server* over the HTTP transport of before 2025, if the connection failed only because the server refuses POST;
+    else None.
+    """
     if not isinstance(server, HttpServer) or server.kind_is_given or server.kind == "sse":
         return None
     return replace(server, kind="sse") if fault.status in _TAKES_NO_POST else None
@@ -178,7 +180,7 @@ _IS_WELL = (Event.OPENED, Event.ANSWERED)
 
 
 class Health:
-    """The present state, since when, and what went wrong last, or "". *on_change* is called after each change."""
+    """The present state, the time since when, and the last failure, or "". *on_change* is called after each change."""
 
     def __init__(self, on_change: Callable[[UpstreamState], None], clock: Callable[[], float]) -> None:
         self._on_change = on_change
@@ -188,7 +190,7 @@ class Health:
         self.reason = ""
 
     def note(self, event: Event, reason: str = "") -> None:
-        """*event* has happened; *reason* says in a sentence what went wrong."""
+        """*event* has happened; *reason* is a sentence about the failure."""
         self.reason = "" if event in _IS_WELL else reason or self.reason
         state = TRANSITIONS[self.state].get(event, self.state)
         if state is not self.state:
@@ -238,7 +240,7 @@ class Connection:
 
     @property
     def age_s(self) -> float:
-        """How long ago the last session was opened."""
+        """Seconds since the last session was opened."""
         return self._clock() - self._opened_at_s
 
     @property
@@ -247,7 +249,7 @@ class Connection:
         return self._breaker.retry_at_s
 
     def remember_as_old(self) -> None:
-        """Say that the server spoke the older protocol last time."""
+        """Remember that the server spoke the older protocol last time."""
         self._connector.remember_as_old()
 
     async def get(self) -> McpSession:
@@ -264,7 +266,7 @@ class Connection:
         return opening.result()
 
     def drop(self, session: McpSession) -> bool:
-        """Give *session* to no new request, without ending it. Returns whether it was the present one."""
+        """Use *session* for no new request, without ending it. Returns whether it was the present one."""
         if session is not self._session:
             return False
         self._session = None

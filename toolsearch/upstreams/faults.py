@@ -1,6 +1,6 @@
-"""What a failure of a server means, the error that it becomes, and when the server is asked again.
+"""Classifies the failures of a server, turns them into errors, and decides when to ask the server again.
 
-No message shows a secret. A breaker stops asking a server that fails every time.
+No message shows a secret. A breaker stops requests to a server that fails every time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Fault:
     """A failure that is not the server's own refusal of a request.
 
     reason    a clause, such as ``HTTP 503``
-    status    of the HTTP answer; 0 where there was none
+    status    status of the HTTP answer; 0 if there was none
     asked_s   how long the server asks us to wait
     """
 
@@ -60,7 +60,7 @@ class Fault:
 
     @property
     def counts(self) -> bool:
-        """Whether the server as a whole fails, rather than this request or its sender."""
+        """Whether the fault is one of the whole server, rather than of this request or its sender."""
         return self.kind in (FaultKind.LOST, FaultKind.SILENT)
 
     @property
@@ -106,7 +106,7 @@ def _fault_of_http(reason: str, data: JsonObject) -> Fault:
 
 
 def _explain(error: BaseException, server: McpServer) -> str:
-    """Why a connection could not be made, in a clause."""
+    """The reason why a connection could not be made, as a clause."""
     if isinstance(error, OSError) and isinstance(server, StdioServer):
         return _explain_spawn(error, server)
     if isinstance(error, MCPError) and _is_lost_connection(error):
@@ -123,7 +123,9 @@ def _explain_spawn(error: OSError, server: StdioServer) -> str:
 
 
 def _is_lost_connection(error: MCPError) -> bool:
-    """Whether no answer came. The code alone does not say so: many servers have errors of their own with -32000."""
+    """Whether the connection was lost. The code alone does not say so: many servers have errors of their own with
+    -32000.
+    """
     return error.code == CONNECTION_CLOSED and error.message.startswith(_SDKS_OWN_WORDS)
 
 
@@ -144,8 +146,9 @@ _LONGEST_ASKED_S = 600.0  # a server that asks for a longer pause is still tried
 
 
 def delay_s(failures: int, random: Callable[[], float], *, asked_s: float = 0.0) -> float:
-    """Seconds to wait after that many failures in a row: anything up to 0.5 s after the first, then twice that, and at
-    most 60 s; not less than the server has *asked_s* for. *random* gives numbers in [0, 1).
+    """Seconds to wait after that many failures in a row: a random time up to 0.5 s after the first failure. The limit
+    doubles with each failure, up to 60 s. The result is never less than *asked_s*, the server's own wish. *random*
+    gives numbers in [0, 1).
 
     Source: "full jitter" in M. Brooker, Exponential Backoff and Jitter, 2015.
     """
@@ -186,7 +189,7 @@ class Breaker:
         return is_too_early or self.probe is not None
 
     def admit(self) -> Permit | None:
-        """A permit for one request, which is to be told the outcome; None while the breaker is open."""
+        """A permit for one request, which has to be told the outcome; None while the breaker is open."""
         if self.is_open:
             return None
         permit = Permit(self)
@@ -216,7 +219,7 @@ class Breaker:
 
 
 class Permit:
-    """Lets one request through a breaker, and is told what became of it."""
+    """Lets one request through a breaker, and is told the outcome."""
 
     def __init__(self, breaker: Breaker) -> None:
         self._breaker = breaker
@@ -236,7 +239,7 @@ class Permit:
 
 
 class ServerErrors:
-    """Of one server; *can_log_in* says whether a login on the command line would help."""
+    """Makes the errors of one server; *can_log_in* says whether a login on the command line would help."""
 
     def __init__(self, settings: UpstreamSettings, *, can_log_in: bool, clock: Callable[[], float]) -> None:
         self._name = settings.name
@@ -271,7 +274,7 @@ class ServerErrors:
         return ServerBusyError(text)
 
     def unanswered(self, fault: Fault) -> Exception:
-        """For a request that was sent, or that a proxy on the way has refused."""
+        """The error for a request that was sent, or that a proxy on the way has refused."""
         if fault.kind is FaultKind.LOGIN:
             return self.login_required(fault)
         if fault.kind is FaultKind.SILENT:
@@ -282,12 +285,12 @@ class ServerErrors:
 
 
 def as_not_sent(error: ServerUnavailableError) -> ServerUnavailableError:
-    """*error*, which says that the server is unavailable, as the error of a request that was waiting for the server."""
+    """The same error for a request that waited for the server and was not sent."""
     return ServerUnavailableError(f"{error}; the request did not run", retry_after_s=error.retry_after_s)
 
 
 class RepeatedWarning:
-    """Warns when a problem begins, when it becomes another one, and when it comes back after it was solved."""
+    """Warns when a problem begins, changes, or comes back after it was solved."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger

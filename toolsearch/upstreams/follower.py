@@ -35,7 +35,7 @@ _MOST_TTLS = 2  # calls wait for a new listing once the last is this many lifeti
 
 
 class ListingFollower:
-    """Of one server.
+    """Follows the listing of one server.
 
     publish            given every listing, in order; raises ToolSearchError if it could not be judged
     on_listed          called each time the server was listed and judged
@@ -77,17 +77,17 @@ class ListingFollower:
         return self._listing is not None
 
     def changed(self) -> None:
-        """Note that the list has changed: it is listed again now, and no call is sent before that was judged."""
+        """The list has changed: list it again now, and send no call before that listing has been judged."""
         self.doubt()
         self._due.set()
 
     def doubt(self) -> None:
-        """Note that another server may answer by now: it is listed again before the next call at the latest."""
+        """Another server may answer by now: list it again before the next call at the latest."""
         self._hints += 1
         self._announced = self._hints
 
     def may_have_changed(self) -> None:
-        """Note that we may have missed a change: it is listed again now, but calls do not wait for that."""
+        """We may have missed a change: list it again now, but let calls not wait for that."""
         self._hints += 1
         self._due.set()
 
@@ -112,7 +112,7 @@ class ListingFollower:
         return True
 
     async def follow(self, session: McpSession, retired: asyncio.Event) -> None:
-        """List the server over *session* now and whenever it is due, until that has ended or is *retired*."""
+        """List the server over *session* now and whenever it is due, until the session has ended or is *retired*."""
         changes = hear_of_changes(
             session,
             changed=self.changed,
@@ -126,13 +126,13 @@ class ListingFollower:
     async def judged(self, session: McpSession) -> None:
         """Wait until what *session* lists has been judged, recently enough and after every change that it announced.
 
-        Raises ToolSearchError if that fails. Nothing may be sent then: no one has checked what the tools are by now.
+        Raises ToolSearchError if that fails. Then nothing may be sent, because nobody has checked the present tools.
         """
         while not self._is_judged(session):
             await self.list(session)
 
     async def list(self, session: McpSession) -> None:
-        """List the server over *session*, and have that judged. Raises ToolSearchError.
+        """List the server over *session*, and have the listing judged. Raises ToolSearchError.
 
         Calls in the meantime share the attempt, unless a change was announced after it began.
         """
@@ -143,12 +143,12 @@ class ListingFollower:
         await asyncio.shield(attempt.outcome)
 
     async def relist(self, session: McpSession) -> None:
-        """The same with a new attempt, so that it shows the list as it is now."""
+        """Like `list`, but always with a new attempt, so that the listing is up to date."""
         self._hints += 1
         await self.list(session)
 
     async def aclose(self) -> None:
-        """Give up the listing that is under way. May be called twice."""
+        """Cancel the running attempt. May be called twice."""
         if self._attempt is not None:
             await self._attempt.gone(is_given_up=True)
 
@@ -250,7 +250,7 @@ class _Attempt:
     at_s: float = 0.0  # time of the judgement
 
     def serves(self, session: McpSession, hints: int) -> bool:
-        """Whether its outcome is that of an attempt which begins now."""
+        """Whether the attempt has the same outcome as one that begins now."""
         return self.session is session and not self.outcome.done() and (not self.has_begun or self.hints == hints)
 
     def fails(self, error: Exception) -> None:
@@ -258,7 +258,7 @@ class _Attempt:
         self.outcome.exception()  # marks the exception as retrieved, because nobody has to wait for the outcome
 
     async def gone(self, *, is_given_up: bool) -> None:
-        """Wait until it is over."""
+        """Wait until the attempt is over."""
         if self.task is None:
             return
         if is_given_up:
@@ -267,7 +267,7 @@ class _Attempt:
 
 
 async def _until(events: Sequence[asyncio.Event], *, beside: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Wait for any of *events*, and until then do what is to be done *beside*."""
+    """Wait for any of *events*, and run *beside* until then."""
     waiting = [asyncio.create_task(event.wait()) for event in events]
     tasks: list[asyncio.Task[Any]] = [asyncio.create_task(work) for work in beside] + waiting
     try:

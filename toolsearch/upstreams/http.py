@@ -73,7 +73,7 @@ class FaultTolerantClient(httpx2.AsyncClient):
 
 
 def _readable_by_sdk(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-    """The response itself, unless it is a refusal of a call that says so in its status only."""
+    """The response itself, unless it refuses a call in its status only; then a JSON-RPC error."""
     status = response.status_code
     if status < 400 or request.method != "POST":
         return response
@@ -88,12 +88,12 @@ def _readable_by_sdk(request: httpx2.Request, response: httpx2.Response) -> http
 
 
 def _means_no_session(response: httpx2.Response) -> bool:
-    """404 as the protocol has it, or 400 with a word on the session, as many servers have it."""
+    """Whether the session is unknown: 404 in the protocol, 400 with "session id" in the text for many servers."""
     return response.status_code == 404 or (response.status_code == 400 and b"session id" in response.content.lower())
 
 
 def response_facts(response: httpx2.Response) -> dict[str, Any]:
-    """What an answer says that was none to the call: its status, its challenge, and when to come back."""
+    """The facts in an answer that was no result: its status, its challenge, and when to try again."""
     facts: dict[str, Any] = {STATUS: response.status_code}
     if (challenge := response.headers.get("www-authenticate")) is not None:
         facts[CHALLENGE] = challenge
@@ -103,7 +103,7 @@ def response_facts(response: httpx2.Response) -> dict[str, Any]:
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds of a Retry-After of either form; a date is read by the server's own clock, where it gives it."""
+    """Seconds of a Retry-After of either form; a date is compared with the server's own clock, if it sends one."""
     text = headers.get("retry-after", "").strip()
     try:
         seconds = float(text)
@@ -126,7 +126,7 @@ def _was_sent(error: httpx2.TransportError) -> bool:
 def fault_answer(request: httpx2.Request, status: int, message: str, data: Mapping[str, Any]) -> httpx2.Response:
     """A JSON-RPC error for one request.
 
-    The id is null, as before a server has read one: the transport gives it to the request that was sent.
+    The id is null, as if the server had not read one: the transport assigns the error to the request that was sent.
     """
     error = {"code": _INTERNAL_ERROR, "message": message, "data": {FAULT: True, **data}}
     return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
@@ -158,7 +158,7 @@ _TIMEOUT = httpx2.Timeout(30.0, read=None)  # no read timeout, because the strea
 async def sse_streams(
     server: HttpServer, auth: httpx2.Auth | None, open_transport: OpenTransport | None = None
 ) -> AsyncGenerator[Streams]:
-    """Connect to *server*; raises HTTPStatusError or TransportError, in groups, where there is no stream."""
+    """Connect to *server*; raises HTTPStatusError or TransportError, in groups, if there is no stream."""
     arriving, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
     async def fail(request: httpx2.Request, response: httpx2.Response) -> None:
@@ -200,7 +200,7 @@ async def sse_streams(
 
 
 class _PostingClient(FaultTolerantClient):
-    """Tells *fail* of a post that was refused, and the SDK that it was accepted."""
+    """Reports refused posts to *fail*, and tells the SDK that they were accepted."""
 
     def __init__(self, fail: Callable[[httpx2.Request, httpx2.Response], Awaitable[None]], **options: Any) -> None:
         super().__init__(**options)
@@ -219,6 +219,6 @@ class _PostingClient(FaultTolerantClient):
 
 
 def _status(response: httpx2.Response) -> int:
-    """What the server answered; of our own answers in its place, what stands in their data."""
+    """The status of the server's answer; for an answer that we made in its place, the status in its data."""
     data = json.loads(response.content)["error"].get("data")
     return int(data.get(STATUS, 0)) if is_object(data) else response.status_code

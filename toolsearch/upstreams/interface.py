@@ -1,4 +1,4 @@
-"""The interface of one connected MCP server: what may be asked of it, what it lists, and what it reports."""
+"""The interface of one connected MCP server: the requests to it, its listing, and its reports."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class UpstreamState(Enum):
 class Listing:
     """Everything that a server lists. All tools have an origin.
 
-    about      what the server calls itself: its description, or its title
-    ttl_s      how long the server says that it may be relied on, or None
-    is_cached  it was read from disk, and is what the server listed when it last ran
+    about      the server's description of itself, or its title
+    ttl_s      seconds for which the server calls it valid, or None
+    is_cached  it was read from disk, from the server's last run
     cut        why the end of a list could not be read, or ""; known entries that were not read again are kept
     """
 
@@ -53,7 +53,7 @@ class UpstreamStatus:
     """One server, for people. Times are in seconds of the gateway's clock; messages hold no secret.
 
     last_error               a sentence, or ""
-    retry_at_s               when it is tried again by itself, or None
+    retry_at_s               when it is tried again without a request, or None
     running, waiting         requests at present
     calls, failed, shed      requests since the start: all, those that failed, those refused because too many waited
     """
@@ -76,7 +76,7 @@ class UpstreamStatus:
 
 
 class Downstream(Protocol):
-    """The client that a request is made for. While the request runs, the server may tell it and ask it things.
+    """The client that a request is made for. While the request runs, the server may send it messages and questions.
 
     Every method may raise MCPError, which is passed on to the server.
     """
@@ -88,12 +88,12 @@ class Downstream(Protocol):
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """What the client said it can do, as MCP writes it."""
+        """The capabilities that the client declared, as MCP writes them."""
         ...
 
     @property
     def log_level(self) -> str | None:
-        """The level, as MCP names it, from which on the client wants log messages; None if it has not said."""
+        """The lowest level, as MCP names it, of the log messages that the client wants; None if it has not said."""
         ...
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
@@ -145,7 +145,7 @@ class Upstream(Protocol):
     def status(self) -> UpstreamStatus: ...
 
     def start(self) -> None:
-        """Begin to connect and to stay connected; returns at once. What it lists goes to the sink."""
+        """Begin to connect and to stay connected; returns at once. Its listings go to the sink."""
         ...
 
     def wake(self) -> None:
@@ -166,7 +166,7 @@ class Upstream(Protocol):
         ...
 
     async def relist(self) -> None:
-        """List it again, and give the listing to the sink; raises as `request` does."""
+        """List the server again, and give the listing to the sink; raises as `request` does."""
         ...
 
     async def aclose(self) -> None:
@@ -189,10 +189,10 @@ class UpstreamSinks:
 
 
 def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[list[Tool], list[Refusal]]:
-    """Return the tools among *entries* in their order, and why each other entry is none.
+    """Return the tools among *entries* in their order, and a refusal for each other entry.
 
-    Names that differ for the server and would be one for a model are kept apart by a tail, in whatever order they are
-    listed. A second tool of the very same name is refused, since a call could not say which one is meant.
+    If different names of the server would become one for a model, each gets a tail that does not depend on the order. A
+    second tool of the very same name is refused, since a call could not say which one is meant.
     """
     listed = [(entry, tool_name(entry) or "") for entry in entries]
     names = all_namespaced(server, (name for _, name in listed if name))

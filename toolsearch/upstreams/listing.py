@@ -1,4 +1,4 @@
-"""What one server lists: read page by page, kept on disk for the next start, and announced when it has changed."""
+"""The listing of one server: read page by page, kept on disk for the next start, and renewed after changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Objects: TypeAlias = tuple[JsonObject, ...]
 async def read_server(
     server: McpServer, session: McpSession, *, before: Listing | None = None, tools_only: bool = False
 ) -> Listing:
-    """*before* is what it listed last. Raises MCPError where the server refuses to list its tools, or is lost."""
+    """*before* is the last listing. Raises MCPError if the server refuses to list its tools, or is lost."""
     return await _Reading(server, session, before).whole(tools_only=tools_only)
 
 
@@ -80,7 +80,7 @@ class _Reading:
         )
 
     async def _objects(self, listed: ListOf, known: _Objects) -> _Objects:
-        """The entries that have a name; the others are refused, and so is the second of one name."""
+        """The entries with a name. Entries without a name, and the second of two with the same name, are refused."""
         entries = await self._entries(listed, known, must=False)
         sound = [entry for entry in entries if is_object(entry) and listed.name_of(entry) is not None]
         if len(sound) < len(entries):
@@ -93,7 +93,9 @@ class _Reading:
         return tuple(first.values())
 
     async def _entries(self, listed: ListOf, known: _Objects, *, must: bool) -> list[Json]:
-        """All raw entries of a list; of one that is cut, those *known* by another name as well."""
+        """All raw entries of a list. If the list is cut, entries that are *known* from before under other names are
+        kept.
+        """
         entries: list[Json] = []
         try:
             cut = await self._read_pages(listed, into=entries)
@@ -147,7 +149,9 @@ _FORMAT = 1
 
 
 class ListingStore:
-    """Of one server. It is kept under a hash of how the server is reached: another command has another listing."""
+    """Stores the listing of one server, under a hash of how the server is reached: another command has another
+    listing.
+    """
 
     def __init__(self, server: McpServer, kept: ListingPersistence) -> None:
         self._server = server
@@ -155,7 +159,7 @@ class ListingStore:
         self._name = identity_hash(server)
 
     def load(self) -> tuple[Listing, bool] | None:
-        """The listing, and whether the server speaks the older protocol; None where there is nothing sound."""
+        """The listing, and whether the server speaks the older protocol; None if nothing usable is stored."""
         try:
             kept = self._kept.load(self._name)
             if kept is None or kept["format"] != _FORMAT:
@@ -200,7 +204,7 @@ class ListingStore:
 
 
 def listing_store(settings: UpstreamSettings) -> ListingStore | None:
-    """None if nothing is kept of the server."""
+    """The store of the server; None if nothing of it is kept."""
     kept = settings.listings
     if kept is None and settings.state_folder is not None:
         kept = ListingFiles(settings.state_folder / "listings")
@@ -223,8 +227,8 @@ async def hear_of_changes(
     """Listen until the session ends, and again after each time that the stream ends.
 
     changed           called after each change that the server announces
-    ended             called when the stream ends, since another server may answer afterwards
-    may_have_changed  called whenever listening begins, since a change before that was not heard
+    ended             called when the stream ends, because another server may answer afterwards
+    may_have_changed  called whenever listening begins, because earlier changes were missed
 
     Returns at once if the server announces nothing, or speaks the older protocol, which needs no subscription.
     """
@@ -262,7 +266,7 @@ async def hear_of_changes(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """The lists of which a server announces changes."""
+    """The lists whose changes a server announces."""
 
     tools: bool = False
     prompts: bool = False

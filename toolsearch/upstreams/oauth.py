@@ -42,7 +42,9 @@ _IN_HEADER, _IN_BODY = "client_secret_basic", "client_secret_post"  # the secret
 
 
 class _Kept(BaseModel):
-    """What a file holds. The SDK's storage keeps only the first two, and could refresh nothing after a restart."""
+    """The content of a file. The SDK's storage keeps only the first two fields, and could refresh nothing after a
+    restart.
+    """
 
     tokens: OAuthToken | None = None
     client: OAuthClientInformationFull | None = None
@@ -55,7 +57,7 @@ class StoredTokens:
     """The tokens for one server, in one file; a `TokenStorage` of the SDK."""
 
     def __init__(self, server: HttpServer, path: Path, client: OAuthClient | None = None) -> None:
-        """*client* is what the gateway was registered as; None: it registers itself."""
+        """*client* is the gateway's registration; None: it registers itself."""
         self._server = server
         self._path = path
         self._client = client
@@ -75,7 +77,7 @@ class StoredTokens:
 
     @property
     def callback_port(self) -> int:
-        """The port of the loopback address that the browser is to be sent to; 0 for any."""
+        """The port of the loopback address for the browser; 0 for any."""
         return (self._client.callback_port if self._client is not None else None) or 0
 
     def provider(
@@ -85,8 +87,8 @@ class StoredTokens:
         ask: Callable[[str], Awaitable[None]] | None = None,
         answer: Callable[[], Awaitable[AuthorizationCodeResult]] | None = None,
     ) -> OAuthClientProvider:
-        """The SDK's provider, knowing what is kept. To log in, *ask* gets the address for the browser, and *answer*
-        gives what the browser brings.
+        """The SDK's provider with the stored tokens. To log in, *ask* gets the address for the browser, and *answer*
+        returns the browser's answer.
         """
 
         async def ask_as_client(url: str) -> None:
@@ -113,7 +115,7 @@ class StoredTokens:
         return provider
 
     def keep_servers_of(self, provider: OAuthClientProvider) -> None:
-        """Keep where *provider* has found out that tokens are refreshed."""
+        """Keep the authorization server and resource that *provider* has found, because they refresh the tokens."""
         context = provider.context
         self._change(authorization_server=context.oauth_metadata, resource=context.protected_resource_metadata)
 
@@ -132,7 +134,7 @@ class StoredTokens:
         return self._client_info(kept.authorization_server) or kept.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep a registration. Raises OAuthFlowError if another one is configured, which this server is not for."""
+        """Keep a registration. Raises OAuthFlowError if a registration is configured that belongs to another server."""
         if self._client is not None:
             raise OAuthFlowError(
                 f"the server {self._server.name!r} names another authorization server than {self._client.issuer}, with "
@@ -141,7 +143,7 @@ class StoredTokens:
         self._change(client=client_info)
 
     def _client_info(self, authorization_server: OAuthMetadata | None) -> OAuthClientInformationFull | None:
-        """What is configured, as the SDK has it. A secret is sent in the way that *authorization_server* takes."""
+        """The configured client in the SDK's form. A secret is sent in the way that *authorization_server* accepts."""
         client = self._client
         if client is None:
             return None
@@ -166,7 +168,9 @@ class StoredTokens:
 
 
 def stored_tokens(settings: UpstreamSettings) -> StoredTokens | None:
-    """None where nobody can log in: over stdio, with credentials in the configuration, or where it is switched off."""
+    """The tokens of a server; None if nobody can log in: over stdio, with credentials in the configuration, or if
+    logins are off.
+    """
     server = settings.server
     if not isinstance(server, HttpServer) or settings.state_folder is None or not settings.policy.login:
         return None
@@ -217,7 +221,7 @@ class _StoredTokenAuth(httpx2.Auth):
         yield request
 
     def _current_provider(self) -> OAuthClientProvider:
-        """Made anew when the file has changed, since somebody has logged in."""
+        """The provider, made anew when the file has changed because somebody has logged in."""
         stamp = self._tokens.stamp()
         if self._provider is None or stamp != self._stamp:
             self._stamp = stamp
@@ -226,7 +230,7 @@ class _StoredTokenAuth(httpx2.Auth):
 
 
 def _has_changed(context: OAuthContext, token: str) -> bool:
-    """Whether another request has had *token* replaced while this one waited for its answer."""
+    """Whether another request has replaced *token* while this one waited for its answer."""
     return context.current_tokens is None or context.current_tokens.access_token != token
 
 
@@ -247,7 +251,7 @@ async def login(
     awaited on a loopback address for five minutes.
 
     *open_page* gets the address alone, in a thread, once it has been shown; the server has chosen it. Raises
-    BadSettingError where there is nothing to log in to, and LoginRequiredError where it did not work.
+    BadSettingError if the server needs no login, and LoginRequiredError if the login failed.
     """
     tokens = stored_tokens(replace(settings, state_folder=state_dir))
     if tokens is None:
@@ -282,7 +286,7 @@ async def login(
 
 @asynccontextmanager
 async def _callback(port: int) -> AsyncGenerator[tuple[str, asyncio.Future[AuthorizationCodeResult]]]:
-    """A page on a loopback address, at *port* or any if that is 0, and what the browser brings to it."""
+    """Serve a page on a loopback address, at *port* or any if that is 0, and give the browser's answer to it."""
     answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
     async def serve(reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:

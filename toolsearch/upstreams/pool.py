@@ -63,9 +63,9 @@ class UpstreamPool:
         self._starting.release()
 
     async def call(self, server: str, tool: str, arguments: JsonObject) -> ToolOutput:
-        """Run *tool*, connecting first where need be; may be awaited in any loop, and cancelled.
+        """Run *tool*, connecting first if needed; may be awaited in any loop, and cancelled.
 
-        Raises as `Upstream.request`, and ToolExecutionError for what the protocol calls an error.
+        Raises as `Upstream.request`, and ToolExecutionError for a result that is an error.
         """
         request = UpstreamRequest(CALL_TOOL, call_params(tool, arguments))
         try:
@@ -87,7 +87,7 @@ class UpstreamPool:
         return asyncio.run_coroutine_threadsafe(work, self._thread.loop)
 
     def run(self, work: Callable[[], object]) -> None:
-        """Do *work* in the pool's thread, and wait for that; nothing is done once it is closed."""
+        """Do *work* in the pool's thread, and wait for its end; a closed pool does nothing."""
 
         async def done() -> None:
             work()

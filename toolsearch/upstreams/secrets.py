@@ -1,8 +1,8 @@
 """Finds the secrets in a server's entry, which no message may show. Many are written into arguments and addresses.
 
-What is meant as a secret is told by where it stands (``--api-key X``, ``PASSWORD=X``, ``Authorization: X``, in an
-address), or, elsewhere, by how it looks. In a message a word too many is a ``***`` too many; a word too few is a leak.
-In a result a word too many is lost data, so only what is certainly a secret is taken out of results.
+A secret is recognised by its place (``--api-key X``, ``PASSWORD=X``, ``Authorization: X``, in an address) or,
+elsewhere, by its look. In a message it is harmless to hide a word too many, but a missed word is a leak. In a result
+every hidden word is lost data, so only certain secrets are removed from results.
 """
 
 from __future__ import annotations
@@ -33,22 +33,24 @@ _BETWEEN_WORDS = re.compile(r"[^A-Za-z0-9_+~-]+")
 
 
 def as_secrets(*groups: Iterable[str]) -> frozenset[str]:
-    """*groups* as messages show them: stripped, line by line as well, and without what is too short."""
+    """*groups* in the forms in which messages show them: stripped, also line by line, without values that are too
+    short.
+    """
     stripped = {value.strip() for values in groups for value in values}
     lines = {line.strip() for value in stripped for line in value.splitlines()}
     return frozenset(value for value in stripped | lines if len(value) >= _SHORTEST)
 
 
 def secrets_of_arguments(arguments: Iterable[str]) -> list[str]:
-    """What stands after a telling option, or after a telling name in the same argument, what an address asks for, and
-    what looks like a key.
+    """The values that follow a telling option, or a telling name in the same argument; the query values of addresses;
+    and words that look like keys.
     """
     return _in_arguments(arguments, secrets_of_url)
 
 
 def certain_secrets(arguments: Iterable[str], *named: Mapping[str, str]) -> list[str]:
-    """The same of *arguments*, and of *named*, such as headers or variables; of what an address asks for only what has
-    a telling name. A folder or the name of a project is not among these.
+    """The certain secrets of *arguments*, and of *named*, such as headers or variables. Query values of addresses count
+    only if their name is telling. A folder or the name of a project is not among these.
     """
     return _in_arguments(
         [*arguments, *(f"{key}={value}" for each in named for key, value in each.items())], _sure_of_url
@@ -67,12 +69,14 @@ def _in_arguments(arguments: Iterable[str], of_url: _OfUrl) -> list[str]:
 
 
 def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
-    """All values: a server that echoes ``Bearer abc`` may well leave out what stands before ``abc``."""
+    """All header values, whole and without the first word: a server that echoes ``Bearer abc`` may leave out
+    ``Bearer``.
+    """
     return [secret for value in headers.values() for secret in _with_words(value)]
 
 
 def secrets_of_url(url: str) -> list[str]:
-    """The password, and what is asked for. Raises ValueError."""
+    """The password and the query values of an address. Raises ValueError."""
     parts = urlsplit(url)
     password = parts.password or ""
     return [value for _, value in parse_qsl(parts.query)] + [password, unquote(password)]
@@ -85,17 +89,17 @@ def _sure_of_url(url: str) -> list[str]:
 
 
 def keys_in(text: str) -> list[str]:
-    """The words of *text* that look as if a machine had made them, wherever they stand."""
+    """The words of *text* that look machine-made, wherever they stand."""
     return list(filter(_looks_like_key, _BETWEEN_WORDS.split(text)))
 
 
 def is_telling(name: str) -> bool:
-    """Whether what has this name is likely a secret."""
+    """Whether a value of this name is likely a secret."""
     return _TELLING.search(name.strip().lstrip("-")) is not None
 
 
 def _in_text(text: str, of_url: _OfUrl) -> Iterator[str]:
-    """What one argument has of secrets: ``--token=X``, ``KEY=X``, ``Header: X``, in an address, or by its looks."""
+    """The secrets in one argument: ``--token=X``, ``KEY=X``, ``Header: X``, in an address, or by their look."""
     for url in _URL.findall(text):
         with suppress(ValueError):  # the text only looked like an address
             yield from of_url(url)
@@ -107,7 +111,7 @@ def _in_text(text: str, of_url: _OfUrl) -> Iterator[str]:
 
 
 def _with_words(value: str) -> list[str]:
-    """*value*, and what it says after its first word, such as ``Bearer``."""
+    """*value*, and each word after its first, such as ``Bearer``."""
     return [value, *value.split()[1:]]
 
 
@@ -122,14 +126,14 @@ def _is_mixed(word: str) -> bool:
 
 
 def redacted(text: str, secrets: Collection[str]) -> str:
-    """Return *text* with every secret made ``***``, longest first, so that no secret leaves the tail of another."""
+    """Return *text* with ``***`` for every secret, longest first, so that no secret leaves the tail of another."""
     for secret in sorted(secrets, key=lambda value: (-len(value), value)):
         text = text.replace(secret, "***")
     return text
 
 
 def redacted_json(value: Json, secrets: Collection[str]) -> Json:
-    """Return *value* with every secret in its texts and keys made ``***``; numbers stay as they are."""
+    """Return *value* with ``***`` for every secret in its texts and keys; numbers stay as they are."""
     if not secrets:
         return value
     written = json.dumps(value, ensure_ascii=False)

@@ -62,11 +62,11 @@ class ConcurrencyLimit:
 
 
 class Sender:
-    """Of one server.
+    """Sends the requests to one server.
 
     connect            gives the live session, or raises ServerUnavailableError
-    judged             returns once what a session lists has been judged, or raises ServerUnavailableError
-    on_answered        called for each request that the server has answered, if only with a refusal
+    judged             returns once the listing of a session has been judged, or raises ServerUnavailableError
+    on_answered        called for each request that the server has answered, even with a refusal
     on_request_failed  called for each request that it has not answered, with what went wrong and the error for whoever
                        made the request
     """
@@ -98,7 +98,7 @@ class Sender:
         self.limit = ConcurrencyLimit(settings.name, max_running=policy.max_running, max_waiting=policy.max_waiting)
 
     async def send(self, request: UpstreamRequest) -> dict[str, Any]:
-        """As `Upstream.request`."""
+        """See `Upstream.request`."""
         timeout_s = request.timeout_s or self._call_timeout_s
         ends_at = asyncio.get_running_loop().time() + timeout_s
         clock = asyncio.timeout_at(ends_at)
@@ -140,7 +140,7 @@ class Sender:
     async def _exchange(
         self, request: UpstreamRequest, session: McpSession, permit: Permit, ends_at: float, timeout_s: float
     ) -> dict[str, Any]:
-        """Raises TimeoutError if the request was not sent in time."""
+        """Exchange the messages. Raises TimeoutError if the request was not sent in time."""
         left_s = ends_at - asyncio.get_running_loop().time()
         is_sent = False
         try:
@@ -173,7 +173,7 @@ class Sender:
             raise as_not_sent(error) from error
 
     async def _judged_on(self, session: McpSession) -> None:
-        """Wait until what the server lists on *session* was judged.
+        """Wait until the server's listing on *session* has been judged.
 
         After this, the request must be sent without waiting for anything: the list may change in between.
         """

@@ -69,9 +69,10 @@ for _name in (
 
 @dataclass(frozen=True, slots=True)
 class SessionPeer:
-    """The callbacks for what a server sends on its own. One that is None is not declared, and its requests are refused.
+    """The callbacks for messages that a server sends unasked. A callback that is None is not declared to the server,
+    and its requests are refused.
 
-    on_message  gets every notification except cancellations and progress, and exceptions for what is no message
+    on_message  gets every notification except cancellations and progress, and exceptions for junk
     """
 
     on_message: MessageHandlerFnT | None = None
@@ -93,7 +94,7 @@ class McpSession:
 
     @property
     def shook_hands(self) -> bool:
-        """Whether the server speaks a protocol of before 2026, so that asking for the newer one is in vain."""
+        """Whether the server speaks a protocol of before 2026, so that asking for the newer one is useless."""
         return self.sdk.initialize_result is not None
 
     async def request(
@@ -106,8 +107,8 @@ class McpSession:
     ) -> dict[str, Any]:
         """Send *params* as they are and return the result as it was sent, of whatever version, however badly formed.
 
-        *capabilities* stand in for this client's own, towards a server of 2026, which is told with each request.
-        Raises MCPError; a cancellation is passed on to the server.
+        *capabilities* replace this client's own for a server of 2026, which is told them with each request. Raises
+        MCPError; a cancellation is passed on to the server.
         """
         sent = dict(params)
         if capabilities is not None:
@@ -147,7 +148,7 @@ class _RawResultsDispatcher(JSONRPCDispatcher[TransportContext]):
 
 
 def _parameter_headers(listing: Mapping[str, Any]) -> ParameterHeaders:
-    """Which arguments of which tools the protocol of 2026 wants in HTTP headers as well."""
+    """The arguments, by tool, that the protocol of 2026 wants in HTTP headers as well."""
     schemas = {tool_name(entry): schema_of(entry) for entry in TOOLS.entries_of(listing) or () if is_object(entry)}
     return {
         name: x_mcp_header_map(schema)
@@ -157,7 +158,7 @@ def _parameter_headers(listing: Mapping[str, Any]) -> ParameterHeaders:
 
 
 def _with_own_capabilities(params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Put the capabilities that a request brought along in the place of those that the SDK stamps on all."""
+    """Replace the capabilities that the SDK puts on all requests by those that this request brought along."""
     meta = meta_of(params or {})
     if params is None or _CAPABILITIES not in meta:
         return params
@@ -180,7 +181,7 @@ async def open_session(
 ) -> AsyncGenerator[McpSession]:
     """Connect and shake hands. Must be left in the task that entered it; waits for a silent server without end.
 
-    *parameter_headers* is filled by listing and used by calls; it is of the server, and outlives its sessions.
+    *parameter_headers* is filled by listing and used by calls; it belongs to the server and outlives its sessions.
     """
     async with AsyncExitStack() as stack:
         reading, writing = await stack.enter_async_context(_streams(server, stderr, auth, open_transport))
@@ -273,7 +274,7 @@ class SessionLifetime:
         self.task = asyncio.create_task(self._live())
 
     def end(self) -> None:
-        """Begin to end; *task* is done when the connection is closed and its process gone."""
+        """Begin to end the session; *task* is done when the connection is closed and its process gone."""
         if self.opened.done() and not self.opened.cancelled() and self.opened.exception() is None:
             self.opened.result().ended.set()
         else:

@@ -1,7 +1,6 @@
-"""A child process as a transport: its messages, what it writes to stderr, and its end.
+"""A child process as a transport: its messages, its output on stderr, and its end.
 
-Lines without end and lines that are no messages take a bounded amount of memory. If this process is killed, a guard
-ends the children.
+Endless lines and junk lines take a bounded amount of memory. If this process is killed, a guard ends the children.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 class OrphanGuard:
     """Knows the groups of processes that must not outlive this process. Its shell runs while there are any.
 
-    May be used from any thread. If the guard itself fails, that is logged, and the servers run all the same.
+    May be used from any thread. If the guard itself fails, the failure is logged and the servers still run.
     """
 
     def __init__(self) -> None:
@@ -159,12 +158,13 @@ _GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError
 
 
 class OverlongLineError(ValueError):
-    """A line was given up, since it had no end."""
+    """A line was dropped because it was too long."""
 
 
 @asynccontextmanager
 async def stdio_streams(server: StdioServer, stderr: TextIO) -> AsyncGenerator[Streams]:
-    """Start *server* in a group of its own; on leaving, end it and whatever it has started, whoever cancels us.
+    """Start *server* in a group of its own; on leaving, end it and all processes that it started, even after a
+    cancellation.
 
     Raises OSError if it cannot be started.
     """
@@ -196,8 +196,8 @@ async def stdio_streams(server: StdioServer, stderr: TextIO) -> AsyncGenerator[S
 
 
 async def lines(chunks: AsyncIterable[bytes], longest: int = _LONGEST_LINE) -> AsyncIterator[bytes | OverlongLineError]:
-    """Split what comes at newlines; of a line of more than *longest* bytes nothing is kept. The rest without one is
-    no line.
+    """Split the input at newlines. A line of more than *longest* bytes is dropped, and so is a rest without a
+    newline.
     """
     parts: list[bytes] = []
     size = 0
@@ -303,7 +303,7 @@ def _stdout(process: ServerProcess) -> ByteReceiveStream:
 
 
 async def _has_ended(process: ServerProcess, within_s: float) -> bool:
-    """Polls, since waiting for a process also waits for its pipes, which a grandchild may have inherited."""
+    """Poll for the end: waiting for a process also waits for its pipes, which a grandchild may have inherited."""
     ends_at = anyio.current_time() + within_s
     while process.returncode is None:
         if anyio.current_time() >= ends_at:
@@ -322,7 +322,9 @@ _DRAIN_S = 0.5  # seconds to wait for the last output of a process that has ende
 
 
 class StderrTail:
-    """The last few lines of one process. It is read without end, so a chatty process never blocks on its pipe."""
+    """The last few lines of one process's stderr. It is read all the time, so a chatty process never blocks on its
+    pipe.
+    """
 
     def __init__(self) -> None:
         self._tail = b""
@@ -331,7 +333,7 @@ class StderrTail:
 
     @contextmanager
     def pipe(self) -> Generator[TextIO]:
-        """Give the end to write to, as a child's stderr; closed on leaving."""
+        """Give the writing end, for a child's stderr; closed on leaving."""
         reading, writing = os.pipe()
         # A thread is used because an event loop cannot watch pipes on every system. It ends when the last writer has
         # closed.
@@ -360,6 +362,6 @@ class StderrTail:
 
 
 def _from_a_word_on(cut: bytes) -> bytes:
-    """*cut* from its first whole line or word on: the tail of a secret could not be recognised as one."""
+    """*cut* from its first whole line or word on, because half a secret could not be recognised."""
     _, newline, lines = cut.partition(b"\n")
     return lines if newline else b"".join(cut.split(None, 1)[1:])

@@ -1,5 +1,5 @@
-"""The two streams of messages that a transport gives a session. What a server sends is limited, and shows none of the
-secrets that it was given.
+"""The two streams of messages that a transport gives a session. The messages of a server are limited in number, and its
+secrets are removed from them.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ class PacedReading:
     """Passes on 500 unrequested messages at once and 100 a second in the long run: notifications, the server's own
     requests, and junk.
 
-    Answers are never delayed by these. Beyond the limit, log messages, progress and junk are dropped; the rest is
-    passed on in the next second, equal notifications once. Reading stops at 5,000 messages a second, so that the server
-    has to wait; this delays its own answers and no other server's.
+    These never delay answers. Beyond the limit, log messages, progress and junk are dropped; the rest is passed on in
+    the next second, equal notifications once. Reading stops at 5,000 messages a second, so that the server has to wait;
+    this delays its own answers, but no other server's.
 
-    Whatever *server* sends has its secrets made ``***``: results, listings, questions, notifications and errors.
+    The secrets of *server* are replaced by ``***`` in all that it sends: results, listings, questions, notifications
+    and errors.
     """
 
     def __init__(self, reading: Reading, server: McpServer) -> None:
@@ -51,7 +52,9 @@ class PacedReading:
 
     @property
     def last_context(self) -> Context | None:
-        """The context that the last message came in, if the transport has it: it shows on whose stream that was."""
+        """The context of the last message, if the transport has it: it shows on which request's stream the message
+        came.
+        """
         return self._context
 
     async def receive(self) -> SessionMessage | Exception:
@@ -69,7 +72,7 @@ class PacedReading:
                 await anyio.sleep(self._left_s)
 
     async def _arriving(self) -> SessionMessage | Exception | None:
-        """The next message, or None when it is time for one that was held back."""
+        """The next message, or None when it is time to pass on a message that was held back."""
         if not self._held:
             return self._without_secrets(await self._reading.receive())
         with anyio.move_on_after(self._left_s):
@@ -145,7 +148,7 @@ def _is_answer(item: SessionMessage | Exception) -> bool:
 
 
 def _key(item: SessionMessage) -> str | None:
-    """Equal for messages that say the same; None for one that may be dropped."""
+    """Equal for equal messages; None for a message that may be dropped."""
     message = item.message
     if isinstance(message, JSONRPCNotification) and message.method in _DROPPABLE:
         return None

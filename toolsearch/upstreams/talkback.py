@@ -1,6 +1,6 @@
 """Finds the client that a question or a log message of a server is meant for, and never a wrong one.
 
-Where that cannot be told otherwise, only the requests of one client session run at a time.
+If a server does not say which client it means, only the requests of one client session run at a time.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, downstream: Downstream | None, timeout_s: float | None) -> AsyncGenerator[Turn]:
-        """Held while a request for *downstream* runs. Raises TimeoutError after *timeout_s*, the wait included."""
+        """Runs around a request for *downstream*. Raises TimeoutError after *timeout_s*, the wait included."""
         async with asyncio.timeout(timeout_s) as clock:
             turn = Turn(downstream, clock)
             key = downstream.session_key if downstream else None
@@ -100,8 +100,8 @@ class Turns:
     def meant(self) -> list[Turn]:
         """The running requests that the present message may belong to, all of one session, the newest last.
 
-        That is the request on whose stream it came, if the transport shows it, and otherwise all that run, if all of
-        them are of one session.
+        If the transport shows the stream, that is the request of the stream; otherwise all running requests, if they
+        belong to one session.
         """
         if is_of_a_stream():
             turn = _turn.get()
@@ -115,7 +115,7 @@ class Turns:
         self._left.clear()
 
     def _left_behind(self) -> set[str]:
-        """The sessions with a recently cancelled request, at which the server may still be at work."""
+        """The sessions with a recently cancelled request: the server may still be working on it."""
         now_s = asyncio.get_running_loop().time()
         self._left = [(key, until_s) for key, until_s in self._left if until_s > now_s]
         return {key for key, _ in self._left}
@@ -154,7 +154,7 @@ def is_of_a_stream() -> bool:
 
 
 def outside_of_turns() -> None:
-    """Make the tasks that are created from here on belong to no request, even if this one does."""
+    """Make tasks that are created from here on belong to no request, even if this task does."""
     _turn.set(None)
 
 
@@ -165,12 +165,12 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 class Talkback:
-    """Of one server, over all its connections.
+    """Finds the addressee of a server's messages, over all its connections.
 
-    A message belongs to a running request. Some transports show which one, by the stream that the message came on. On
-    others the message is for the client session that has requests running, or has recently cancelled one. If there are
-    several such sessions, nobody is asked: the server gets an error, and from then on only one session's requests run
-    at a time, so that the server's next question has one addressee.
+    A message belongs to a running request. Some transports show which one, by the stream of the message. On others the
+    message is for the client session that has requests running, or has recently cancelled one. If there are several
+    such sessions, nobody is asked: the server gets an error. From then on only one session's requests run at a time, so
+    that the server's next question has one addressee.
     """
 
     def __init__(self, *, ask_timeout_s: float, has_clients: bool = True) -> None:
@@ -185,13 +185,15 @@ class Talkback:
 
     @property
     def asks(self) -> bool:
-        """Whether requests of different sessions wait for each other, because the server does not say whom it asks."""
+        """Whether requests of different sessions wait for each other, because the server does not say which client it
+        asks.
+        """
         return self._turns.one_session_at_a_time
 
     def turn(
         self, downstream: Downstream | None, *, timeout_s: float | None = None
     ) -> AbstractAsyncContextManager[object]:
-        """To be held while a request for *downstream* runs at the server; waits until it may run.
+        """Runs around a request for *downstream* at the server; waits until it may run.
 
         Raises TimeoutError after *timeout_s*. The time in which the server waits for a person does not count.
         """
