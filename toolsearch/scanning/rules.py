@@ -46,7 +46,7 @@ _FLAG_END = "\U000e007f"
 
 
 def hidden_characters(text: Text) -> Iterator[Finding]:
-    """The first character that is there for machines only."""
+    """The first character that only machines can see."""
     if text.value.isascii() and text.value.isprintable():
         return
     for index, character in enumerate(text.value):
@@ -63,7 +63,7 @@ def terminal_escapes(text: Text) -> Iterator[Finding]:
 
 
 def out_of_sight(text: Text) -> Iterator[Finding]:
-    """Words behind so much white space that no window shows them."""
+    """Words behind so much white space that they are outside every window."""
     for gap in _gaps(text.value):
         if gap.count("\n") > _MAX_BLANK_LINES or len(gap) > _MAX_BLANKS:
             after = text.value.partition(gap)[2]
@@ -72,7 +72,7 @@ def out_of_sight(text: Text) -> Iterator[Finding]:
 
 
 def _gaps(value: str) -> Iterator[str]:
-    """The white space between words, longest runs only where there is any long one."""
+    """The runs of white space between words that are longer than `_MAX_BLANK_LINES`."""
     if len(value) <= _MAX_BLANK_LINES:
         return
     start = None
@@ -134,7 +134,7 @@ _PACKINGS: tuple[tuple[Any, Callable[[bytes], bytes]], ...] = (
 
 
 def packed_text(text: Text) -> Iterator[Finding]:
-    """The first run of base64, hex or percent codes that unpacks to words."""
+    """The first run of base64, hex or percent codes that decodes to words."""
     as_bytes = text.value[:_MAX_UNPACKED_CHARACTERS].encode(errors="replace")
     for expression, unpack in _PACKINGS:
         for match in expression.finditer(as_bytes):
@@ -145,13 +145,13 @@ def packed_text(text: Text) -> Iterator[Finding]:
 
 
 def too_long(text: Text) -> Iterator[Finding]:
-    """More than anybody would read, so that anything could be in it."""
+    """A text that is longer than anybody would read, so that anything could be in it."""
     if len(text.value) > _MAX_TEXT_CHARACTERS:
         yield Finding("too-long", text.place, f"{len(text.value)} characters: {evidence(text.value, 0, 40)}")
 
 
 def _words(unpack: Callable[[bytes], bytes], packed: bytes) -> str:
-    """What *packed* says, or "" if it says nothing."""
+    """The words in *packed*, or "" if it does not decode to text."""
     try:
         words = unpack(packed).decode()
     except ValueError:  # the base class of binascii's errors and decoding errors
@@ -179,9 +179,9 @@ _RARE = (  # every pattern needs one of these ideas; harmless English texts hard
 
 
 def known_phrases(text: Text) -> Iterator[Finding]:
-    """The first phrase of each kind that is meant for the model and not about the tool, within one sentence.
+    """The first phrase of each kind that addresses the model instead of describing the tool, within one sentence.
 
-    Where lines are broken makes no difference.
+    Line breaks make no difference.
     """
     found: dict[str, Finding] = {}
     sentences = (Text(text.place, sentence) for sentence in sentences_of(" ".join(text.value.split())))
@@ -196,7 +196,7 @@ def known_phrases(text: Text) -> Iterator[Finding]:
 
 
 def _readings(text: Text) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
-    """Each way to read *text*, with what to look for in it: an expression for each rule."""
+    """Each way to read *text*, with the expressions to look for in it: one for each rule."""
     folded = text.folded.encode(errors="replace")  # RE2's binding is several times slower on str
     yield folded, _english()
     if _DIGIT_IN_WORD.search(folded):
@@ -224,12 +224,12 @@ def _english() -> Mapping[str, Any]:
 
 @cache
 def _english_unspaced() -> Mapping[str, Any]:
-    """The same for text whose words are not apart any more."""
+    """The English expressions for text without spaces between its words."""
     return {name: _compiled(_without_spaces(text)) for name, text in _english_texts().items()}
 
 
 def _english_texts() -> Mapping[str, str]:
-    """One expression for each rule, in the order of the file."""
+    """One English expression for each rule, in the order of the file."""
     document = _document("phrases.toml")
     return {
         rule["name"]: _with_parts("|".join(f"(?:{each})" for each in rule["phrases"])) for rule in document["rules"]
@@ -249,7 +249,7 @@ def _languages(*, is_latin: bool) -> list[str]:
 
 @cache
 def _any_latin() -> Any:
-    """Finds what has to be there for any phrase of the languages in Latin letters: most texts have nothing of it."""
+    """Finds words that every phrase of the languages in Latin letters needs: most texts have none of them."""
     languages = _languages(is_latin=True)
     return _compiled("|".join(_idea(language, idea) for language in languages for idea in _RARE))
 
@@ -275,7 +275,7 @@ def _idea(language: str, idea: str) -> str:
 
 
 def _with_parts(expression: str) -> str:
-    """*expression* with parts of ``phrases.toml`` in the place of their names."""
+    """Replace the names in *expression* by the parts of ``phrases.toml``."""
     parts: Mapping[str, str] = _document("phrases.toml")["parts"]
     for name, part in parts.items():
         expression = expression.replace(f"%{name}%", part)
@@ -302,9 +302,10 @@ _CERTAIN: Sequence[Callable[[Text], Iterator[Finding]]] = (
 
 
 def findings_in(texts: Iterable[Text], *, margin: float = 0.0) -> Iterator[Finding]:
-    """What *texts* hide from a reader, or would have a model do beyond what a tool does; in the order of the texts.
+    """The hidden texts in *texts*, and those that would make a model do more than the tool does, in the order of the
+    texts.
 
-    *margin* is asked of the classifier, beyond its threshold, for texts that tell somebody what to do by their nature.
+    *margin* raises the classifier's threshold, for texts that naturally tell somebody what to do.
     """
     telling = [text for text in texts if not _is_plain_word(text.value)]
     for text, steering in zip(telling, steering_in(telling, margin=margin), strict=True):
@@ -314,7 +315,7 @@ def findings_in(texts: Iterable[Text], *, margin: float = 0.0) -> Iterator[Findi
 
 
 def steering_in(texts: Sequence[Text], *, margin: float = 0.0) -> Iterator[list[Finding]]:
-    """For each of *texts* what it would have a model do, by the phrases that everybody knows, or else by all words."""
+    """For each of *texts*, the findings of steering: by the known phrases, or else by all words."""
     from toolsearch.scanning.steering import steering  # imported here because it loads numpy
 
     judged = dict(steering(texts, margin=margin))
@@ -324,5 +325,7 @@ def steering_in(texts: Sequence[Text], *, margin: float = 0.0) -> Iterator[list[
 
 
 def _is_plain_word(value: str) -> bool:
-    """Whether it is too short to say anything and hides nothing, as most of a schema: ``type``, ``string``."""
+    """Whether the text is too short to say anything and hides nothing, like most texts of a schema: ``type``,
+    ``string``.
+    """
     return len(value) < _SHORTEST_PHRASE and value.isascii() and value.isprintable()

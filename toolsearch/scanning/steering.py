@@ -1,4 +1,4 @@
-"""Finds texts that steer a model: a classifier of the words and characters of each sentence, and of all together."""
+"""Finds texts that steer a model: a classifier over the words and characters of each sentence and of the whole text."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ _NO_GAP: Final = re.compile(r"(?<=[\u3040-\u30ff\u3400-\u9fff]) (?=[\u3040-\u30f
 
 
 def plain(text: str) -> str:
-    """*text* folded; without spaces between Chinese or Japanese characters, where no words end."""
+    """*text* folded. Spaces between Chinese or Japanese characters are removed, because words do not end there."""
     return _NO_GAP.sub("", fold(text))
 
 
 def readings(text: str) -> Iterator[str]:
-    """How *text* reads: plain, and where words have digits for letters, with these letters as well."""
+    """The readings of *text*: plain and, if words have digits for letters, with those letters as well."""
     folded = plain(text)
     yield folded
     if _DIGIT_IN_WORD.search(folded) and (spelt := as_spelt(folded)) != folded:
@@ -84,7 +84,8 @@ def readings(text: str) -> Iterator[str]:
 
 
 def features(folded: Sequence[str]) -> tuple[IntArray, IntArray]:
-    """The features of each of *folded*, texts that are plain: index of the text, number; each once, in ascending order.
+    """The features of *folded*, which are plain texts: the index of the text and the number, each once, in ascending
+    order.
 
     The hash of characters i to j is a difference of prefix sums over powers of a base, divided by the power at i, all
     modulo 2^64. So the runs of one length take a few operations over the whole array.
@@ -126,7 +127,7 @@ def _computed_powers(base: int, count: int) -> HashArray:
 def _runs(
     sums: HashArray, divisors: HashArray, is_space: NDArray[np.bool_], owners: IntArray
 ) -> list[tuple[IntArray, HashArray]]:
-    """All runs of one to five characters that have a space at most at their ends: of which text, and the hash."""
+    """All runs of one to five characters with spaces only at their ends: the index of the text, and the hash."""
     spaces = np.concatenate([[0], np.cumsum(is_space)])
     found: list[tuple[IntArray, HashArray]] = []
     for length in range(1, _LONGEST_RUN + 1):
@@ -147,7 +148,7 @@ def _word_runs(
     is_space: NDArray[np.bool_],
     owners: IntArray,
 ) -> list[tuple[IntArray, HashArray]]:
-    """Runs of one to three words of one text, as `_runs`. A sign that is no letter or digit is a word."""
+    """Runs of one to three words within one text, as in `_runs`. A sign that is no letter or digit counts as a word."""
     is_letter = np.fromiter(map(str.isalnum, joined), np.bool_, len(joined))
     goes_on = is_letter[1:] & is_letter[:-1]
     starts = np.flatnonzero(~is_space & ~np.concatenate([[False], goes_on]))
@@ -200,7 +201,7 @@ class Linear:
     offset: float
 
     def log_odds(self, owners: IntArray, numbers: IntArray, count: int) -> FloatArray:
-        """Of *count* texts, whose features are of unit length together."""
+        """The log odds of *count* texts. The features of one text have unit length together."""
         sums = np.bincount(owners, self.weights[numbers], minlength=count) * self.scale
         lengths = np.sqrt(np.maximum(np.bincount(owners, minlength=count), 1))
         return (sums / lengths + self.offset).astype(np.float32)
@@ -208,7 +209,9 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Of one text: by how much its log odds are above the threshold, its worst sentence, and the features of that."""
+    """The judgement of one text: the distance of its log odds from the threshold, its worst sentence, and that
+    sentence's features.
+    """
 
     above: float
     sentence: str
@@ -217,10 +220,9 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Classifier:
-    """*of_sentence* and *of_text* added up say more than *threshold* of a text that steers.
+    """The sum of *of_sentence* and *of_text* is above *threshold* for a text that steers.
 
-    known, of_technique  the features by which techniques are told apart, ascending, and for each technique of WHAT, in
-                         its order, their weights
+    known, of_technique  the features that tell techniques apart, ascending, and for each technique of WHAT, in its order, their weights
     """
 
     of_sentence: Linear
@@ -266,7 +268,7 @@ def steering(texts: Sequence[Text], *, margin: float = 0.0) -> Iterator[tuple[in
 
 
 def _telling(text: str) -> str:
-    """*text*, or nothing for a word or two such as ``assistant``; other scripts say much in one word."""
+    """*text*, or "" for a word or two such as ``assistant``; other scripts say much in one word."""
     return text if len(text.replace("_", " ").split()) >= _FEWEST_WORDS or not text.isascii() else ""
 
 

@@ -72,14 +72,14 @@ class Text:
 
     @cached_property
     def folded(self) -> str:
-        """What a reader or a model takes it for: without what is invisible, in plain small Latin letters where letters
-        look like them, without accents, words apart by one space.
+        """The text as a reader or a model understands it: invisible characters and accents removed, look-alike letters
+        replaced by plain small Latin ones, one space between words.
         """
         return fold(self.value)
 
     @cached_property
     def unspaced(self) -> str:
-        """The same in the letters that it was written in, without any space; "" where all of them are Latin."""
+        """The folded text in its original script, without spaces; "" if all letters are Latin."""
         if self.value.isascii():
             return ""
         plain = "".join(_visible(self.value).casefold().replace("_", " ").split())
@@ -87,7 +87,7 @@ class Text:
 
     @cached_property
     def joined(self) -> str:
-        """The folded text without anything between its letters, for where they are set apart: ``i g n o r e``."""
+        """The folded text without anything between its letters, for letters that are set apart: ``i g n o r e``."""
         return "".join(filter(str.isalnum, self.folded))
 
     @cached_property
@@ -97,7 +97,7 @@ class Text:
 
 
 def sentences_of(text: str) -> list[str]:
-    """*text* cut behind full stops, semicolons and lines. What is too short to say anything is left out."""
+    """*text* cut behind full stops, semicolons and lines. Parts that are too short to say anything are left out."""
     return [part for each in _ENDS.split(text) if len(part := each.strip()) >= _SHORTEST]
 
 
@@ -111,7 +111,7 @@ def fold(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    """*text* without what is not drawn, and with each letter in its one plain form."""
+    """*text* without invisible characters, and with each letter in its plain form."""
     return unicodedata.normalize("NFKC", "".join(character for character in text if not is_invisible(character)))
 
 
@@ -130,7 +130,7 @@ def _as_letters(word: str) -> str:
 
 
 def is_invisible(character: str) -> bool:
-    """Whether nothing is drawn for it: format characters, fillers and selectors."""
+    """Whether nothing is drawn for *character*: format characters, fillers and selectors."""
     if character.isascii():
         return False
     return (
@@ -142,7 +142,7 @@ def is_invisible(character: str) -> bool:
 
 
 def texts_of(entry: JsonObject) -> Iterator[Text]:
-    """Every string in *entry*, the names of its properties among them, in the order in which it was listed."""
+    """Every string in *entry*, including the names of its properties, in the order of the listing."""
     stack: list[tuple[str, Json]] = [("", {key: value for key, value in entry.items() if key not in PICTURES})]
     while stack:
         place, value = stack.pop()
@@ -157,18 +157,18 @@ def texts_of(entry: JsonObject) -> Iterator[Text]:
 
 
 def evidence(text: str, start: int = 0, end: int | None = None) -> str:
-    """What stands at *start* to *end* of *text* and a little before it, on one line, odd characters written out."""
+    """The part of *text* from *start* to *end* and a little before it, on one line, with odd characters escaped."""
     stop = len(text) if end is None else end
     return printable(text[max(start - _CONTEXT_CHARACTERS, 0) : min(stop, start + _EVIDENCE_CHARACTERS)])
 
 
 def printable(text: str, limit: int = _EVIDENCE_CHARACTERS) -> str:
-    """The beginning of *text*, every odd character written out, in at most twice *limit* characters."""
+    """The beginning of *text* with odd characters escaped, in at most twice *limit* characters."""
     return "".join(map(_written_out, text[: 2 * limit]))[: 2 * limit]
 
 
 def visible(text: str) -> str:
-    r"""The whole *text*, with every character written out that hides or turns others: ``\u{202e}``.
+    r"""The whole *text*, with an escape for every character that is hidden or changes others: ``\u{202e}``.
 
     Line breaks and tabs stay, and so do the selectors and joiners within one emoji.
     """
@@ -176,7 +176,7 @@ def visible(text: str) -> str:
 
 
 def _kept_in_emoji(text: str, place: int) -> str:
-    """The character at *place* if it only says how the picture before it is drawn, "" otherwise."""
+    """The character at *place* if it only changes the emoji before it, "" otherwise."""
     before, after = text[place - 1 : place], text[place + 1 : place + 2]
     if text[place] == _AS_PICTURE:
         return _AS_PICTURE if _is_picture(before) else ""
@@ -199,7 +199,7 @@ class Finding:
     """One thing that the scan has against a definition.
 
     rule      a stable name, such as ``hidden-characters``
-    place     where in the entry: ``description``, ``inputSchema.properties.path.description``
+    place     its place in the entry: ``description``, ``inputSchema.properties.path.description``
     evidence  the words, short and printable; nothing that could steer a terminal or a model
     """
 
