@@ -42,7 +42,7 @@ def make_directory(settings: AccessSettings) -> PrincipalDirectory | None:
 class Directory:
     """A `PrincipalDirectory` of *tokens*, by their hashes, and of *subjects* of the JWTs that *verifier* accepts.
 
-    others  the reach of every other subject; None: it is refused
+    *others* is the reach of every other subject; None: such a subject is refused.
     """
 
     tokens: Mapping[str, Grant]

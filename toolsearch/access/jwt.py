@@ -126,7 +126,7 @@ def _require_safe(url: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether *host*, a name or an address, is this machine and reached from nowhere else."""
+    """Whether *host*, a name or an address, is an address of this machine that no other machine can reach."""
     if host == "localhost":
         return True
     try:
@@ -162,7 +162,7 @@ _REQUIRED = ("exp", "iss", "aud", "sub")
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What an accepted JWT says: its subject and scopes, when it ends in seconds since 1970, and all its claims."""
+    """The content of an accepted JWT: its subject and scopes, its end in seconds since 1970, and all its claims."""
 
     subject: str
     scopes: tuple[str, ...]
@@ -171,14 +171,16 @@ class Claims:
 
 
 class JwtVerifier:
-    """Accepts JWTs as *settings* say. *keys* are the issuer's."""
+    """Accepts JWTs by *settings*. *keys* are the issuer's."""
 
     def __init__(self, settings: JwtSettings, keys: IssuerKeys | None = None) -> None:
         self._settings = settings
         self._keys = keys or IssuerKeys(settings.issuer, settings.jwks_url)
 
     async def verify(self, token: str) -> Claims | None:
-        """Return what *token* says, or None if it is refused. The log says why, and never shows the token."""
+        """Return the claims of *token*, or None if it is refused. The log gives the reason and never shows the
+        token.
+        """
         try:
             return self._read(await self._decoded(token))
         except _RefusedError as reason:
@@ -220,12 +222,14 @@ class _RefusedError(Exception):
 
 
 def _spelt(issuer: str) -> str:
-    """The issuer, spelt one way: URL libraries differ on the slash after a host."""
+    """The issuer in one spelling: URL libraries differ on the slash after a host."""
     return issuer.removesuffix("/")
 
 
 def claimed_texts(given: object) -> tuple[str, ...]:
-    """Of ``scope``, which OAuth writes as one text, and ``scp``, which some issuers write as a list."""
+    """The texts of a claim: ``scope``, which OAuth writes as one text, or ``scp``, which some issuers write as a
+    list.
+    """
     if isinstance(given, str):
         return tuple(given.split())
     return tuple(scope for scope in given if isinstance(scope, str)) if is_list(given) else ()

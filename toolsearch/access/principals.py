@@ -1,4 +1,4 @@
-"""Who is asking, and what a credential allows."""
+"""Principals, and the rights of their credentials."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from toolsearch.option_values import identity
 class Principal:
     """A user, team or customer. Its rules, sessions and learnt use are its own. *id* is stable, and not a secret.
 
-    *reach* bounds all that the principal does: none of its sessions sees more, whatever reach it was opened with.
+    *reach* bounds everything that the principal does: none of its sessions sees more, even if it was opened with a
+    wider reach.
     """
 
     id: str
@@ -42,11 +43,11 @@ def require_principal(given: object) -> Principal:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a credential allows: whose it is, and which scopes it has.
+    """The rights of a credential: its principal and its scopes.
 
-    key_id   of an API key, or ``jwt:`` and the subject; "" of a token of the configuration
-    session  the only session that it is good for; "": it is not bound to one
-    end_s    when it is not accepted any more, in seconds since 1970; None: never
+    key_id   the id of an API key, or ``jwt:`` and the subject; "" for a token of the configuration
+    session  the only session that it can be used for; "": it is not bound to one
+    end_s    the time of its end, in seconds since 1970; None: never
     """
 
     principal: Principal

@@ -1,4 +1,4 @@
-"""What a caller may see: rules that allow or deny tools by name, server, tag or class. They apply before ranking.
+"""Restricts the tools that a caller may see: rules allow or deny tools by name, server, tag or class, before ranking.
 
 The patterns of rules are shell globs, which RE2 matches in linear time.
 """
@@ -22,10 +22,10 @@ _re2: Any = untyped_re2
 
 
 class GlobSet:
-    """Any of some globs; none of them matches nothing.
+    """Matches any of some globs; without globs it matches nothing.
 
-    ``*`` stands for any characters, ``?`` for one, ``[abc]``, ``[a-z]`` and ``[!abc]`` for one of a set.
-    Raises BadSettingError for a glob that cannot be read.
+    ``*`` stands for any characters, ``?`` for one, ``[abc]``, ``[a-z]`` and ``[!abc]`` for one of a set. Raises
+    BadSettingError for a glob that cannot be read.
     """
 
     __slots__ = ("_beginnings", "_ends", "_expression", "_parts")
@@ -55,7 +55,7 @@ class GlobSet:
 
 
 def is_glob(text: str) -> bool:
-    """Whether *text* holds a character that a glob gives a meaning to."""
+    """Whether *text* holds a character with a special meaning in globs."""
     return any(special in text for special in "*?[")
 
 
@@ -85,7 +85,7 @@ def _translate(glob: str) -> str:
 
 
 def _translate_set(glob: str, opening: int) -> tuple[str, int]:
-    """Return the expression for the set that opens at *opening*, and where the glob goes on after it."""
+    """Return the expression for the set that opens at *opening*, and the place after its end."""
     negated = glob[opening + 1 : opening + 2] == "!"
     start = opening + 1 + negated
     closing = glob.find("]", start + 1)  # a "]" right after the opening belongs to the set, as in a shell
@@ -108,7 +108,7 @@ _IN_NAME_RULES = NAME_CHARACTERS | set("*?[]!")
 
 
 class RuleKind(Enum):
-    """Which property of a tool a rule looks at."""
+    """The property of a tool that a rule tests."""
 
     NAME = "name"
     SERVER = "server"
@@ -126,8 +126,8 @@ class Rule:
     tag; `GlobSet` describes globs. ``[*]`` is a literal star. Upper and lower case differ. A rule that matches no tool
     now is legal, because tools come and go. A rule that can never match, such as ``"a, b"`` for two names, is an error.
 
-    A tool that is shown by another name than it has in its catalog is looked at as it is in its catalog. What denies
-    a name denies it by either name. ``as:history`` looks at the name that it is shown by.
+    A tool that is shown by another name than it has in its catalog is matched under its catalog name. A rule that
+    denies a name denies both. ``as:history`` matches the shown name.
     """
 
     kind: RuleKind
@@ -166,7 +166,9 @@ class Rule:
 
 
 def _require_possible_name(pattern: str) -> None:
-    """Without this, a rule that denies two names at once, or a server's own spelling of a name, would deny nothing."""
+    """Raise BadSettingError for an impossible name. Otherwise a deny rule for two names at once, or for a server's own
+    spelling of a name, would deny nothing.
+    """
     is_too_long = len(pattern) > MAX_NAME_LENGTH and not is_glob(pattern)
     if is_too_long or not _IN_NAME_RULES.issuperset(pattern):
         raise BadSettingError(
@@ -220,7 +222,9 @@ class Reach:
         return all(_EVERY_NAME in allow for allow in (self.allow, *self.also)) and not self.deny
 
     def allows(self, definition: ToolDefinition, original: ToolDefinition | None = None) -> bool:
-        """*original* is the definition in its catalog, of a tool that is shown by another name."""
+        """Whether *definition* is allowed. *original* is its definition in the catalog, if it is shown under another
+        name.
+        """
         if original is None:
             return all(rules.matches(definition) for rules in self._allowed) and not self._denied.matches(definition)
         shown = definition.name
@@ -231,11 +235,11 @@ class Reach:
         )
 
     def __reduce__(self) -> tuple[type[Reach], tuple[object, ...]]:
-        """What matches is made anew from the rules: neither RE2's expressions nor caches can be pickled."""
+        """The rules are read again on unpickling, because neither RE2's expressions nor caches can be pickled."""
         return Reach, (self.allow, self.deny, self.also)
 
     def __and__(self, other: Reach) -> Reach:
-        """Return what both allow: never more than either."""
+        """Return the reach of what both allow, which is never more than either allows."""
         if self == other or other.is_everything:
             return self
         if self.is_everything:
@@ -246,7 +250,7 @@ class Reach:
 
 
 def _rules(given: Iterable[Rule], option: str) -> tuple[Rule, ...]:
-    """Read *given*, which may be an iterator, once: it is matched against, written down and asked about later."""
+    """Read *given* once, because it may be an iterator; the rules are used several times later."""
     value = cast("object", given)
     rules = tuple(cast("Iterable[object]", value)) if isinstance(value, Iterable) else None
     if rules is None or not all(isinstance(rule, Rule) for rule in rules):
@@ -272,7 +276,7 @@ class _AnyRule:
         self._match_class = _remembering(patterns[RuleKind.CLASS])
 
     def matches(self, definition: ToolDefinition, shown: str = "") -> bool:
-        """*shown* is the name that it is shown by, if that is another one."""
+        """*shown* is the shown name of the tool, if that differs."""
         if self._is_any:
             return True
         return bool(

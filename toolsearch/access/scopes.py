@@ -1,4 +1,4 @@
-"""What a key may be used for."""
+"""The scopes of keys."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ AGENT_SCOPES: Final[tuple[Scope, ...]] = ("search", "call", "feedback")  # the s
 
 
 def includes(scopes: frozenset[str], needed: str) -> bool:
-    """Whether *scopes* allow what needs *needed*. ``admin`` allows everything in its tenant."""
+    """Whether *scopes* include *needed*. ``admin`` includes everything in its tenant."""
     return needed in scopes or "admin" in scopes

@@ -85,7 +85,7 @@ class JwtSettings(SettingsSection):
 
 
 class AccessSettings(Protocol):
-    """What says who may ask: principals by name, and the issuer whose word counts as well."""
+    """The settings of access: principals by name, and the issuer of JWTs."""
 
     @property
     def principals(self) -> Mapping[str, PrincipalSettings]: ...
@@ -98,7 +98,7 @@ _FEWEST_CHARACTERS = 16  # shorter tokens can be guessed
 
 
 def token_sha256(token: str) -> str:
-    """Return the hash that is kept of a token: SHA-256 in hex. A token is random, so a slow hash is not needed."""
+    """Return the hash of a token that is kept: SHA-256 in hex. A token is random, so a slow hash is not needed."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -141,7 +141,7 @@ def _token(place: str, value: Json, environment: Mapping[str, str]) -> str:
 
 
 def variable_of(value: Json) -> str | None:
-    """NAME out of ``${NAME}`` or ``${env:NAME}``; None for anything else."""
+    """The NAME in ``${NAME}`` or ``${env:NAME}``; None for anything else."""
     if not isinstance(value, str) or not (value.startswith("${") and value.endswith("}")):
         return None
     name = value[2:-1].removeprefix("env:")

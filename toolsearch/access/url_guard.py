@@ -1,6 +1,6 @@
-"""Keeps what strangers name away from our own network: addresses of MCP servers, APIs and documents.
+"""Keeps addresses that strangers supply away from our own network: those of MCP servers, APIs and documents.
 
-The guard checks addresses; the HTTP transport checks each connection, and that of each redirect.
+The guard checks addresses; the HTTP transport checks each connection, including those of redirects.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True)
 class UrlGuard:
-    """Lets through what is on the internet, and what the operator has named.
+    """Lets through addresses on the internet and those that the operator has named.
 
-    hosts     names of hosts that may be reached wherever they are, in lower case
-    networks  addresses that may be reached though they are not on the internet
+    hosts     hosts that may be reached at any address, in lower case
+    networks  addresses that may be reached although they are not on the internet
     """
 
     hosts: frozenset[str] = frozenset()
@@ -90,15 +90,15 @@ class UrlGuard:
 
     @classmethod
     def of(cls, hosts: Iterable[str], networks: Iterable[str]) -> UrlGuard:
-        """Raises BadSettingError for a network that is none, such as 10.0.0.1/8."""
+        """Read the settings. Raises BadSettingError for an invalid network, such as 10.0.0.1/8."""
         try:
             return cls(frozenset(map(_folded, hosts)), tuple(map(ip_network, networks)))
         except ValueError as error:
             raise BadSettingError(f"the setting outbound.allowedNetworks cannot be used: {error}") from error
 
     async def check(self, url: str) -> None:
-        """Raises UnsafeUrlError, which says the same of a host that does not exist and of one that is not to be told
-        of.
+        """Raises UnsafeUrlError. Its text is the same for a host that does not exist and for one that must stay
+        secret.
         """
         try:
             parts = urlsplit(url)
@@ -109,7 +109,7 @@ class UrlGuard:
         await self.addresses(self.require_form(scheme, host, port, has_credentials=has_credentials), port or 0)
 
     def require_form(self, scheme: str, host: str, port: int | None, *, has_credentials: bool) -> str:
-        """Return *host*. Raises UnsafeUrlError for what can be told without looking the host up."""
+        """Return *host*. Raises UnsafeUrlError for faults that show without a look-up of the host."""
         if scheme not in _SCHEMES:
             raise UnsafeUrlError("only http and https are taken")
         if has_credentials:
@@ -140,7 +140,7 @@ class UrlGuard:
 
 
 def is_on_the_internet(address: _Address) -> bool:
-    """Whether anybody may reach *address*, so that it is neither private nor stands for something that is."""
+    """Whether anybody may reach *address*, which is then neither private nor an alias of a private address."""
     plain = _plain(address)
     if isinstance(plain, IPv4Address):
         return plain.is_global and not any(plain in network for network in _OF_NOBODY_ELSE)
@@ -155,7 +155,7 @@ def _plain(address: _Address) -> _Address:
 
 
 def _is_well_spelt(host: str) -> bool:
-    """Leave out what readers of addresses understand differently, such as 0x7f.1, 010.0.0.1 and 2130706433."""
+    """Whether every reader understands the address alike, unlike 0x7f.1, 010.0.0.1 and 2130706433."""
     if any(character in host for character in "\\%@ \t\r\n") or not host.isprintable():
         return False
     last = host.removesuffix(".").rpartition(".")[2]
@@ -180,7 +180,7 @@ async def _resolve(host: str, port: int) -> list[str]:
 class GuardedTransport(httpx2.AsyncHTTPTransport):
     """A transport of httpx2 that resolves a host, checks its addresses and connects to one of those.
 
-    TLS and the ``Host`` header keep the name. What may not be reached is an httpx2.ConnectError. Give the client
+    TLS and the ``Host`` header keep the name. A forbidden address raises httpx2.ConnectError. Give the client
     ``trust_env=False``, so that no proxy of the environment comes between.
     """
 
@@ -199,7 +199,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
 
 
 class _CheckedNetwork(httpcore2.AsyncNetworkBackend):
-    """Connects to checked addresses alone."""
+    """Connects only to checked addresses."""
 
     def __init__(self, guard: UrlGuard) -> None:
         self._guard = guard
@@ -239,5 +239,5 @@ class _CheckedNetwork(httpcore2.AsyncNetworkBackend):
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Read once: it takes longer than many requests."""
+    """The certificates, read once: reading takes longer than many requests."""
     return httpx2.create_ssl_context(trust_env=False)
