@@ -1,6 +1,6 @@
-"""Makes the ToolResult of a call out of what its tool returned or raised.
+"""Makes the ToolResult of a call from the value that its tool returned or the error that it raised.
 
-What it returned is converted into content blocks for a model, and cut to a maximum length.
+A returned value is converted into content blocks for a model, and cut to a maximum length.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _IMAGE_TYPES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"
 def convert(value: object, max_characters: float = math.inf) -> ToolOutput:
     """Return *value* as content blocks.
 
-    None is ``Done``, text stays as it is, images are recognised by their first bytes, other bytes are text if they
-    are UTF-8 and a resource if not, and everything else is compact JSON. A ToolOutput is returned unchanged.
+    None is ``Done``, text stays as it is, images are recognised by their first bytes, other bytes are text if they are
+    UTF-8 and a resource if not, and everything else is compact JSON. A ToolOutput is returned unchanged.
 
-    What lies far behind *max_characters* may be left out, but never what `capped` would keep of it.
-    Raises ToolExecutionError if *value* has no JSON form.
+    Parts far beyond *max_characters* may be left out, but never parts that `capped` would keep. Raises
+    ToolExecutionError if *value* has no JSON form.
     """
     match value:
         case ToolOutput():
@@ -68,8 +68,8 @@ def convert(value: object, max_characters: float = math.inf) -> ToolOutput:
 def capped(output: ToolOutput, max_characters: int) -> ToolOutput:
     """Return *output* with at most *max_characters* of text over all its blocks, and a note where it was cut.
 
-    Half surrogates, which cannot be sent in a request, become ``?``. The structured form is dropped if a block had to
-    be changed, or if it is itself longer than the limit: else it would bring back what was cut from the text.
+    Lone surrogates, which cannot be sent in a request, become ``?``. The structured form is dropped if a block had to
+    be changed, or if it is itself longer than the limit: otherwise it would bring back the text that was cut.
     """
     kept: list[JsonObject] = []
     room, binary_room = max_characters, _MAX_BINARY_CHARACTERS
@@ -115,9 +115,10 @@ def _image_type(data: bytes) -> str | None:
 
 
 def _fitting(block: JsonObject, room: int, counted: int) -> tuple[JsonObject, int]:
-    """Return *block*, its text cut to *room* characters, and how much of the room it takes: all of it if it was cut.
+    """Return *block*, its text cut to *room* characters, and the room that it takes, which is all of *room* if it was
+    cut.
 
-    The note where it was cut tells how long the text was, if that is less than *counted*.
+    The note at the cut gives the length of the text, if that is less than *counted*.
     """
     text = block_text(block)
     if text is None:  # a link or an unknown kind of block
@@ -142,8 +143,8 @@ _T = TypeVar("_T")
 
 
 async def converted(admitted: Admitted, value: object, max_characters: int) -> ToolResult:
-    """Return *value* as the result of a call: converted in the tool's own way if it has one, and cut to
-    *max_characters* of text. Raises what a converter raises.
+    """Return *value* as the result of a call: converted by the tool's own converter if it has one, and cut to
+    *max_characters* of text. Raises the errors of the converter.
     """
     call, metadata = admitted.call, admitted.tool.metadata
     is_failure = isinstance(value, ToolOutput) and value.is_error  # a converter must not turn a failure into a success
@@ -163,7 +164,7 @@ async def converted(admitted: Admitted, value: object, max_characters: int) -> T
 
 
 def failure(call: ToolCall, message: str, error: Exception, max_characters: int) -> ToolResult:
-    """A result that tells the model *message*, and programs the code of *error*."""
+    """A result with *message* for the model, and with the code of *error* for programs."""
     output = capped(ToolOutput((text_block(message),)), max_characters)
     code = error.code if isinstance(error, ToolSearchError) else ToolExecutionError.code
     return ToolResult(call.id, call.name, output.content, is_error=True, error_code=code)
@@ -180,7 +181,9 @@ def _output(max_characters: int, value: object) -> ToolOutput:
 
 
 async def _off_the_loop_if_large(function: Callable[[object], _T], value: object) -> _T:
-    """Return ``function(value)``. What takes long must not hold up every other task of the loop."""
+    """Return ``function(value)``. A slow conversion runs in a thread, because it must not hold up the other tasks of
+    the loop.
+    """
     if is_small((value.content, value.structured) if isinstance(value, ToolOutput) else value):
         return function(value)
     return await in_thread(function, value)

@@ -1,4 +1,4 @@
-"""What an application decides of a call: hooks before and after it, and what a failure means for the turn.
+"""The application's control over a call: hooks before and after it, and the handling of failures.
 
 A hook may stop a call or change its arguments or its result; a failure is a message to the model, or ends the turn.
 """
@@ -20,7 +20,7 @@ HookType = TypeVar("HookType")
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """Let the call through, as far as this hook is concerned."""
+    """Let the call through. Other hooks may still stop it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +44,18 @@ class BeforeCall(Protocol):
     """Decides about a call that is otherwise ready to run: its tool is known, its arguments are an object and fit.
 
     Plain or async; a plain one must not wait. No timeout holds here, since a person may take minutes, and calls of one
-    batch come through at the same time. *context* is the one that the tool is going to get.
-    A hook that raises, or returns anything but a `Decision`, denies the call.
+    batch come through at the same time. *context* is the object that the tool will get. A hook that raises, or returns
+    anything but a `Decision`, denies the call.
     """
 
     def __call__(self, call: ToolCall, tool: Tool, context: ToolContext, /) -> Decision | Awaitable[Decision]: ...
 
 
 class AfterCall(Protocol):
-    """Sees the result of each call that ran, failed ones too, and may return another one in its place.
+    """Sees the result of each call that ran, failed ones too, and may replace it.
 
-    Plain or async, and not under the tool's timeout. If it raises, the result is withheld: it may have been there to
-    take out what the model must not see.
+    Plain or async, and not under the tool's timeout. If it raises, the result is withheld, because the hook may exist
+    to remove secrets from results.
     """
 
     def __call__(
@@ -64,7 +64,7 @@ class AfterCall(Protocol):
 
 
 def checked_hooks(given: Iterable[HookType], option: str) -> tuple[HookType, ...]:
-    """Return *given* as a tuple. Raises BadSettingError for anything else than a list of functions."""
+    """Return *given* as a tuple. Raises BadSettingError for anything but a list of functions."""
     value = cast("object", given)
     hooks = tuple(given) if isinstance(value, Iterable) else None
     if hooks is None or not all(callable(hook) for hook in hooks):
@@ -79,16 +79,16 @@ class ToolExecutionErrorProcessor(Protocol):
     """Decides about each tool that ran and failed. Safe to share between threads; it must not wait for anything."""
 
     def process(self, error: Exception, call: ToolCall, tool: Tool) -> str:
-        """Return what the model is told of *error*, which is what the tool raised, or ToolTimeoutError.
+        """Return the text for the model about *error*, which the tool raised or which is a ToolTimeoutError.
 
         An exception raised here ends the turn. It reaches the application once the other calls of the batch are done,
-        and `partial_results` gives what they came to.
+        and `partial_results` gives their results.
         """
         ...
 
 
 class DefaultToolExecutionErrorProcessor:
-    """Tells the model the error's message; of an error of ours, what `text_for_model` has of it.
+    """Tells the model the error's message; for an error of ours, the text of `text_for_model`.
 
     always_raise  end the turn at every failure, with ToolExecutionError, whose ``__cause__`` is the tool's error; an
                   error of ours is raised as it is
@@ -119,7 +119,7 @@ class DefaultToolExecutionErrorProcessor:
 
 
 def log_failure(logger: logging.Logger, what: str, error: ToolSearchError) -> None:
-    """Log the code of *error*; and its message as a warning, if no model reads it."""
+    """Log the code of *error*. Also log its message as a warning, if no model reads it."""
     if error.model_text:
         logger.warning("%s: %s: %s", what, error.code, error)
     else:
@@ -127,7 +127,7 @@ def log_failure(logger: logging.Logger, what: str, error: ToolSearchError) -> No
 
 
 def with_results(error: Exception, results: Sequence[ToolResult]) -> Exception:
-    """Return *error*, carrying what the calls of its batch came to."""
+    """Return *error* with the results of its batch attached."""
     if isinstance(error, CallLimitError):
         error.results = tuple(results)
     setattr(error, _RESULTS, tuple(results))

@@ -1,4 +1,6 @@
-"""Limits on calls: how many in one turn, for one tool and in total; and times and sizes that hold for every tool."""
+"""Limits on calls: their number in one turn, for one tool and in total, and times and sizes that hold for every
+tool.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,7 @@ class TurnCounter:
         self._calls[name] += 1
 
     def check_repeat(self, name: str, arguments: JsonObject, limits: CallLimits) -> str:
-        """Return what identifies the call, for `note_results`; "" for one that is never a repetition.
+        """Return the key of the call, for `note_results`; "" for one that is never a repetition.
 
         Raises RepeatedCallError if the calls before this one were the same, and all of them gave the same result.
         """
@@ -137,7 +139,7 @@ class TurnCounter:
         return key
 
     def note_results(self, results: Iterable[tuple[str, ToolResult]]) -> None:
-        """Note what the calls of one reply gave, each by its key, in their order. Identical calls are one."""
+        """Note the results of the calls of one reply, each by its key, in their order. Identical calls count as one."""
         once = {key: _result_key(result) for key, result in results if key}
         for call, result in once.items():
             is_repeated = (call, result) == (self._latest_call, self._latest_result)
@@ -150,12 +152,12 @@ _sorted_json = json.JSONEncoder(sort_keys=True, default=repr).encode
 
 
 def _call_key(name: str, arguments: JsonObject) -> str:
-    """The same for the same arguments, in whatever order their keys are."""
+    """A key that is equal for equal arguments, whatever the order of their keys."""
     return f"{name} {_sorted_json(arguments)}"
 
 
 def _result_key(result: ToolResult) -> bytes:
-    """A digest, as results may be long."""
+    """A digest is kept because results may be long."""
     content = repr((result.is_error, result.content))
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
 

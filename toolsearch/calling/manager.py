@@ -1,4 +1,4 @@
-"""Runs the tool calls of one reply: in parallel, within limits, and with a result for each, whatever happens to it."""
+"""Runs the tool calls of one reply: in parallel, within limits, and with a result for each call, even if it fails."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from toolsearch.tools.definition import Tool, ToolContext
 
 @dataclass(frozen=True, slots=True)
 class ModelFace:
-    """A `Face` over the tools of *scope*; *raises_limits* has a limit that is reached end the turn."""
+    """A `Face` over the tools of *scope*; with *raises_limits*, reaching a limit ends the turn."""
 
     scope: ToolScope
     runner: ToolRunner
@@ -62,10 +62,10 @@ class ToolCallingManager:
     timeout_s              for one call of a tool whose metadata sets none; waiting for others is not counted
     max_parallel           calls of one batch that run at once; the others wait in order
     max_threads            plain functions that run at once on one event loop, over all batches; see `ToolThreads`
-    max_result_characters  of text in one result; the rest is cut off, and the result says so
+    max_result_characters  longest text of one result; the rest is cut off, and the result says so
     before, after          hooks around each call, in this order; see `toolsearch.calling.hooks`
-    error_processor        what a tool's failure means; by default the model is told of it
-    context                what every tool's `ToolContext` holds; what a request gives goes before it
+    error_processor        handles a tool's failure; by default the model is told of it
+    context                contents of every tool's `ToolContext`; a request's own context overrides it
     clock                  gives seconds for the log; only differences count
     """
 
@@ -105,14 +105,14 @@ class ToolCallingManager:
         context: Mapping[str, Any] | None = None,
         turn: TurnCounter | None = None,
     ) -> list[ToolResult]:
-        """Return one result per call, in the order of *calls*; a call that fails is a result that says why.
+        """Return one result per call, in the order of *calls*; a failed call gives a result with the reason.
 
-        context  what every tool gets as its ToolContext, each a copy of its own; no model sees it
-        turn     the calls made before in this turn; without it, *calls* are a turn of their own
+        context  the ToolContext of every tool, each tool with its own copy; no model sees it
+        turn     the earlier calls of this turn; without it, *calls* are a turn of their own
 
         Cancelling this cancels every call. If a limit that raises is reached, or the error processor raises, the other
-        calls are run to their end, and then the first such error, in call order, is raised: `partial_results` gives
-        what it carries. What else is raised here is a fault of *scope*, or no Exception at all.
+        calls are run to their end, and then the first such error, in call order, is raised; `partial_results` gives its
+        results. Any other error that is raised here is a fault of *scope*, or no Exception at all.
         """
         turn = turn or TurnCounter()
         admitted = [self._admit(call, scope, turn) for call in calls]
@@ -132,7 +132,9 @@ class ToolCallingManager:
         return results
 
     def _admit(self, call: ToolCall, scope: ToolScope, turn: TurnCounter) -> Admitted | Refused:
-        """Say whether *call* may run. In order and before any call runs, so repeatable."""
+        """Decide whether *call* may run. Calls are admitted in order, before any of them runs, so the decision is
+        repeatable.
+        """
         try:
             turn.count(call.name, self._limits)
             admitted = admit(call, partial(_runnable, scope))

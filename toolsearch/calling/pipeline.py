@@ -55,10 +55,11 @@ class Refused:
 
 
 def admit(call: ToolCall, resolve: Callable[[str], Tool]) -> Admitted:
-    """Return *call* with its tool, which *resolve* finds by name within the caller's reach, and its checked arguments.
+    """Return *call* with its tool and its checked arguments; *resolve* finds the tool by name within the caller's
+    reach.
 
-    A model may have been sent other names for some of the parameters; from here on, the arguments have the tool's own.
-    Raises what *resolve* does, UnfinishedCallError before that, and BadArgumentsError.
+    A model may have been sent other names for some of the parameters; from here on, the arguments have the tool's own
+    names. Raises UnfinishedCallError, then the errors of *resolve*, then BadArgumentsError.
     """
     if call.unfinished:
         raise UnfinishedCallError(call.unfinished)
@@ -71,7 +72,7 @@ logger = logging.getLogger(__name__)
 
 
 async def decide(hooks: Sequence[BeforeCall], admitted: Admitted, context: ToolContext) -> Admitted:
-    """Ask *hooks* in order, each about the arguments that the one before left, and return the call to run.
+    """Ask *hooks* in order, each with the arguments that the previous hook left, and return the call to run.
 
     Raises CallDeniedError, or BadArgumentsError for an edit that does not fit.
     """
@@ -106,7 +107,7 @@ async def _decision(hook: BeforeCall, call: ToolCall, tool: Tool, context: ToolC
 
 
 async def revise(hooks: Sequence[AfterCall], admitted: Admitted, result: ToolResult) -> ToolResult:
-    """Show *result* to *hooks* in order and return the result that the last of them left.
+    """Show *result* to *hooks* in order and return the last hook's result.
 
     Returns *result* itself if no hook replaced it. Raises ToolExecutionError if a hook failed: the result is withheld.
     """
@@ -127,7 +128,7 @@ async def revise(hooks: Sequence[AfterCall], admitted: Admitted, result: ToolRes
 
 
 def _with_true_fields(result: ToolResult, call: ToolCall) -> ToolResult:
-    """Return the result that a hook made, with the fields corrected that a hook must not decide."""
+    """Return the result of a hook, with the fields corrected that a hook must not change."""
     code = (result.error_code or ToolExecutionError.code) if result.is_error else None
     is_direct = result.return_direct and not result.is_error
     return replace(result, call_id=call.id, name=call.name, return_direct=is_direct, error_code=code)
@@ -138,12 +139,12 @@ Delivered = TypeVar("Delivered")
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[Delivered]):
-    """What became of a call.
+    """The outcome of a call.
 
-    delivered   in the face's own form
-    result      the same as hooks, limits and spans see it; None if the call has not ended yet
+    delivered   the result in the face's own form
+    result      the same result for hooks, limits and spans; None if the call has not ended yet
     was_run     False if the tool was not run after all; the hooks are not shown such a result
-    ends_turn   is for the application to handle, and the result all the same for the history
+    ends_turn   an error for the application to handle; the history still gets the result
     """
 
     delivered: Delivered
@@ -153,23 +154,23 @@ class Outcome(Generic[Delivered]):
 
 
 class Face(Protocol[Delivered]):
-    """What differs between the callers of tools: how a tool is run, and the form of its result."""
+    """The differences between the callers of tools: how a tool is run, and the form of its result."""
 
     async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[Delivered]:
-        """Run the call and deliver what it gave; a failure that the caller is to read is an outcome as well."""
+        """Run the call and deliver its result; a failure that the caller should read is an outcome as well."""
         ...
 
     def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[Delivered]:
-        """Deliver *error*, for which a call is not run, or its result withheld."""
+        """Deliver *error*: the call is not run because of it, or its result is withheld."""
         ...
 
     def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[Delivered]:
-        """Deliver *result*, which a hook has put in the place of what the tool gave."""
+        """Deliver *result*, which a hook has put in place of the tool's result."""
         ...
 
 
 class CallPipeline:
-    """Holds nothing of a call: one serves them all, also on several loops.
+    """Keeps no state of a call, so one pipeline serves all calls, also on several loops.
 
     before, after  hooks around each call, in this order; see `toolsearch.calling.hooks`
     clock          gives seconds for the log; only differences count
@@ -195,7 +196,9 @@ class CallPipeline:
         context: ToolContext,
         room: AbstractAsyncContextManager[Any] = nullcontext(),  # noqa: B008  nullcontext holds no state
     ) -> Outcome[Delivered]:
-        """Take a call through to its end. *room* is entered once it may run: waiting there is no part of its span."""
+        """Take a call through to its end. *room* is entered once the call may run; its span does not include the wait
+        for room.
+        """
         if isinstance(item, Admitted):
             item = await self._reviewed(item, context)
         if isinstance(item, Refused):
@@ -204,7 +207,7 @@ class CallPipeline:
             return await self._observed(item, face, context)
 
     async def _reviewed(self, admitted: Admitted, context: ToolContext) -> Admitted | Refused:
-        """Let the hooks decide; outside the room for parallel calls, since they may wait for a person."""
+        """Let the hooks decide. They run outside the room for parallel calls, because they may wait for a person."""
         try:
             return await decide(self._before, admitted, context)
         except ToolSearchError as error:
@@ -249,7 +252,7 @@ class CallPipeline:
 
 
 def _told(span: ToolCallSpan, result: ToolResult | None) -> str | None:
-    """Tell *span* of *result*; return the code of the error, if it is one."""
+    """Record *result* in *span*; return the code of the error, if it is one."""
     if result is None:
         return None
     if result.error_code is not None:

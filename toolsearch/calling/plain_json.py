@@ -27,13 +27,13 @@ def to_json(value: object, max_characters: float = math.inf) -> Json:
     """Return *value* as None, bool, int, finite float, str, list or dict, all the way down.
 
     NaN and the infinities become null, as JSON has none; sets are sorted by their JSON text; bytes are base64;
-    decimals, dates, UUIDs and paths are strings; half surrogates are ``?``. Pydantic models and dataclasses write
-    themselves, by alias; where one cannot, since it holds bytes that are no UTF-8, its bytes are base64 too.
+    decimals, dates, UUIDs and paths are strings; lone surrogates are ``?``. Pydantic models and dataclasses are
+    serialized by their own serializer, by alias; if one holds bytes that are not UTF-8, its bytes become base64 too.
 
     Once the JSON text is sure to be longer than *max_characters*, the rest of the value is left out.
 
     Raises ToolExecutionError for cycles, for more than 100 levels, for iterators (which may never end) and for types
-    without a JSON form, and the message never shows the value.
+    without a JSON form, and the messages never show the value.
     """
     return _Converter(max_characters).plain(value, frozenset())
 
@@ -90,7 +90,7 @@ class _Converter:
         self._room = room
 
     def plain(self, value: object, above: frozenset[int]) -> Json:
-        """*above* holds the ids of the containers that *value* stands in."""
+        """*above* holds the ids of the containers around *value*."""
         if type(value) in _AS_IT_IS:
             return value
         match value:
@@ -157,7 +157,7 @@ def _sendable(text: str) -> str:
 
 
 def _fields(value: object) -> Mapping[object, object] | None:
-    """What *value* holds under names, if it is made of names and values."""
+    """The named parts of *value*, if it consists of names and values."""
     if isinstance(value, Mapping):
         return cast("Mapping[object, object]", value)
     asdict: Callable[[], Mapping[object, object]] | None = getattr(value, "_asdict", None)
@@ -176,7 +176,7 @@ def _key(key: object) -> str:
 
 
 def _written_by_itself(value: object) -> object:
-    """What the own serializer of a pydantic model or dataclass makes of it; it may hold what JSON has no form for."""
+    """The output of the own serializer of a pydantic model or dataclass; it may hold values without a JSON form."""
     from pydantic_core import SchemaSerializer
 
     serializer = cast("SchemaSerializer", getattr(type(value), "__pydantic_serializer__"))  # noqa: B009
@@ -191,7 +191,7 @@ def _written_by_itself(value: object) -> object:
 
 
 def _leaf(value: object) -> object:
-    """Leave what the standard library defines to pydantic: dates, decimals, UUIDs."""
+    """Leave types of the standard library to pydantic: dates, decimals, UUIDs."""
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
     if hasattr(value, "__next__"):

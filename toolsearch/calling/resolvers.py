@@ -1,6 +1,6 @@
-"""Where a call's tool is looked up: among the tools that the request attaches, and then by resolvers.
+"""Looks up a call's tool: among the tools that the request attaches, and then by resolvers.
 
-A model may call the attached tools and no others, unless a setting allows more.
+A model may call only the attached tools, unless a setting allows more.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ENTRY_POINT_GROUP = "toolsearch.tools"
 
 
 class ToolCallbackResolver(Protocol):
-    """Finds tools by name. Safe to share between threads; the same name gives the same tool as long as nothing changed.
+    """Finds tools by name. Safe to share between threads; the same name gives the same tool while nothing has changed.
 
-    *name* may come from a model's text: an implementation treats it as data, and never imports or opens by it.
+    *name* may come from a model's text: implementations treat it as data, and never import or open anything by it.
     """
 
     def resolve(self, name: str) -> Tool | None:
@@ -33,7 +33,7 @@ class ToolCallbackResolver(Protocol):
 
 
 class StaticToolCallbackResolver:
-    """A fixed set of tools. Raises DuplicateToolError if two of them want one name."""
+    """A fixed set of tools. Raises DuplicateToolError if two of them have the same name."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = tools_by_name(tools)
@@ -60,7 +60,7 @@ class ImportPathResolver:
            Such a tool keeps its own name
     group  the entry points that installed packages offer, each under its own name; None for none of them
 
-    Nothing is imported before it is asked for. A path goes before an entry point.
+    Nothing is imported before it is asked for. A path takes precedence over an entry point.
     """
 
     def __init__(self, paths: Iterable[str] = (), *, group: str | None = ENTRY_POINT_GROUP) -> None:
@@ -70,7 +70,7 @@ class ImportPathResolver:
         self._lock = threading.RLock()  # reentrant: a module that is being imported may resolve tools itself
 
     def resolve(self, name: str) -> Tool | None:
-        """Raises BadToolError if what is there cannot be imported, or is neither a tool nor a function."""
+        """Raises BadToolError if the object cannot be imported, or is neither a tool nor a function."""
         with self._lock:
             if name not in self._loaded:
                 place = self._place(name)
@@ -87,7 +87,7 @@ class ImportPathResolver:
 
 
 def _at(path: str) -> EntryPoint:
-    """An entry point without a name of its own, so that the tool keeps its own."""
+    """An entry point without a name of its own, so that its tool keeps its own name."""
     module, colon, attribute = path.partition(":")
     if not (module and colon and attribute):
         raise BadToolError(f"{path!r} is no import path; write it as 'package.module:function'")
@@ -109,11 +109,11 @@ def _load(place: EntryPoint) -> Tool:
 class AttachedTools:
     """A `ToolScope` over a fixed list of tools, for use without a search.
 
-    resolver  where else a called name may be looked up
-    fallback  whether it is: False by default, as a model that makes up a name must not reach a tool that the
-              application did not attach
+    resolver  looks up names that are not attached
+    fallback  whether to ask the resolver; False by default, so that a model cannot reach other tools by
+              inventing names
 
-    Raises DuplicateToolError if two tools want one name. The same tool given twice counts once.
+    Raises DuplicateToolError if two tools have the same name. The same tool given twice counts once.
     """
 
     def __init__(
@@ -124,7 +124,9 @@ class AttachedTools:
 
     @property
     def definitions(self) -> list[ToolDefinition]:
-        """Those of the attached tools, in the order given; what a resolver knows is not listed."""
+        """The definitions of the attached tools, in the order given; tools that only a resolver knows are not
+        listed.
+        """
         return [tool.definition for tool in self._tools.values()]
 
     def resolve(self, name: str) -> Tool:
@@ -136,7 +138,7 @@ class AttachedTools:
         return tool
 
     def begin_call(self, name: str) -> None:
-        """Nothing here is ever evicted."""
+        """Nothing is ever evicted here."""
 
     def end_call(self, name: str) -> None:
-        """Nothing here is ever evicted."""
+        """Nothing is ever evicted here."""

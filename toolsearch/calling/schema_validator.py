@@ -32,7 +32,7 @@ _MAX_MEMORY_BYTES = 1 << 20
 def may_match(pattern: str, text: str) -> bool | None:
     """Whether *pattern* is found anywhere in *text*; None if RE2 cannot run it (lookaround, backreferences).
 
-    The first use of such a pattern is logged: what it was to check goes unchecked.
+    The first use of such a pattern is logged, because its texts go unchecked.
     """
     compiled = _compiled(pattern)
     if compiled is None:
@@ -68,7 +68,7 @@ _steps_left: ContextVar[list[int]] = ContextVar("steps_left")
 
 
 class Violation(Protocol):
-    """What we use of jsonschema's ValidationError, which comes without types."""
+    """The part of jsonschema's ValidationError that we use; the package has no types."""
 
     message: str
     validator: str | None  # the keyword; None if the schema is ``false``
@@ -84,9 +84,9 @@ Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[Violation] | None]
 
 
 def violations(schema: JsonObject, instance: Json, *, limit: int) -> list[Violation]:
-    """Return at most *limit* of the ways in which *instance* does not fit *schema*, in the schema's order.
+    """Return at most *limit* violations of the schema in *instance*, in the schema's order.
 
-    Raises BadToolError if the schema refers to something that is not in it, or takes too much work to check.
+    Raises BadToolError if the schema refers to something outside it, or takes too much work to check.
     """
     from referencing.exceptions import Unresolvable
 
@@ -106,17 +106,17 @@ def violations(schema: JsonObject, instance: Json, *, limit: int) -> list[Violat
 
 
 def load_validator() -> None:
-    """Load jsonschema, which takes 0.2 s, so that the first call does not wait for that. To be called in a thread."""
+    """Load jsonschema, which takes 0.2 s, so that the first call need not wait for it. To be called in a thread."""
     _validator_class()
 
 
 def branches(violation: Violation) -> list[list[Violation]]:
-    """What is wrong with each alternative of an anyOf or oneOf, in its order; ``[]`` for other keywords."""
+    """The violations in each alternative of an anyOf or oneOf, in its order; ``[]`` for other keywords."""
     return [list(faults) for _, faults in groupby(violation.context, key=lambda each: each.schema_path[0])]
 
 
 class _OutOfStepsError(Exception):
-    """One validation took more steps than it may."""
+    """One validation took too many steps."""
 
 
 def _spend(steps: int) -> None:
@@ -127,7 +127,7 @@ def _spend(steps: int) -> None:
 
 
 class _Identity:
-    """A schema as a cache's key, by identity; the key holds the schema, so that its id is not used again."""
+    """A schema as the key of a cache, by identity. The key holds the schema, so that its id is not reused."""
 
     def __init__(self, schema: JsonObject) -> None:
         self.schema = schema
@@ -168,7 +168,7 @@ def _validator_class() -> Any:
 
 
 def _guarded(keyword: str, check: Keyword) -> Keyword:
-    """Return *check*, counting its steps, and checking nothing where the keyword's value makes no sense."""
+    """Return *check* with a count of its steps. It checks nothing if the keyword's value is malformed."""
     from jsonschema.exceptions import UnknownType  # type: ignore[import-untyped]
 
     def checked(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Violation]:
@@ -202,7 +202,7 @@ def _pattern_properties(validator: Any, patterns: JsonObject, instance: Any, _sc
 
 
 def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterator[Violation]:
-    """A name that meets a pattern which cannot be run is taken for one that matches: it is not refused unchecked."""
+    """A name that a pattern might match, but which RE2 cannot test, counts as a match: it is not refused unchecked."""
     if not validator.is_type(instance, "object"):
         return
     named: JsonObject = schema.get("properties", {})
@@ -230,7 +230,7 @@ def _nothing(_validator: Any, _value: Any, _instance: Any, _schema: Any) -> None
 
 
 def _hashable(value: Any) -> object:
-    """Equal for equal JSON: 1 and 1.0 are, 1 and true are not."""
+    """Equal for equal JSON: 1 and 1.0 are equal, 1 and true are not."""
     match value:
         case bool():
             return ("bool", value)

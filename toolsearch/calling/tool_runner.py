@@ -1,6 +1,6 @@
-"""Runs one tool by its callback, whoever asks: within its time, converted, and every failure as a result.
+"""Runs one tool by its callback for every caller: within its time, with a converted result or a failure as a result.
 
-Plain tools run in threads of their manager: so many at once, and some may hang.
+Plain tools run in threads of their manager: a limited number at once, and some may hang.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 @dataclass(eq=False)
 class _Call:
-    """A call as it runs: in *task*, the only one that may change *deadline*."""
+    """A running call. Only *task*, in which it runs, may change *deadline*."""
 
     tool_name: str
     deadline: asyncio.Timeout
@@ -54,12 +54,12 @@ class _Call:
 
 
 class ToolThreads:
-    """Runs the plain functions of tool calls in threads: *count* at once on each event loop, the others wait in order.
+    """Runs the plain functions of tool calls in threads: *count* at once on each event loop; the others wait in order.
 
     The wait does not count towards a call's timeout. A function cannot be stopped when its call times out or is
     cancelled: it keeps running, its place goes to the next one, and it is counted as given up until it ends. Once
-    *count* functions are given up, all further calls are refused with ToolStuckError; once a quarter of *count* are
-    functions of one tool, further calls of that tool are.
+    *count* functions are given up, all further calls are refused with ToolStuckError; once functions of one tool make
+    up a quarter of *count*, further calls of that tool are refused.
     """
 
     def __init__(self, count: int) -> None:
@@ -135,7 +135,7 @@ async def run_tool(
     """Call *tool*, which has a callback, and return what it returns.
 
     *timeout_s* applies unless the tool's metadata has its own. Raises ToolTimeoutError if the tool takes longer,
-    ToolStuckError if it was not run because too many others hang, and whatever the tool raises (see `contained`).
+    ToolStuckError if it was not run because too many others hang, and the tool's own errors (see `contained`).
     """
     timeout_s = tool.metadata.timeout_s or timeout_s
     callback = cast("ToolCallback", tool.callback)
@@ -157,7 +157,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ToolRunner:
-    """Holds nothing of a call: one serves them all. Its fields are as in `ToolCallingManager`."""
+    """Keeps no state of a call, so one runner serves all calls. Its fields are as in `ToolCallingManager`."""
 
     threads: ToolThreads
     error_processor: ToolExecutionErrorProcessor

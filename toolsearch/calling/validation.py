@@ -1,6 +1,6 @@
-"""Whether the arguments of a call fit the tool's schema; if not, what a model needs to know to fix them.
+"""Checks whether the arguments of a call fit the tool's schema, and tells the model how to fix them.
 
-Models write nulls in place of omitted properties, and in OpenAI's strict mode they have to.
+Models write nulls in place of omitted properties, and OpenAI's strict mode demands it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _MAX_NULLS = 1_000  # most nulls that are examined in one call
 def without_absent(schema: JsonObject, arguments: JsonObject) -> JsonObject:
     """Return *arguments* without the nulls of properties that *schema* neither requires nor lets be null.
 
-    Nulls that it takes stay, and so do those that it requires not to be null: these are faults. In a union, the first
-    alternative counts that would fit without them. Raises BadToolError as `violations` does.
+    Nulls that the schema allows are kept. Nulls in required, non-nullable properties are kept as well, so that
+    validation reports them. In a union, the first alternative that would fit without the nulls decides. Raises
+    BadToolError as `violations` does.
     """
     if not _holds_null(arguments):
         return arguments
@@ -50,13 +51,13 @@ def _holds_null(arguments: JsonObject) -> bool:
 
 
 def _nulls_of(faults: Iterable[Violation]) -> frozenset[_Path]:
-    """The places of nulls that alone make *faults*, as far as some do."""
+    """The places of nulls that are the only cause of some of *faults*."""
     found = [_nulls_behind(fault) for fault in faults]
     return frozenset[_Path]().union(*found)
 
 
 def _nulls_behind(fault: Violation) -> frozenset[_Path]:
-    """The places of the nulls without which *fault* would not be; none if it has another cause."""
+    """The places of the nulls that cause *fault*; none if it has another cause."""
     path = tuple(fault.absolute_path)
     if fault.instance is None and path and isinstance(path[-1], str):
         return frozenset([path])
@@ -73,7 +74,7 @@ def _lacks(faults: Iterable[Violation]) -> frozenset[_Path]:
 
 
 def _without(value: Json, paths: Iterable[_Path]) -> Json:
-    """A copy of *value* without the properties at *paths*; what is not on the way to one is not copied."""
+    """A copy of *value* without the properties at *paths*; values outside these paths are not copied."""
     below: defaultdict[str | int, list[_Path]] = defaultdict(list)
     for first, *rest in paths:
         below[first].append(tuple(rest))
@@ -93,11 +94,11 @@ _MAX_SHOWN = 120  # characters shown of a schema's value
 
 
 def checked_arguments(definition: ToolDefinition, arguments: JsonObject) -> JsonObject:
-    """Return *arguments*, without the nulls that stand for what was left out (see `without_absent`).
+    """Return *arguments*, without the nulls that stand for omitted properties (see `without_absent`).
 
-    Raises BadArgumentsError if they do not fit the input schema, with where and what is expected. The message never
-    quotes an argument's value: it may be huge or secret. Raises BadToolError if the schema itself cannot be used: see
-    `violations`.
+    Raises BadArgumentsError if they do not fit the input schema, with the place and the expected value. The message
+    never quotes an argument's value: it may be huge or secret. Raises BadToolError if the schema itself cannot be used:
+    see `violations`.
     """
     arguments = without_absent(definition.input_schema, arguments)
     faults = faults_of(definition.input_schema, arguments)
@@ -107,14 +108,16 @@ def checked_arguments(definition: ToolDefinition, arguments: JsonObject) -> Json
 
 
 def faults_of(schema: JsonObject, value: JsonObject, *, whole: str = "arguments") -> str:
-    """Say how *value* does not fit *schema*, without quoting it; "" if it does. *whole* is what *value* is called."""
+    """Say how *value* does not fit *schema*, without quoting it; "" if it does. *whole* is the name of *value* in the
+    text.
+    """
     found = violations(schema, value, limit=_MAX_VIOLATIONS)
     # Each violation of "required" lists all that is missing, so equal texts are reported once.
     return "; ".join(dict.fromkeys(_in_words(_innermost(violation), whole) for violation in found))
 
 
 def _innermost(violation: Violation) -> Violation:
-    """Follow anyOf and oneOf into the one branch that was meant, if just one has the right type and constants."""
+    """Follow anyOf and oneOf into the intended branch, if exactly one has the right type and constants."""
     while violation.context:
         meant = [faults for faults in branches(violation) if not any(_is_another_kind(fault) for fault in faults)]
         if len(meant) != 1:
@@ -142,7 +145,7 @@ def _in_words(violation: Violation, whole: str) -> str:
 
 
 def _place(path: Sequence[str | int]) -> str:
-    """``filters[2].name``; "" for the whole."""
+    """``filters[2].name``; "" for the whole value."""
     steps = [f"[{step}]" if isinstance(step, int) else f".{step[:40]}" for step in path]
     return "".join(steps).removeprefix(".")[:200]
 
