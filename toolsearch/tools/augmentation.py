@@ -18,10 +18,10 @@ Arguments = TypeVar("Arguments")
 
 @dataclass(frozen=True, slots=True)
 class AugmentedArguments(Generic[Arguments]):
-    """What a consumer is given before the tool runs.
+    """The arguments that a consumer gets before the tool runs.
 
     definition     the definition as the model read it, with the added arguments
-    raw_arguments  everything that the model sent, with the tool's own arguments
+    raw_arguments  all arguments that the model sent, including the tool's own
     arguments      the added arguments, as a value of the model class
     """
 
@@ -37,13 +37,13 @@ Consumer: TypeAlias = Callable[[AugmentedArguments[Arguments]], Awaitable[None] 
 def augmented(tool: Tool, model: type[Arguments], consumer: Consumer[Arguments], *, remove: bool = True) -> Tool:
     """Return *tool* with the fields of *model* (pydantic, dataclass, TypedDict) among its arguments.
 
-    A field is required if the model says so. *consumer*, plain (in a worker thread) or async, gets what was sent for
-    them; if it raises, the call fails and the tool does not run. Then the tool runs without these arguments.
+    A field is required if the model says so. *consumer*, plain (in a worker thread) or async, gets their values; if it
+    raises, the call fails and the tool does not run. Otherwise the tool then runs without these arguments.
 
-    With *remove* false it runs with them, so it must take any arguments or have parameters of these names. Where it
-    has such a parameter, the model reads what the field says of it.
+    With *remove* false it runs with them, so it must take any arguments or have parameters of these names. If it has
+    such a parameter, the model reads the field's description of it.
 
-    All else that is known of the tool holds, such as ``return_direct``. Raises BadToolError if the tool cannot be
+    Everything else about the tool stays the same, such as ``return_direct``. Raises BadToolError if the tool cannot be
     called, has a parameter of a field's name or, with *remove* false, does not take one of the fields.
     """
     if tool.callback is None:
@@ -79,7 +79,7 @@ def _require_taken(name: str, own: JsonObject, fields: JsonObject) -> None:
 
 
 class AugmentedToolProvider:
-    """Tools of anything that `as_tools` takes, each augmented; made anew whenever they are asked for."""
+    """Augments the tools of anything that `as_tools` takes, anew at each request for them."""
 
     def __init__(
         self, *things: object, model: type[Arguments], consumer: Consumer[Arguments], remove: bool = True
@@ -88,7 +88,7 @@ class AugmentedToolProvider:
         self._augment: Callable[[Tool], Tool] = lambda tool: augmented(tool, model, consumer, remove=remove)
 
     def tools(self) -> list[Tool]:
-        """Raises what `as_tools` and `augmented` do."""
+        """Raises the errors of `as_tools` and `augmented`."""
         return [self._augment(tool) for tool in as_tools(*self._things)]
 
 
@@ -122,7 +122,7 @@ class _AugmentedCallback:
 
 
 def _joined(own: JsonObject, further: JsonObject) -> JsonObject:
-    """Return *own* with the properties of *further* after its own; namesakes among the definitions are renamed."""
+    """Return *own* with the properties of *further* after its own; definitions with the same name are renamed."""
     definitions: dict[str, Json] = dict(own.get("$defs", {}))
     new: JsonObject = further.get("$defs", {})
     namesakes = [name for name in new if name in definitions]

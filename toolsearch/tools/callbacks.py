@@ -1,6 +1,6 @@
 """Runs Python functions as tools: arguments converted, plain functions in a worker thread, coroutines awaited.
 
-What must not end the program, such as ``sys.exit()`` in a tool, becomes an error of that tool.
+A tool cannot end the program: ``sys.exit()`` in a tool becomes an error of that tool.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _Task: TypeAlias = asyncio.Task[Any] | None
 
 
 class Containment:
-    """What `contained` returns. A class, since every tool call enters several and a generator would be slower."""
+    """The result of `contained`. It is a class because every tool call enters several, and a generator would be
+    slower.
+    """
 
     __slots__ = ("_task", "_what")
 
@@ -44,10 +46,10 @@ class Containment:
 
 
 def contained(what: str) -> Containment:
-    """Run other people's code: what the block raises that is not an Exception becomes a ToolExecutionError.
+    """Run other people's code: a BaseException of the block that is not an Exception becomes a ToolExecutionError.
 
     Exceptions pass unchanged. So do Ctrl-C, which only the main thread gets, a cancellation of the task that runs the
-    block, and the GeneratorExit by which Python closes a coroutine that nobody runs any more.
+    block, and the GeneratorExit with which Python closes an abandoned coroutine.
     """
     return Containment(what)
 
@@ -92,7 +94,7 @@ class PlainRunner(Protocol):
     """Runs plain functions in threads, with the context variables of the caller."""
 
     async def __call__(self, function: Callable[[], _T], /) -> _T:
-        """Return what *function* returns, or raise what it raises."""
+        """Return the result of *function*, or raise its error."""
         ...
 
 
@@ -111,7 +113,7 @@ class FunctionCallback:
         self._signature = signature
 
     def __reduce__(self) -> tuple[Callable[[Callable[..., Any]], FunctionCallback], tuple[Callable[..., Any]]]:
-        """A function is pickled by its name, and its signature is read from it again."""
+        """Pickle the function by its name; its signature is read again."""
         return _read_again, (self._function,)
 
     @property
@@ -119,11 +121,11 @@ class FunctionCallback:
         return self._signature.return_type
 
     def bound_to(self, method: Callable[..., Any]) -> FunctionCallback:
-        """Return this for a method of an object, where this was made of the function in the class body."""
+        """Return this callback bound to an object, if it was made of a function in the class body."""
         return FunctionCallback(method, self._signature)
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
-        """Raises BadArgumentsError if *arguments* do not convert, else whatever the function raises."""
+        """Raises BadArgumentsError if *arguments* do not convert, else the function's own error."""
         bound = self._signature.bind(arguments, context)
         return await run_function(self._function, *bound.args, **bound.kwargs)
 
@@ -133,12 +135,12 @@ def _read_again(function: Callable[..., Any]) -> FunctionCallback:
 
 
 async def run_callback(callback: ToolCallback, arguments: JsonObject, context: ToolContext) -> object:
-    """Return what *callback* returns; a plain ``call`` runs in a worker thread, as plain functions do."""
+    """Return the result of *callback*; a plain ``call`` runs in a worker thread, as plain functions do."""
     return await run_function(callback.call, arguments, context)
 
 
 async def run_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return what *function* returns; a coroutine function runs on this loop, any other in a worker thread."""
+    """Return the result of *function*; a coroutine function runs on this loop, any other in a worker thread."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
     result = await plain_runner.get()(partial(_call, function, args, kwargs))

@@ -1,4 +1,4 @@
-"""One call of a tool, as a model asks for it, and what became of it.
+"""One call of a tool, as a model asks for it, and its result.
 
 Arguments are read from the text that a model wrote.
 """
@@ -17,10 +17,11 @@ from toolsearch.tools.results import block_text
 
 
 def parse_arguments(arguments: str | JsonObject) -> dict[str, Json]:
-    """Return *arguments* as a dict; blank text is an empty one, since models write that for tools without parameters.
+    """Return *arguments* as a dict; blank text gives an empty dict, because models write that for tools without
+    parameters.
 
-    Raises BadArgumentsError, which never quotes the text, if it is not one JSON object, or holds a number that JSON
-    has no form for, such as what Python makes of ``1e400``.
+    Raises BadArgumentsError, which never quotes the text, if it is not one JSON object, or holds a number without a
+    JSON form, such as the infinity that Python reads from ``1e400``.
     """
     parsed = _parsed(arguments) if isinstance(arguments, str) else dict(arguments)
     _require_finite(parsed)
@@ -47,7 +48,9 @@ def _parsed(arguments: str) -> dict[str, Json]:
 
 
 def _require_finite(arguments: JsonObject) -> None:
-    """Python reads 1e400 as infinity, and writes that as no other program can read it."""
+    """Refuse infinities: Python reads 1e400 as infinity, and writes infinity in a form that no other program can
+    read.
+    """
     for name, argument in arguments.items():
         values: list[object] = [argument]
         looked_into: set[int] = set()  # ids, because a program's arguments may contain themselves
@@ -78,7 +81,7 @@ def _refuse_constant(name: str) -> NoReturn:
 class ToolCall:
     """One call that a model asks for; *arguments* are JSON text or already an object.
 
-    *unfinished* says why the call must not run: how its reply ended, if it ended before it was finished.
+    *unfinished* is the reason why the call must not run: the end of an unfinished reply; "" if it may run.
     """
 
     id: str
@@ -88,12 +91,12 @@ class ToolCall:
 
     @property
     def parsed_arguments(self) -> dict[str, Json]:
-        """The arguments as an object, as they always are for a hook. Raises BadArgumentsError where they are none."""
+        """The arguments as an object, as hooks always see them. Raises BadArgumentsError if they are not an object."""
         return parse_arguments(self.arguments)
 
 
 def marked_unfinished(calls: Sequence[ToolCall], why: str) -> list[ToolCall]:
-    """Return *calls* as those of a reply that did not finish, unless *why* is ""; a mark that is there stays."""
+    """Mark *calls* as part of an unfinished reply, unless *why* is ""; existing marks stay."""
     return [replace(call, unfinished=why) if why and not call.unfinished else call for call in calls]
 
 
@@ -118,11 +121,11 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """Everything that is text, one block after the other."""
+        """The text of all blocks, in order."""
         texts = (block_text(block) for block in self.content)
         return "\n".join(text for text in texts if text is not None)
 
 
 def returns_directly(results: Sequence[ToolResult]) -> bool:
-    """Whether a whole batch goes to the caller instead of the model: only if each of its results does."""
+    """Whether a whole batch goes to the caller instead of the model: only if every result of it does."""
     return bool(results) and all(result.return_direct for result in results)

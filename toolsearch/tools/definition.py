@@ -1,6 +1,6 @@
-"""What a tool is: the definition that a model reads, what we know besides, and what runs it.
+"""Tools: the definition that a model reads, our metadata, and the callback that runs the tool.
 
-Its own hints say how much it may change. A source tells which tools it could not load, each with the reason.
+A tool's own hints say how much it may change. A source reports the tools that it could not load, each with the reason.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ _SPELLED = str.maketrans(  # letters that Unicode does not split into a letter A
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """What a model may read of a tool. Treat the mappings as read-only: a definition is shared by every session.
+    """The part of a tool that a model may read. Treat the mappings as read-only: a definition is shared by every
+    session.
 
-    name          unique in a catalog; of A-Z a-z 0-9 _ - and at most 64 characters, as model APIs want it
+    name          unique in a catalog; of A-Z a-z 0-9 _ - and at most 64 characters, as model APIs demand
     input_schema  JSON Schema (2020-12) of the arguments; its root is an object
     server        the MCP server, module or document that the tool came from; its names start with ``<server>__``
     annotations   MCP's hints: readOnlyHint, destructiveHint, idempotentHint, openWorldHint
-    requests      what users ask for when they need the tool, as its author says. They are searched, and no model is
-                  shown them: definitions that differ in nothing else are equal
+    requests      requests of users who need the tool, written by its author. They are searched, and no model sees them.
+                  Definitions that differ only in their requests are equal
     """
 
     name: str
@@ -69,11 +70,11 @@ class ToolDefinition:
 
     @property
     def name_prefix(self) -> str:
-        """What stands before ``__`` in the names of this tool's server."""
+        """The part before ``__`` in the names of this server's tools."""
         return _legal_server(self.server)
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) over everything that a model or a user could notice a change in, or a search."""
+        """SHA-256 (hex) over every field that a model, a user or a search could notice a change in."""
         content = [
             self.name, self.title, self.description, self.input_schema, self.output_schema,
             self.annotations, self.server, self.tags,
@@ -100,7 +101,7 @@ def _without_accents(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ToolMetadata:
-    """What we know of a tool that no model is told."""
+    """Data about a tool that no model sees."""
 
     return_direct: bool = False  # the result goes to the caller, not back to the model
     timeout_s: float | None = None  # seconds for one call; None: the manager's default
@@ -108,13 +109,13 @@ class ToolMetadata:
 
 
 class ToolContext(dict[str, Any]):
-    """What an application hands to its tools and no model sees: user ids, credentials, connections."""
+    """Values that an application passes to its tools and that no model sees: user ids, credentials, connections."""
 
 
 class ToolCallback(Protocol):
     """Runs a tool. Safe to call concurrently.
 
-    One that knows the type of what it returns may say so by an attribute ``return_type``, for converters.
+    A callback may state the type of its results in an attribute ``return_type``, for converters.
     """
 
     def call(self, arguments: JsonObject, context: ToolContext) -> object:
@@ -128,10 +129,10 @@ class ToolCallback(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolOrigin:
-    """Which tool of which server it is.
+    """The server of a tool, and the tool's name there.
 
     remote_name  the name that the server itself gives it
-    raw          the entry as the server sent it, with fields that we know nothing of
+    raw          the entry as the server sent it, including unknown fields
     """
 
     server: str
@@ -143,10 +144,10 @@ class ToolOrigin:
 class Tool:
     """A definition and how to run it; without a callback it can be found and shown, not called.
 
-    source  where it came from, for people: ``function statistics.mean``, ``mcp.json#git``, ``api.yaml``
-    spec    what `open_source` takes to give this tool again, from any working directory; empty if nothing does
-    origin  of a tool that a server lists; it is not stored
-    original  the definition that it has in its catalog, if it is shown as another one; rules of a reach are about that
+    source  its origin, for people: ``function statistics.mean``, ``mcp.json#git``, ``api.yaml``
+    spec    the argument with which `open_source` finds this tool again from any working directory, or ""
+    origin  set for a tool that a server lists; it is not stored
+    original  its definition in the catalog, if it is shown under another; rules of a reach apply to this one
     """
 
     definition: ToolDefinition
@@ -163,7 +164,7 @@ class Tool:
 
     @property
     def remote_name(self) -> str:
-        """What its server calls it."""
+        """The server's own name for it."""
         return self.origin.remote_name if self.origin else self.name
 
     @property
@@ -173,14 +174,14 @@ class Tool:
 
     @property
     def owner(self) -> str:
-        """Who would have to rename it, for messages."""
+        """The owner who would have to rename it, for messages."""
         server = self.definition.server
         return self.source or (f"server {server}" if server else "a definition without a source")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReference:
-    """One search result: enough to choose by, not the definition. For *score* and *confidence* see `Hit`.
+    """One search result: enough to choose a tool, without the definition. For *score* and *confidence* see `Hit`.
 
     is_callable  whether anything can run the tool: one of a JSON listing, or of an OpenAPI document without a caller,
                  can be found and shown, not called
@@ -195,7 +196,7 @@ class ToolReference:
 
 @dataclass(frozen=True, slots=True)
 class ToolSearchResponse:
-    """The best tools that a search found, and *total_matches*: how many fit in all."""
+    """The best tools that a search found, and *total_matches*: the number of all tools that fit."""
 
     references: list[ToolReference]
     total_matches: int
@@ -239,18 +240,18 @@ class SafetyClass(Enum):
 
 
 def annotations_of(safety: SafetyClass) -> dict[str, Json]:
-    """The hints by which everybody puts a tool into this class; they also say that it reaches beyond this machine."""
+    """The usual hints for this class. They also say that the tool reaches beyond this machine."""
     reads: dict[str, Json] = {READ_ONLY: safety is SafetyClass.READ}
     destroys: dict[str, Json] = {} if safety is SafetyClass.READ else {DESTRUCTIVE: safety is SafetyClass.DESTRUCTIVE}
     return {**reads, **destroys, OPEN_WORLD: True}
 
 
 def safety_of(annotations: JsonObject) -> SafetyClass:
-    """The class of a tool with these MCP *annotations*, as rules mean it.
+    """The class of a tool with these MCP *annotations*, as rules use it.
 
     Only ``readOnlyHint: true`` makes it READ and only ``destructiveHint: true`` DESTRUCTIVE. In MCP a tool without
     hints is destructive; here it is not, since ``deny: class:destructive`` would then hide nearly all tools. A hint
-    that is neither a boolean nor null cannot be understood, and counts as the worse of its two values.
+    that is neither a boolean nor null counts as the worse of its two values.
     """
     reads, destroys = annotations.get(READ_ONLY), annotations.get(DESTRUCTIVE)
     if reads is True:

@@ -1,4 +1,4 @@
-"""What a docstring says of a function and its parameters, and the schema that a model would be shown of both.
+"""Reads a function's description and its parameters' from a docstring, and shows the schema that a model would see.
 
 Google, NumPy, Sphinx and Epydoc styles are read.
 """
@@ -27,7 +27,7 @@ class FunctionDoc:
 
 
 def read_docstring(text: str | None) -> FunctionDoc:
-    """Read the docstring *text*. One that follows no known style is a description as it stands."""
+    """Read the docstring *text*. A docstring in no known style is used as the description unchanged."""
     clean = inspect.cleandoc(text or "").strip()
     if not clean:
         return FunctionDoc()

@@ -1,4 +1,4 @@
-"""Tools made of Python functions, which stay ordinary functions: `@tool`, `tool_from_function`.
+"""Makes tools of Python functions, which stay ordinary functions: `@tool`, `tool_from_function`.
 
 `FunctionToolCallback` makes them of callables that take all arguments as one object.
 """
@@ -41,9 +41,9 @@ class _Options:
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """What `@tool` stores on a function.
+    """The data that `@tool` stores on a function.
 
-    functools.wraps copies it to wrappers of the function; *function* is not the wrapper then, which tells them apart.
+    functools.wraps copies it to wrappers of the function; in that case *function* differs from the wrapper.
     """
 
     function: Callable[..., Any]
@@ -94,8 +94,8 @@ def tool(
     annotations        MCP's hints, such as ``{"readOnlyHint": True}``
     return_direct      the result goes to the caller instead of the model
     timeout_s          seconds that one call may take
-    result_converter   a `ToolCallResultConverter`, or a function that makes of the result what the model reads
-    examples           what users ask for when they need the tool: they are searched, and no model is shown them
+    result_converter   a `ToolCallResultConverter`, or a function from the result to the text for the model
+    examples           requests of users who need the tool: they are searched, and no model sees them
     Raises BadToolError at once if the function cannot be a tool.
     """
     is_bare = name is not None and not isinstance(name, str)
@@ -138,10 +138,10 @@ def tool_from_function(
 ) -> Tool:
     """Make a tool of *function*, or of a method of an object (``tool_from_function(clock.now)``).
 
-    What is left out here is as `@tool` says, if the function has it. With *server*, the name becomes
+    Omitted options are taken from the function's `@tool`, if it has one. With *server*, the name becomes
     ``<server>__<name>`` and is made legal. *input_schema* is shown to models as it stands, instead of the schema of the
-    signature; arguments are still converted to the annotated types.
-    Raises BadToolError if the function cannot be a tool, or could not be called as *input_schema* says.
+    signature; arguments are still converted to the annotated types. Raises BadToolError if the function cannot be a
+    tool, or could not be called as *input_schema* says.
     """
     carried: _Carried | None = getattr(function, _ATTRIBUTE, None)
     has_no_options = not server and all(said is None for said in (name, description, metadata, input_schema))
@@ -162,7 +162,7 @@ def tool_from_function(
 
 
 def is_marked(value: Any) -> bool:
-    """Whether `@tool` was put on *value*, which may be a static or class method as its class body holds it."""
+    """Whether `@tool` was put on *value*, which may be a static or class method in the form of the class body."""
     function = _function_in(value)
     return inspect.isroutine(function) and isinstance(getattr(function, _ATTRIBUTE, None), _Carried)
 
@@ -220,8 +220,9 @@ def _build_method(
 ) -> tuple[Tool, FunctionCallback] | None:
     """Return the tool of a method, made once for all objects of its class; None if it can only be made later.
 
-    That is so for a static method, and where an annotation names a class that is not defined yet. If ``@staticmethod``
-    is applied after this, the tool is made anew as well, since its first parameter is an argument then.
+    It is made later for a static method, and if an annotation names a class that is not defined yet. If
+    ``@staticmethod`` is applied afterwards, the tool is also made anew, because its first parameter is then an
+    argument.
     """
     try:
         made = _build(function, options, server="", skip_first=not is_static)
@@ -243,7 +244,7 @@ def _is_in_class_body(function: Any) -> bool:
 
 
 def _require_bound(function: Callable[..., Any]) -> None:
-    """Refuse a method taken off its class; a static one is no different from a function."""
+    """Refuse a method taken from its class; a static method is like a function and passes."""
     first = next(iter(inspect.signature(function).parameters), "")
     if _is_in_class_body(function) and first in ("self", "cls"):
         name = getattr(function, "__qualname__", "it")
@@ -278,7 +279,7 @@ class FunctionToolCallback:
         return type_hints(self._function).get("return", Any)
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
-        """Raises BadArgumentsError if *arguments* do not make an input, else whatever the function raises."""
+        """Raises BadArgumentsError if *arguments* do not make an input, else the function's own error."""
         values: dict[str, Any] = {"context": context}
         if "input" in self._shape:
             values["input"] = self._input_type.parse(arguments) if self._input_type else dict(arguments)
@@ -302,9 +303,9 @@ class FunctionToolCallback:
 
         description   defaults to the function's docstring without its sections, and without one to the name in words
         input_type    pydantic model, dataclass, TypedDict or dict; defaults to the annotation of the first parameter
-        input_schema  is shown to the model in place of the input type's; alone, the function gets a plain dict
-        examples      what users ask for when they need the tool; they are searched, and no model is shown them
-        Raises BadToolError if the function has another shape, its input is no JSON object, or the schema is none.
+        input_schema  shown to the model in place of the input type's; without an input type the function gets a dict
+        examples      requests of users who need the tool; they are searched, and no model sees them
+        Raises BadToolError if the function has another shape, its input is not a JSON object, or the schema is invalid.
         """
         require_legal_name(name)
         try:
@@ -330,7 +331,9 @@ class FunctionToolCallback:
 
 
 def _shape_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], Any]:
-    """Return what to pass ("input", "context"), in order, and the input's annotation or else Parameter.empty."""
+    """Return the arguments to pass ("input", "context"), in order, and the input's annotation or else
+    Parameter.empty.
+    """
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError) as error:
@@ -348,7 +351,7 @@ def _shape_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], Any]:
 
 
 def _is_wanted(parameter: Parameter, hints: Mapping[str, Any]) -> bool:
-    """Whether we pass a value for it. Parameters with a default keep it, unless they are a ToolContext."""
+    """Whether we pass a value for the parameter. Parameters with a default keep it, unless they are a ToolContext."""
     if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
         return False
     return parameter.default is Parameter.empty or is_context(hints.get(parameter.name))

@@ -1,6 +1,6 @@
 """The JSON Schema (2020-12) of a Python type as a model should read it: closed objects, short names, no titles.
 
-`ToolParam` says what a model is told of one parameter. Schemas that are written by hand are checked here.
+`ToolParam` describes one parameter for a model. Hand-written schemas are checked here.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ REQUIRED = "x-toolsearch-required"  # marks the schema of a field until the obje
 class ToolParam:
     """Goes into ``Annotated``, on a parameter or on a field of a model, dataclass or TypedDict at any depth.
 
-    description  before a bare string in the same ``Annotated``, a pydantic Field's, and the docstring's
-    required     before a default and before Optional, which both make a parameter optional. What is optional, has no
-                 default and is left out is None. A field of a TypedDict needs `NotRequired` for False.
+    description  overrides a bare string in the same ``Annotated``, a pydantic Field's text, and the docstring's
+    required     overrides a default and Optional, which both make a parameter optional. An omitted optional parameter
+                 without a default is None. A field of a TypedDict needs `NotRequired` for False.
     """
 
     description: str = ""
@@ -70,7 +70,7 @@ def schema_of(adapter: TypeAdapter[Any], *, closed: bool = True) -> dict[str, Js
 
 
 class _CompactSchema(GenerateJsonSchema):
-    """Without the titles that pydantic derives from names: they cost tokens and say nothing new."""
+    """Leaves out the titles that pydantic derives from names: they cost tokens and say nothing new."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -91,14 +91,14 @@ class _CompactSchema(GenerateJsonSchema):
         return key
 
     def union_schema(self, schema: Any) -> dict[str, Any]:
-        """Refuse a union none of whose members can be JSON; pydantic would give a schema that nothing fits."""
+        """Refuse a union without any member that can be JSON; pydantic would give a schema that nothing fits."""
         made = super().union_schema(schema)
         if made.get("anyOf") == []:
             raise PydanticInvalidForJsonSchema("None of its alternatives can be JSON")
         return made
 
     def bytes_schema(self, schema: Any) -> dict[str, Any]:
-        """Pydantic writes ``format: binary``, which is OpenAPI's and leaves open how bytes become text."""
+        """Replace ``format: binary``, which pydantic writes: it is OpenAPI's and does not say how bytes become text."""
         made = super().bytes_schema(schema)
         del made["format"]
         return {**made, "contentEncoding": "base64"} if self._config.val_json_bytes == "base64" else made
@@ -108,9 +108,9 @@ class _CompactSchema(GenerateJsonSchema):
 
 
 def _with_short_names(schema: dict[str, Json], own_names: Mapping[str, str]) -> dict[str, Json]:
-    """Name definitions ``Address`` and ``Address_2``, where pydantic writes out the modules of namesakes.
+    """Name definitions ``Address`` and ``Address_2``; pydantic puts the modules of equal names into the names.
 
-    A type in a function, or in another class, brings their names along, which are nobody's business but its author's.
+    A type in a function or in another class also brings that name along, which only matters to its author.
     """
     definitions: dict[str, Json] = schema.pop("$defs", {})
     renamed: dict[str, str] = {}
@@ -126,7 +126,7 @@ def _with_short_names(schema: dict[str, Json], own_names: Mapping[str, str]) -> 
 
 
 def _is_derived(title: str, own_name: str) -> bool:
-    """Whether nobody wrote *title*: it is the name of a type, or ``Page[...]`` for ``Page_int_``."""
+    """Whether nobody wrote *title*: it is derived from the name of a type, or is ``Page[...]`` for ``Page_int_``."""
     origin, bracket, _ = title.partition("[")
     return own_name.startswith(f"{origin}_") if bracket else title == own_name
 
@@ -164,7 +164,7 @@ _MAX_ERRORS_TOLD = 5
 class JsonType:
     """A type and the JSON Schema of its values.
 
-    Raises BadToolError, with the reason, for a type that JSON cannot carry; *role* is what it is to the reader.
+    Raises BadToolError, with the reason, for a type that JSON cannot carry; *role* names its use in the message.
     """
 
     def __init__(self, python_type: Any, *, role: str = "type", closed: bool = True) -> None:
@@ -179,9 +179,9 @@ class JsonType:
         self.schema: JsonObject = _with_root_inline(schema)
 
     def parse(self, value: JsonObject, *, whole: str = "arguments") -> Any:
-        """Return *value* as one of the type.
+        """Return *value* as a value of the type.
 
-        Raises BadArgumentsError, which repeats nothing of *value* and calls it *whole*.
+        Raises BadArgumentsError, which repeats no part of *value* and calls it *whole*.
         """
         try:
             return self._adapter.validate_json(json_bytes(value))
@@ -190,7 +190,7 @@ class JsonType:
 
 
 class InputType(JsonType):
-    """A type whose values are made of a call's arguments. Raises BadToolError for one that is not an object, too."""
+    """A type whose values are made from a call's arguments. A type that is not an object also raises BadToolError."""
 
     def __init__(self, python_type: Any) -> None:
         super().__init__(python_type, role="input type")
@@ -211,7 +211,7 @@ def json_bytes(arguments: JsonObject) -> bytes:
 
 
 def explain(error: ValidationError, *, whole: str = "arguments") -> str:
-    """Describe at most 5 faults, each with its place, and without the values; *whole* is what the root is called."""
+    """Describe at most 5 faults, each with its place, and without the values; *whole* is the name of the root."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     told = [f"{_place(problem['loc']) or whole}: {problem['msg']}" for problem in problems[:_MAX_ERRORS_TOLD]]
     more = len(problems) - len(told)
@@ -219,7 +219,7 @@ def explain(error: ValidationError, *, whole: str = "arguments") -> str:
 
 
 def why_unusable(error: Exception) -> str:
-    """Say in a sentence what one of `UNUSABLE_TYPE` says is wrong with a type."""
+    """Describe in a sentence what is wrong with a type, according to an `UNUSABLE_TYPE` error."""
     if isinstance(error, SchemaError):
         reason = str(error).splitlines()[-1].strip().removeprefix("SchemaError: ")
         return (
@@ -258,7 +258,9 @@ def require_schema(schema: JsonObject, role: str = "input_schema") -> JsonObject
 
 
 def require_callable_by(schema: JsonObject, own: JsonObject) -> None:
-    """Raise BadToolError unless a function whose own schema is *own* can be called with what *schema* describes."""
+    """Raise BadToolError unless a function whose own schema is *own* can be called with the arguments that *schema*
+    describes.
+    """
     offered = schema.get("properties", {}).keys()
     refused = sorted(offered - own["properties"].keys())
     if refused and own.get("additionalProperties") is False:

@@ -1,6 +1,6 @@
-"""What JSON is to a type checker, and how a JSON Schema is walked.
+"""The types of JSON values, and walks over a JSON Schema.
 
-A walk tells which values of a schema are schemas themselves, unlike a ``default`` or an ``enum``.
+A walk knows which values of a schema are schemas themselves, unlike a ``default`` or an ``enum``.
 """
 
 from __future__ import annotations

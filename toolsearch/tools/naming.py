@@ -1,4 +1,4 @@
-"""Names of tools: what is legal, how to make them so, and which ones are near a mistyped one."""
+"""Names of tools: checks legal names, makes names legal, and finds names similar to a mistyped one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_legal_name(name: str) -> bool:
 
 
 def require_legal_name(name: str) -> None:
-    """Raise BadToolError, with a name that would do, unless *name* is legal."""
+    """Raise BadToolError, with a suggested legal name, unless *name* is legal."""
     if not is_legal_name(name):
         raise BadToolError(
             f"{name!r} is no legal tool name: up to {MAX_NAME_LENGTH} characters of A-Z a-z 0-9 _ - are; "
@@ -50,10 +50,10 @@ def require_legal_name(name: str) -> None:
 def namespaced(server: str, name: str) -> str:
     """Return the legal tool name for *name* of *server*: ``<server>__<name>``, or just the name without a server.
 
-    Of a name over 64 characters the longest words keep their beginnings: ``..._workflow-permissions-organization``
-    becomes ``..._workfl-permis-organi``. This depends on the name alone, so two long names may become one: where
-    several are named at once, `all_namespaced` keeps them apart. A name without one legal character becomes ``tool_``
-    and a hash of 8 hex digits.
+    In a name over 64 characters, the longest words keep only their beginnings:
+    ``..._workflow-permissions-organization`` becomes ``..._workfl-permis-organi``. This depends on the name alone, so
+    two long names may become one; `all_namespaced` keeps several names apart. A name without one legal character
+    becomes ``tool_`` and a hash of 8 hex digits.
     """
     local = legal_name(name) or f"tool_{_digest(name)}"
     prefix = legal_name(server)
@@ -66,9 +66,11 @@ def namespaced(server: str, name: str) -> str:
 
 
 def _shortened(name: str, width: int) -> str:
-    """Return *name* in *width* characters: its longest words cut to one length, and the last one whole if it can be.
+    """Return *name* in *width* characters: its longest words are cut to one length, and the last one stays whole if
+    possible.
 
-    Numbers and what stands between words are kept. Where words of three letters are still too long, the middle goes.
+    Numbers and the characters between words are kept. If words of three letters are still too long, the middle is
+    dropped.
     """
     parts = _LETTERS_AND_REST.findall(name[:_MOST_READ])
     words = [place for place, part in enumerate(parts) if part.isalpha()]
@@ -92,8 +94,9 @@ def _beginnings(parts: Iterable[str], lengths: Iterable[int]) -> str:
 def all_namespaced(server: str, names: Iterable[str]) -> dict[str, str]:
     """Return the legal name for each of *names* of *server*, under its own name.
 
-    Where several names would become the same one, each gets a tail of hash digits, except for one that needs no
-    change. The result does not depend on the order of *names*, and apart from these a name not on the others.
+    Where several names would become the same one, each gets a tail of hash digits, except for one that needs no change.
+    The result does not depend on the order of *names*, and apart from such clashes a name does not depend on the
+    others.
     """
     given = {name: namespaced(server, name) for name in names}
     shared = Counter(given.values())
@@ -110,11 +113,11 @@ def distinct(name: str, key: str) -> str:
 
 
 def title_with_name(title: str, name: str, server: str = "") -> str:
-    """Return the title of a tool that its author calls *name*: with this name, where a legal one cannot tell it.
+    """Return the title of a tool that its author calls *name*: it includes *name* if a legal name loses part of it.
 
-    A legal name cannot tell letters other than A-Z, and not all of a long name. So people and models read the name as
-    it is written, and a search finds the tool by it (see `given_name`). The legal name stays what `namespaced` makes of
-    it, since rules, sessions and stored calls know the tool by that.
+    A legal name loses letters other than A-Z and parts of a long name. So the title holds the name as it is written:
+    people and models read it, and a search finds the tool by it (see `given_name`). The legal name still comes from
+    `namespaced`, since rules, sessions and stored calls use that.
     """
     if not _is_lost(name, server) or len(name) > _LONGEST_SHOWN_NAME or not name.isprintable():
         return title
@@ -122,9 +125,9 @@ def title_with_name(title: str, name: str, server: str = "") -> str:
 
 
 def given_name(definition: ToolDefinition) -> str:
-    """Return what the author of a tool calls it, where `title_with_name` has put that into its title; else "".
+    """Return the author's name for a tool, if `title_with_name` has put it into the title; else "".
 
-    A title that only looks so is told by the legal name, which follows from the given one.
+    Other titles of that form are recognised by the legal name, which must follow from the given one.
     """
     title = definition.title
     if not title:  # most tools have no title
@@ -136,8 +139,8 @@ def given_name(definition: ToolDefinition) -> str:
 def own_name(definition: ToolDefinition) -> str:
     """Return the legal name of a tool as it would be without a server. Requests are bound to it.
 
-    For nearly all tools it is what stands behind the server's name. A long name is cut less than behind a server's, so
-    that it does not depend on what the server is called.
+    For nearly all tools it is the part after the server's name. A long name is cut less than after a server's name, so
+    that it does not depend on the name of the server.
     """
     given = given_name(definition)
     if not given:
@@ -174,8 +177,8 @@ def in_words(name: str) -> str:
 def near_names(name: str, candidates: Iterable[str], *, limit: int = 3) -> list[str]:
     """Return at most *limit* of *candidates* that *name* may have been meant for, nearest first, ties by name.
 
-    None is better than a far one: models and people take what is offered.
-    Only the beginning of a long name counts, since comparing one of a hundred thousand characters takes seconds.
+    No suggestion is better than a bad one: models and people use what is offered. Only the beginning of a long name
+    counts, since comparing one of a hundred thousand characters takes seconds.
     """
     from rapidfuzz import fuzz, process, utils
 
@@ -193,9 +196,10 @@ def near_names(name: str, candidates: Iterable[str], *, limit: int = 3) -> list[
 
 
 def _is_near(name: str, candidate: str) -> bool:
-    """Whether one has all words of the other, or few letters differ. What only the server's name makes alike is not.
+    """Whether one name has all words of the other, or few letters differ. Names that are alike only in the server's
+    name are not near.
 
-    The name may be meant with its server in front or without.
+    *name* may be meant with its server in front or without.
     """
     server, _, local = candidate.rpartition(SEPARATOR)
     given = in_words(name[: 2 * MAX_NAME_LENGTH].removeprefix(f"{server}{SEPARATOR}")).split()

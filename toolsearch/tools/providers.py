@@ -1,4 +1,4 @@
-"""Tools made of what an application has: functions, objects with `@tool` methods, providers, and lists of these.
+"""Makes tools of an application's objects: functions, objects with `@tool` methods, providers, and lists of these.
 
 Tools of LangChain are recognised by their documented attributes, so that LangChain need not be installed.
 """
@@ -22,7 +22,7 @@ from toolsearch.tools.naming import namespaced, title_with_name
 
 
 class LangChainTool(Protocol):
-    """What is needed of a LangChain ``BaseTool``."""
+    """The attributes of a LangChain ``BaseTool`` that we need."""
 
     name: str
     description: str
@@ -88,21 +88,21 @@ def _schema_of(given: LangChainTool) -> dict[str, Json]:
 
 
 class ToolProvider(Protocol):
-    """Gives tools when asked, which is once per request; a `Catalog` is one."""
+    """Gives tools when asked, once per request; a `Catalog` is one."""
 
     def tools(self) -> Iterable[Tool]: ...
 
 
 class ToolCallbacks:
-    """Makes tools of objects; the name is Spring AI's."""
+    """Makes tools of objects. The name comes from Spring AI."""
 
     @staticmethod
     def from_object(first: object, *more: object) -> list[Tool]:
         """Return a tool for each method of the objects that is marked with `@tool`.
 
-        Inherited ones count, of the base class first, each in its place; a method that overrides one without being
-        marked itself is none. A class gives its static and class methods, a module its marked functions.
-        Raises BadToolError if an object has no such method, DuplicateToolError if two tools want one name.
+        Inherited methods count, those of the base class first, each in its place; an unmarked method that overrides a
+        marked one does not. A class gives its static and class methods, a module its marked functions. Raises
+        BadToolError if an object has no such method, DuplicateToolError if two tools have the same name.
         """
         return distinct_tools(tool for each in (first, *more) for tool in _tools_of(each))
 
@@ -111,14 +111,14 @@ def as_tools(*things: object) -> list[Tool]:
     """Return the tools of *things*, in their order, each of them a Tool, a function, a ToolProvider, an object with
     `@tool` methods, a tool of LangChain, or an iterable of such things.
 
-    Providers are asked now. Raises BadToolError, or DuplicateToolError if two tools want one name; the very same Tool
-    given twice counts once.
+    Providers are asked now. Raises BadToolError, or DuplicateToolError if two tools have the same name; the very same
+    Tool given twice counts once.
     """
     return distinct_tools(tool for thing in things for tool in _as_tools(thing))
 
 
 def distinct_tools(tools: Iterable[Tool]) -> list[Tool]:
-    """Return *tools* with each of them once. Raises DuplicateToolError, which names both owners."""
+    """Return *tools* without repetitions. Raises DuplicateToolError, which names both owners."""
     return list(tools_by_name(tools).values())
 
 
@@ -154,7 +154,7 @@ def _as_tools(thing: object) -> Iterable[Tool]:
 
 
 def _is_provider(thing: object) -> TypeGuard[ToolProvider]:
-    """An object may well have a tool that is named ``tools``."""
+    """Whether *thing* is a provider. An object may also have a tool that is named ``tools``."""
     return inspect.ismethod(getattr(thing, "tools", None)) and "tools" not in _marked_names(thing)
 
 

@@ -1,6 +1,6 @@
-"""What a tool returns: content blocks in MCP's shape, the output of a remote tool, and converters.
+"""Results of tools: content blocks in MCP's shape, the output of a remote tool, and converters.
 
-By a converter the author of a tool decides what a model reads of its results.
+With a converter, the author of a tool decides how a model reads its results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def bytes_block(data: str, uri: str) -> dict[str, Json]:
 
 
 def block_text(block: JsonObject) -> str | None:
-    """The text that *block* carries, be it a text block or a resource of text; None if it carries none."""
+    """The text that *block* carries, a text block or a resource of text; None if it carries none."""
     text = _holder(block).get("text")
     return text if isinstance(text, str) else None
 
@@ -55,20 +55,20 @@ def image_of(block: JsonObject) -> tuple[str, str] | None:
 
 
 def link_uri(block: JsonObject) -> str | None:
-    """Where a resource link points to; None for every other block."""
+    """The target of a resource link; None for every other block."""
     uri = block.get("uri") if block.get("type") == "resource_link" else None
     return uri if isinstance(uri, str) else None
 
 
 def with_text(block: JsonObject, text: str) -> dict[str, Json]:
-    """*block*, which carries a text, with another one."""
+    """*block*, which carries a text, with another text."""
     if block.get("type") == "resource":
         return {**block, "resource": {**_holder(block), "text": text}}
     return {**block, "text": text}
 
 
 def in_words(block: JsonObject) -> str:
-    """Return *block* as text, for a model that can only be sent text: what cannot be sent is named."""
+    """Return *block* as text, for a model that can only be sent text: other content is named."""
     text = block_text(block)
     if text is not None:
         return text
@@ -82,7 +82,7 @@ def in_words(block: JsonObject) -> str:
 
 
 def _holder(block: JsonObject) -> JsonObject:
-    """What in *block* holds its content: the resource of a block of that type, as far as it is one."""
+    """The part of *block* that holds its content: for a resource block, the resource, if it is an object."""
     if block.get("type") != "resource":
         return block
     resource = block.get("resource")
@@ -91,7 +91,7 @@ def _holder(block: JsonObject) -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The answer of a tool that speaks MCP.
+    """The output of a tool that speaks MCP.
 
     content     blocks with a ``type``: text, image, audio, resource, resource_link; kept as received, others too
     structured  the same as JSON, where the tool gives it
@@ -106,15 +106,15 @@ class ToolOutput:
 class ToolCallResultConverter(Protocol):
     """Converts what tools return. It must not wait for anything, since other calls wait for it meanwhile.
 
-    A large value is converted in a thread, so it must be safe to call from several at once. Where the return type does
-    not matter, a plain function of the value will do.
+    A large value is converted in a thread, so it must be safe to call from several at once. A plain function of the
+    value is enough if the return type does not matter.
     """
 
     def convert(self, value: Any, return_type: Any, /) -> ToolOutput | str | Json:
-        """Return content blocks, text, or a value with a JSON form, for what the tool returned (None as well).
+        """Return content blocks, text, or a value with a JSON form, for the returned value, which may be None.
 
-        *return_type* is what the tool's function is annotated to return: Any if that is not known, and for no value
-        None's type. An exception is a failed call.
+        *return_type* is the annotated return type of the tool's function: Any if unknown, None's type for no value. An
+        exception is a failed call.
         """
         ...
 
@@ -123,7 +123,7 @@ Converter: TypeAlias = ToolCallResultConverter | Callable[[Any], Any]
 
 
 def converted_by(converter: Converter, value: object, callback: object) -> object:
-    """What *converter* makes of *value*, which *callback* has returned."""
+    """The result of *converter* for *value*, which *callback* has returned."""
     convert = getattr(converter, "convert", None)
     if convert is None:
         return cast("Callable[[Any], object]", converter)(value)
@@ -131,7 +131,7 @@ def converted_by(converter: Converter, value: object, callback: object) -> objec
 
 
 def require_converter(converter: object) -> None:
-    """Raise BadToolError for what cannot convert a result."""
+    """Raise BadToolError for an object that cannot convert results."""
     convert = getattr(converter, "convert", converter)
     if isinstance(converter, type) and convert is not converter:
         raise BadToolError(f"result_converter must be an object, not the class {converter.__name__}; make one of it")

@@ -37,7 +37,7 @@ _NOT_RESULTS = (Callable, Generator, Iterator, AsyncGenerator, AsyncIterable, As
 
 
 class UnresolvedAnnotationError(BadToolError):
-    """An annotation has a name that is not defined, or not yet: a method may name the class that it is in."""
+    """An annotation has a name that is not defined, or not yet: a method may name its own class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class FunctionSignature:
 def read_signature(
     function: Callable[..., Any], descriptions: Mapping[str, str], *, skip_first: bool = False, closed: bool = True
 ) -> FunctionSignature:
-    """Read *function*'s parameters; *descriptions* serve those that are not described in their annotation.
+    """Read *function*'s parameters; *descriptions* are used for parameters without a description in their annotation.
 
-    With *skip_first*, the first one is left out: of a method not yet bound, it is the object. With *closed* false, the
-    schema admits further properties wherever no class forbids them.
-    Raises BadToolError, with the reason, for a signature that cannot be read or a type that JSON cannot carry.
+    With *skip_first*, the first one is left out: in an unbound method, it is the object. With *closed* false, the
+    schema admits further properties wherever no class forbids them. Raises BadToolError, with the reason, for a
+    signature that cannot be read or a type that JSON cannot carry.
     """
     try:
         signature = inspect.signature(function)
@@ -112,7 +112,7 @@ def _require_result(annotation: Any) -> None:
 
 
 def type_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations, names in them looked up. Raises BadToolError if one is not defined."""
+    """Return the annotations with their names resolved. Raises BadToolError if a name is not defined."""
     owner = underlying(function)
     if not hasattr(owner, "__annotations__"):
         return {}  # a builtin function
@@ -134,7 +134,7 @@ def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_context(annotation: Any) -> bool:
-    """Whether a parameter of this type is one that we fill in."""
+    """Whether a parameter of this type is filled in by us."""
     if typing.get_origin(annotation) in (Annotated, typing.Union, types.UnionType):
         return any(is_context(part) for part in typing.get_args(annotation))
     return isinstance(annotation, type) and issubclass(annotation, ToolContext)
@@ -203,7 +203,7 @@ def _own_description(annotation: Any) -> str:
 
 
 def _field_info(annotation: Any) -> FieldInfo:
-    """Return what a pydantic Field in the ``Annotated`` says; an empty one if there is none."""
+    """Return the pydantic Field in the ``Annotated``; an empty one if there is none."""
     extras: Iterable[Any] = getattr(annotation, "__metadata__", ())
     return next((extra for extra in extras if isinstance(extra, FieldInfo)), FieldInfo())
 
@@ -213,9 +213,9 @@ def _unset() -> None:
 
 
 def _shown_default(default: Any) -> dict[str, Json]:
-    """Return the schema's ``default`` keyword, or nothing where JSON has no such value.
+    """Return the schema's ``default`` keyword, or nothing if the value has no JSON form.
 
-    An absolute path is of this machine: it says nothing to a model, and is nobody's business there.
+    An absolute path belongs to this machine: it means nothing to a model and should stay private.
     """
     if isinstance(default, str) and PurePath(default).is_absolute():
         return {}

@@ -1,8 +1,8 @@
 """A schema in the form that OpenAI's strict mode takes.
 
-Strict mode wants every property required and every object closed; what may be left out is null instead, and is left out
-again when the call is checked against the tool's own schema. Keywords that strict mode does not take are said in the
-description, so that the model still reads them. Source: https://platform.openai.com/docs/guides/structured-outputs
+Strict mode wants every property required and every object closed; an optional property is null instead of missing, and
+the null is removed when the call is checked against the tool's own schema. Keywords that strict mode refuses move into
+the description, so that the model still reads them. Source: https://platform.openai.com/docs/guides/structured-outputs
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ _NULL: JsonObject = {"type": "null"}
 
 
 def strict_schema(schema: JsonObject) -> dict[str, Json]:
-    """Return *schema* for ``"strict": true``. Raises BadToolError, with the place, for what strict mode cannot say."""
+    """Return *schema* for ``"strict": true``. Raises BadToolError, with the place, for parts that strict mode cannot
+    express.
+    """
     if schema.get("type") != "object":
         _refuse("arguments", "is not an object")
     return _Strict(schema).whole()
 
 
 class _Strict:
-    """Rewrites one schema; the root is kept for what its references lead to."""
+    """Rewrites one schema; the root is kept to resolve references."""
 
     def __init__(self, root: JsonObject) -> None:
         self._root = root

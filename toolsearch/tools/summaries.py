@@ -1,6 +1,6 @@
-"""What a tool or a server is for, in one line, out of descriptions that others wrote.
+"""One-line summaries of tools and servers, from descriptions that others wrote.
 
-A description may begin with notices that stand before many others; what the tool does is behind them.
+A description may begin with notices; the sentence about the tool's purpose comes after them.
 """
 
 from __future__ import annotations
@@ -101,15 +101,15 @@ _DOING = re.compile(  # examples: Creates a key. Permanently deletes it. List th
 
 
 class Opening(NamedTuple):
-    """*skipped* is what stands before *telling*, the rest of the paragraph that says what the tool does."""
+    """*telling* is the part of a paragraph that says what the tool does; *skipped* is the text before it."""
 
     skipped: str
     telling: str
 
 
 def opening_of(description: str) -> Opening:
-    """Behind a notice, a sentence that begins with a verb is looked for first, since notices have any number of
-    sentences. Where there are only badges and notices, the first paragraph counts as telling.
+    """Find the opening. After a notice, a sentence that begins with a verb is preferred, since notices have any number
+    of sentences. If there are only badges and notices, the first paragraph counts as telling.
     """
     paragraphs = [each.strip() for each in _PARAGRAPHS.split(_BADGES.sub(" ", _beginning(description)).strip())]
     first: Opening | None = None
@@ -128,7 +128,7 @@ def opening_of(description: str) -> Opening:
 
 
 def _beginning(description: str) -> str:
-    """As many whole sentences of *description* as are read."""
+    """The whole sentences of *description* that are read."""
     text = description[:_READ_CHARACTERS]
     return text if len(text) == len(description) else text.rpartition(". ")[0] or text
 
@@ -138,7 +138,9 @@ def first_sentence(text: str) -> str:
 
 
 def _telling_places(paragraph: str) -> Iterator[tuple[int, int, bool]]:
-    """Of each sentence that is no notice: its start, where it begins to tell, and whether that is with a verb."""
+    """For each sentence that is no notice: its start, the place where the telling part begins, and whether it begins
+    with a verb.
+    """
     ends = [match.end() for match in _SENTENCE_END.finditer(paragraph)]
     for start, end in pairwise([0, *ends, len(paragraph)]):
         begin = _behind_labels(paragraph, start, end)
@@ -172,8 +174,8 @@ _OUT_OF_USE = re.compile(r"(?<!may be )(?<!will be )deprecat|obsolete|decommissi
 
 
 def summary_of(definition: ToolDefinition) -> str:
-    """What the tool does: its description from where it says so to the end of that paragraph, or the title; cut at a
-    word to 300 characters. It begins with "(deprecated)" if that was said before.
+    """The purpose of the tool: its description from the telling part to the end of that paragraph, or the title; cut at
+    a word to 300 characters. It begins with "(deprecated)" if the skipped part says so.
     """
     return _summary(definition.description, definition.title)
 
@@ -192,14 +194,16 @@ def reference_to(tool: Tool, score: float = 1.0, confidence: Confidence = "high"
 
 
 def purpose_of(text: str) -> str:
-    """What a server says that it is for: the first sentence of *text* that says so, cut at a word to 100 characters."""
+    """A server's purpose in its own words: the first sentence of *text* that states it, cut at a word to 100
+    characters.
+    """
     return one_line(first_sentence(opening_of(text).telling), PURPOSE_CHARACTERS)
 
 
 def one_line(text: str, width: int) -> str:
-    """*text* in one line of what can be printed, cut at a word to at most *width* characters.
+    """*text* as one printable line, cut at a word to at most *width* characters.
 
-    So no text of a stranger's can pose as the next line of what it stands in.
+    So no text from strangers can look like the next line of the text around it.
     """
     if not text.isprintable():  # most texts are printable, and this check is fast
         text = "".join(c if c.isprintable() else " " for c in text)
