@@ -1,4 +1,4 @@
-"""What a model reads in answer to a call of the search tool, on every face."""
+"""Writes the answer to a call of the search tool, for every face."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAME_WIDTH = 40  # characters of a name
 def signature_of(definition: ToolDefinition) -> str:
     """The name of the tool and of its parameters, as models are sent them: required ones first, marked with ``*``.
 
-    At most eight parameters are named; of the others, their number.
+    At most eight parameters are named; the others are counted.
     """
     names, required = _parameters(sendable_schema(definition.input_schema).schema)
     ordered = [*(f"{_short(name)}*" for name in required), *(_short(name) for name in names if name not in required)]
@@ -39,7 +39,7 @@ def signature_of(definition: ToolDefinition) -> str:
 
 
 def _parameters(schema: JsonObject) -> tuple[list[str], list[str]]:
-    """The names of the properties, and of those that are required."""
+    """The names of the properties, and the names of the required ones."""
     names, required = as_object(schema.get("properties")) or {}, set(as_texts(schema.get("required")))
     return list(names), [name for name in names if name in required]
 
@@ -101,13 +101,12 @@ class FoundTool:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuery:
-    """What one query has found, best first.
+    """The tools that one query has found, best first.
 
-    fitting   how many tools fit in all; more than *tools* has if the limit has cut them off. *is_more* says that there
-              are even more
-    too_long  names of what was found and cannot be shown
-    missing   what was selected by name and does not exist
-    near      for those of *missing* for which there are any: names that may have been meant
+    fitting   number of all tools that fit, which may exceed *tools*. *is_more* says that there are even more
+    too_long  names of found tools that are too long to be shown
+    missing   selected names that do not exist
+    near      name in *missing* -> names that may have been meant
     error     why there is no answer, written for the model
     """
 
@@ -127,7 +126,7 @@ class AnsweredQuery:
 
     @property
     def remark(self) -> str:
-        """What is to say of the answer as a whole."""
+        """The remark about the answer as a whole."""
         shown = sum(tool.fit != "related" for tool in self.tools)
         if self.error:
             return self.error
@@ -140,10 +139,10 @@ class AnsweredQuery:
 class SearchAnswer:
     """*texts* are for the model; the others say the same for programs.
 
-    texts        one text; where the provider shows what is loaded by itself, that is the first, and the rest another
-    definitions  those that the text holds, as the model reads them
-    loaded       the tools that are loaded, or whose definitions are given: their names, and what the text says of each
-    also_found   the other tools that the text names, as it does
+    texts        one text; if the provider itself shows loaded tools, a first text for these and a second for the rest
+    definitions  definitions that the text holds, as the model reads them
+    loaded       name -> the text about it, for tools that are loaded or whose definitions are given
+    also_found   name -> the text about it, for the other tools in the text
     remarks      the rest of the text, but for *call_hint*
     found        the names of all tools that the text names
     """
@@ -165,7 +164,7 @@ class SearchAnswer:
 class AnswerWriter:
     """Writes answers of at most *answer_tokens* tokens, all queries of a call together.
 
-    shown     gives the tool of a name as models are shown it, None for one that they are not
+    shown     returns the tool of a name as models see it, None if they do not see it
     is_split  whether there is a call tool for each safety class, or one for all
     """
 
@@ -185,13 +184,13 @@ class AnswerWriter:
         note: str = "",
         prefix: str = "",
     ) -> SearchAnswer:
-        """Answer a call. *listed_before* names the tools that the model's list has anyway, and *unlisted* those loaded
-        ones that it will not have, so that their definitions are given. *servers* says which servers there are, in
-        forms of decreasing length. *prefix* stands before the name of a call tool where the model calls it.
+        """Answer a call. *listed_before* names the tools that the model's list has anyway. *unlisted* names the loaded
+        tools that it will not have, so that their definitions are given. *servers* names the servers, in forms of
+        decreasing length. *prefix* precedes the name of a call tool when the model calls it.
 
         To fit, summaries are cut, then left out, then shorter forms of *servers* are taken, and then the last tools of
-        each query are only counted. The first definition, and what is said of a whole query, is given even if it alone
-        exceeds the cap.
+        each query are only counted. The first definition and the remarks about a whole query are given even if they
+        alone exceed the cap.
         """
         has_all = exposure.answers == "definitions"
         loaded = [[name for name in answer.loaded if has_all or name in unlisted] for answer in answers]
@@ -202,8 +201,8 @@ class AnswerWriter:
         return page.answer(next(fitting, least))
 
     def _definitions(self, loaded: Sequence[Sequence[str]], prefix: str) -> dict[str, dict[str, Any]]:
-        """What is needed to call the tools *loaded* by each query, by name: the best of each first, as far as there is
-        room.
+        """The entries needed to call the tools *loaded* by each query, by name: the best of each query first, as many
+        as fit.
         """
         room = self.answer_tokens * _FOR_DEFINITIONS
         given: dict[str, dict[str, Any]] = {}
@@ -257,7 +256,7 @@ class _Page:
         return [loaded_text(loaded), *([rest] if rest else [])]
 
     def _loaded_natively(self) -> list[str]:
-        """The names of the tools of which the provider tells the model by itself."""
+        """The names of the tools whose definitions the provider itself shows the model."""
         names = (name for answer in self.answers for name in answer.loaded)
         return [name for name in dict.fromkeys(names) if self.exposure.is_native and name not in self.unlisted]
 

@@ -1,6 +1,6 @@
 """The call tools, which run a found tool by its name: one for each safety class, so that clients can ask a person.
 
-Here is also the call that such a tool is asked to make.
+The calls that these tools run are read here, too.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ CALL_TOOLS = {name: _definition(name, _which(name), safety) for name, safety in 
 
 
 def inner_call(call: ToolCall) -> ToolCall:
-    """The call that *call* makes by the one call tool of a session, so that permissions, hooks, limits and spans know
-    the tool that runs; *call* itself if it is of another tool, or cannot be read.
+    """The call that *call* makes through the one call tool of a session, so that permissions, hooks, limits and spans
+    see the tool that runs. It is *call* itself if *call* is of another tool or cannot be read.
     """
     if call.name != CALL_TOOL or call.unfinished:
         return call
@@ -82,7 +82,7 @@ def inner_call(call: ToolCall) -> ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class InnerCall:
-    """The call that a call tool is asked to make."""
+    """The call that a call tool has to make."""
 
     call_tool: str
     name: str

@@ -1,6 +1,6 @@
 """The tools that a session has discovered: in the order they came, under a budget, with eviction between turns.
 
-What it has searched for in vain is noted too, so that it is told when there is probably no such tool.
+Weak searches are noted too, so that the model is told when there is probably no such tool.
 """
 
 from __future__ import annotations
@@ -61,25 +61,25 @@ class Budget:
 
     @property
     def definition_tokens(self) -> int | None:
-        """What one definition may take: no more than all of them together."""
+        """The limit for one definition: no more than the limit for all of them together."""
         return min((each for each in (self.max_definition_tokens, self.max_tokens) if each is not None), default=None)
 
     def is_crossed_by(self, tools: int, tokens: int, *, share: float = 1.0) -> bool:
-        """Whether that much is more than *share* of either bound."""
+        """Whether the count or the tokens exceed *share* of their bound."""
         return (self.max_tools is not None and tools > share * self.max_tools) or (
             self.max_tokens is not None and tokens > share * self.max_tokens
         )
 
     @property
     def sent(self) -> Budget:
-        """What bounds the tools that the model is sent, as the bounds of a budget."""
+        """The bounds of the tools that the model is sent, in the form of a budget."""
         return replace(self, max_tools=self.max_sent_tools, max_tokens=self.max_sent_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredTool:
-    """What is kept of one discovered tool: its definition's size, when and in which turn it was last found or called,
-    and whether it was ever called.
+    """The data kept of one discovered tool: the size of its definition, when and in which turn it was last found or
+    called, and whether it was ever called.
     """
 
     tokens: int
@@ -91,11 +91,11 @@ class DiscoveredTool:
 class DiscoveredTools:
     """An ordered set of tool names. Safe to share between threads.
 
-    Eviction takes tools that were never called first, and those found or called in this turn or the last one at the
-    very end; among these, those that were used longest ago, then those that came first. It spares *pins*, tools that
-    are being called, and tools found in the turn that ends. If those alone exceed the budget, they stay, and so the
-    session is over its budget for a while. Pins count towards the budget like any other tool, since they are sent to
-    the model as well.
+    Eviction starts with tools that were never called, and ends with tools that were found or called in this turn or the
+    last one. Within each group it takes the least recently used first, then those that came first. It spares *pins*,
+    tools that are being called, and tools found in the turn that ends. If those alone exceed the budget, they stay, and
+    so the session is over its budget for a while. Pins count towards the budget like any other tool, since they are
+    sent to the model as well.
     """
 
     __slots__ = ("_clock", "_found_now", "_lock", "_running", "_tools", "budget", "evicted", "pins", "turn")
@@ -107,7 +107,7 @@ class DiscoveredTools:
         pins: Collection[str] = (),
         tools: Mapping[str, DiscoveredTool] | None = None,
     ) -> None:
-        """Start with *tools*, in their order: what another process had discovered for the same session."""
+        """Start with *tools*, in their order: the discoveries of another process for the same session."""
         self.budget = budget
         self._clock = clock
         self._lock = threading.Lock()
@@ -126,7 +126,7 @@ class DiscoveredTools:
 
     @property
     def tokens(self) -> int:
-        """What the definitions take together."""
+        """The tokens of all definitions together."""
         with self._lock:
             return self._total_tokens()
 
@@ -139,7 +139,7 @@ class DiscoveredTools:
     def add(self, tokens_by_name: Mapping[str, int]) -> tuple[str, ...]:
         """Note that a search found these tools; return the new ones, which were appended in the given order.
 
-        One that is there already stays in its place, counts as used, and takes over the given size.
+        A tool that is there already stays in its place, counts as used, and takes over the given size.
         """
         now = self._clock()
         with self._lock:
@@ -184,10 +184,10 @@ class DiscoveredTools:
             return self._remove([name for name in self._tools if name not in kept])
 
     def merge(self, base: Mapping[str, DiscoveredTool], theirs: Mapping[str, DiscoveredTool]) -> None:
-        """Merge what another process has made (*theirs*) of the same *base*.
+        """Merge the state of another process (*theirs*), which started from the same *base*.
 
-        A tool that either process has removed is gone. The order is *base*, then what they found, then what was found
-        here: the same in every process.
+        A tool that either process has removed is gone. The order is *base*, then their discoveries, then ours: the same
+        in every process.
         """
         with self._lock:
             ours = self._tools
@@ -198,18 +198,18 @@ class DiscoveredTools:
             self._found_now.intersection_update(present)
 
     def keep_budget(self) -> tuple[str, ...]:
-        """Evict as `end_turn` does. If a turn is under way, its end will do that."""
+        """Evict as `end_turn` does. Within a turn nothing is done, because its end evicts."""
         return self._evict(end_turn=not self._found_now)
 
     def begin_turn(self) -> tuple[str, ...]:
-        """Evict what has been idle for too long; return it in append order.
+        """Evict tools that have been idle for too long; return them in append order.
 
-        If tools were found since the last `end_turn`, that turn is ended first: it is enough to call one of the two.
+        If tools were found since the last `end_turn`, that turn is ended first, so it is enough to call one of the two.
         """
         return self._evict(end_turn=bool(self._found_now))
 
     def end_turn(self) -> tuple[str, ...]:
-        """Evict what has been idle for too long or is over the budget; return it in append order."""
+        """Evict tools that have been idle for too long or exceed the budget; return them in append order."""
         return self._evict(end_turn=True)
 
     def _evict(self, *, end_turn: bool) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ class DiscoveredTools:
             return self._remove(gone)
 
     def keep_within(self, bounds: Budget) -> tuple[str, ...]:
-        """Evict whatever is over *bounds*, also what this turn has found; only pins and running calls are spared."""
+        """Evict tools that exceed *bounds*, even tools found in this turn; only pins and running calls are spared."""
         with self._lock:
             spared = self.pins | self._running.keys()
             gone = self._surplus([name for name in self._tools if name not in spared], bounds)
@@ -237,7 +237,7 @@ class DiscoveredTools:
         return self.budget.ttl_s is not None and now - self._tools[name].used_s >= self.budget.ttl_s
 
     def _surplus(self, evictable: Collection[str], bounds: Budget, *, without: Collection[str] = ()) -> set[str]:
-        """Choose what else has to go to meet *bounds*, when *without* is gone."""
+        """Choose further tools to evict to meet *bounds*, once *without* is gone."""
         count = len(self._tools) - len(without)
         tokens = self._total_tokens() - sum(self._tools[name].tokens for name in without)
         surplus: set[str] = set()
@@ -252,7 +252,7 @@ class DiscoveredTools:
         return surplus
 
     def _use(self, name: str) -> tuple[int, bool, float]:
-        """How much a tool is in use: of two tools, the lesser goes first."""
+        """The sort key for eviction: the lesser tool goes first."""
         tool = self._tools[name]
         turns_ago = self.turn - tool.turn
         return max(0, 2 - turns_ago), tool.is_called, tool.used_s
@@ -273,7 +273,7 @@ class DiscoveredTools:
 
 
 def _later(tools: Sequence[DiscoveredTool]) -> DiscoveredTool:
-    """The one that was used last; called if any of them was."""
+    """The tool that was used last; it counts as called if any of them was called."""
     return replace(max(tools, key=lambda tool: tool.used_s), is_called=any(tool.is_called for tool in tools))
 
 
@@ -289,8 +289,8 @@ class _WeakSearch:
     found: frozenset[str]
 
     def is_like(self, other: _WeakSearch) -> bool:
-        """A verb alone makes no two searches alike: more than half of the words have to be the same, or half of what
-        was found.
+        """Whether both searches are alike. A verb alone does not make them alike: more than half of the words have to
+        be the same, or half of the found tools.
         """
         words, tools = len(self.words & other.words), len(self.found & other.found)
         is_same_find = tools >= _FEWEST_TOOLS and 2 * tools >= min(len(self.found), len(other.found))
@@ -306,7 +306,7 @@ class WeakSearches:
     def note(self, query: str, found: Collection[str]) -> bool:
         """Note a weak search; return whether there was one like it before.
 
-        The same query again counts for nothing: it says no more than the first time.
+        A repeated query does not count, because it says nothing new.
         """
         asked = _WeakSearch(frozenset(terms(query)), frozenset(found))
         earlier = [search for search in tuple(self._kept) if search.words != asked.words]

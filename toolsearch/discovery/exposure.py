@@ -1,7 +1,8 @@
-"""How a model is shown tools and calls what it finds. Library, chat and gateway share the policy and the sentences.
+"""How tools are shown to a model, and how it calls found tools. Library, chat and gateway share the policy and the
+sentences.
 
 An `Exposure` is one way of showing tools. Each face chooses one by its client, model or user. `ExposurePolicy` decides
-for all of them whether a catalog is so small that it is shown whole instead.
+for all faces whether a small catalog is shown whole instead.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class Exposure:
 
     call_hint  tells the model, in the answer to a search, how to call the found tools
     grows      whether found tools are added to the tool list that the model is sent
-    answers    what the answer to a search holds: names, if the model's list holds the definitions, or the definitions
-    is_native  whether the provider puts definitions in the place of what an answer says of loaded tools, so that the
-               rest of it has to be a text of its own
+    answers    content of the answer to a search: names, if the model's list holds the definitions, else the definitions
+    is_native  whether the provider replaces the part of an answer about loaded tools by definitions, so that the rest has
+               to be a text of its own
     """
 
     kind: ExposureKind
@@ -37,7 +38,7 @@ class Exposure:
 
     @property
     def is_searched(self) -> bool:
-        """Whether the model is listed the search tool."""
+        """Whether the model's list holds the search tool."""
         return self.kind != "whole"
 
     def listed(self, in_reach: Iterable[str], *, pins: Iterable[str] = (), discovered: Iterable[str] = ()) -> list[str]:
@@ -58,19 +59,19 @@ BY_CALL_TOOL = (
 )
 
 WHOLE = Exposure("whole", "They are in your tool list; call them by name.")
-"""Every tool in reach is listed, so that nothing has to be searched for."""
+"""Every tool in reach is listed, so that no search is needed."""
 
 APPEND = Exposure("append", _IN_LIST, grows=True)
-"""What was found is appended to the list: for the library, and for MCP clients that list anew when they are told to."""
+"""Found tools are appended to the list: for the library, and for MCP clients that list again when told to."""
 
 FIXED = Exposure("fixed", BY_CALL_TOOL, answers="definitions")
-"""The list never changes. Answers hold definitions, and call tools run what was found."""
+"""The list never changes. Answers hold definitions, and call tools run the found tools."""
 
 DEFERRED = Exposure("deferred", _IN_LIST, is_native=True)
-"""The provider knows all definitions from the start, and an answer makes it load those that were found."""
+"""The provider knows all definitions from the start, and an answer makes it load the found ones."""
 
 MESSAGES = Exposure("messages", _IN_LIST)
-"""The list never changes. A message after the answer adds what was found."""
+"""The list never changes. A message after the answer adds the found tools."""
 
 SESSION_EXPOSURES: Mapping[RevealMode, Exposure] = {
     "messages": MESSAGES, "deferred": DEFERRED, "fixed": FIXED, "append": APPEND,
@@ -89,7 +90,7 @@ class ExposurePolicy:
     searched: Exposure
 
     def exposure(self, view: View) -> Exposure:
-        """How *view* is shown. This stays the same for one version of the catalog; `PassThrough` says when it
+        """The exposure of *view*. It stays the same for one version of the catalog; `PassThrough` says when it
         changes.
         """
         return WHOLE if view.is_shown_whole(self.pass_through) else self.searched

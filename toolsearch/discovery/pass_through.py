@@ -1,4 +1,4 @@
-"""When a catalog is so small that the model is shown all of it, and how that stays decided."""
+"""Decides whether a catalog is small enough to be shown whole, and remembers the decision."""
 
 from __future__ import annotations
 
@@ -48,13 +48,15 @@ class PassThrough:
             )
 
     def covers(self, *, tools: int, tokens: int, was_whole: bool | None = None) -> bool:
-        """Whether a catalog of that size is shown whole; *was_whole* says whether it was before, None for a new one."""
+        """Whether a catalog of that size is shown whole; *was_whole* says whether it was shown whole before, None for a
+        new catalog.
+        """
         share = {None: 1.0, True: 1.0 + self.slack, False: _RETURN_SHARE}[was_whole]
         return tools <= self.max_tools * share and tokens <= self.max_tokens * share
 
 
 class PassThroughDecisions:
-    """Whether one view is shown whole, by rule. Safe to share between threads.
+    """Decides for each rule whether one view is shown whole. Safe to share between threads.
 
     A decision holds for one version of the catalog. The decision on the next version depends on it.
     """
@@ -66,8 +68,8 @@ class PassThroughDecisions:
     def is_whole(self, rule: PassThrough, version: int, *, tools: int, tokens: Callable[[], int]) -> bool:
         """Whether all *tools* in reach of that *version* of the catalog are shown.
 
-        *tokens* is only called if their number alone does not decide it. A view without tools is shown whole, and
-        nothing is decided, since its tools are likely to come later.
+        *tokens* is only called if their number alone does not decide it. A view without tools is shown whole, but the
+        decision is not kept, since its tools are likely to come later.
         """
         if not tools:
             return True

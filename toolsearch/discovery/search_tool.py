@@ -1,4 +1,4 @@
-"""``toolSearchTool``: the one tool that a model is shown instead of all; and what a model sends to it, checked."""
+"""``toolSearchTool``: the one tool that replaces all others in a model's list, and the checks of its arguments."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class SearchArguments:
     """A checked call of the search tool.
 
     searches       one for each query, in their order, no query twice
-    note           tells the model what was changed of what it asked for
-    lists_servers  what the names of the servers hold that the model wants to know of: "" for all; None: it does not ask
+    note           tells the model how its request was changed
+    lists_servers  text in the names of the servers that the model asks about: "" for all; None: it does not ask
     """
 
     searches: tuple[AskedSearch, ...]
@@ -76,7 +76,7 @@ class SearchArguments:
         max_limit: int = MAX_LIMIT,
         servers: Collection[str] = (),
     ) -> SearchArguments:
-        """Read what a model sent: ``queries``, or a single ``query``, and what holds for each of them.
+        """Read what a model sent: ``queries``, or a single ``query``, and the options for each of them.
 
         Null counts as left out. So does ``any`` or ``all`` for a server, unless one of *servers* has that name.
         ``select:`` without a limit asks for all the tools that it names, and ``servers:git`` for the servers with
@@ -143,7 +143,7 @@ def _json(text: str) -> Json:
 
 
 def _named_by(query: str) -> int:
-    """How many tools a ``select:`` query names; 0 for any other query."""
+    """The number of tools that a ``select:`` query names; 0 for any other query."""
     return len(query.removeprefix(_SELECT).split(",")) if query.startswith(_SELECT) else 0
 
 
@@ -207,11 +207,11 @@ def search_tool_definition(
 ) -> ToolDefinition:
     """Return the search tool's definition, at most 200 tokens without a *hint* and a *subject*.
 
-    The *hint* is the operator's, and comes last. The *subject* is what the tools are of, such as the names of servers;
-    the first sentence names it, since clients with a search of their own find a tool by that.
+    The *hint* comes from the operator, and stands last. The *subject* describes the tools, for example by the names of
+    servers; it is in the first sentence, because clients with their own search find a tool by that.
 
-    The schema bounds no limit: one out of range is clamped, not refused. It names no strategy, since which one ranks is
-    the application's choice; one that a model sends all the same is used.
+    The schema sets no bounds for the limit: a value out of range is clamped, not refused. It has no strategy either,
+    because the application chooses it; a strategy that a model sends anyway is used.
     """
     properties: dict[str, Json] = {
         "queries": {"type": "array", "items": {"type": "string"}, "description": _QUERIES_DESCRIPTION},

@@ -1,4 +1,4 @@
-"""Which of the found tools a model is shown, and how much of each: all, a shortened form, or nothing."""
+"""Decides how much of a found tool a model is shown: all, a shortened form, or nothing."""
 
 from __future__ import annotations
 
@@ -36,16 +36,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """*definition* is None for a tool that is not shown at all; *note* says what was left out, or why all of it was."""
+    """*definition* is None for a tool that is not shown at all; *note* says which parts were left out, or why the whole
+    tool was.
+    """
 
     definition: ToolDefinition | None
     note: str = ""
 
 
 class ShownDefinitions:
-    """Definitions as models are shown them, each looked at once. Safe to share between threads.
+    """Definitions as models see them, each computed once. Safe to share between threads.
 
-    *on_note* is told, in a sentence for people, of each that is not shown whole.
+    *on_note* gets a sentence for people about each definition that is not shown whole.
     """
 
     def __init__(self, counter: TokenCounter, on_note: Callable[[str], None] = logger.warning) -> None:
@@ -54,10 +56,11 @@ class ShownDefinitions:
         self._known: dict[tuple[str, int], tuple[ToolDefinition, Shown]] = {}
 
     def of(self, definition: ToolDefinition, max_tokens: int | None) -> Shown:
-        """Return *definition* itself if it takes at most *max_tokens* as MCP writes it, the longest of the formats.
+        """Return *definition* itself if it takes at most *max_tokens* in MCP's format, the longest one.
 
         Otherwise its output schema goes, then the end of its description, marked as cut, then the descriptions of its
-        parameters. What is still too long is not shown. What arguments are validated by is not touched.
+        parameters. A definition that is still too long is not shown. The constraints that validate arguments are never
+        changed.
         """
         if max_tokens is None:
             return Shown(definition)
@@ -73,8 +76,8 @@ class ShownDefinitions:
     def of_tool(self, tool: Tool, max_tokens: int | None) -> Tool | None:
         """Return *tool* itself if both its definition and the entry that its server sent take at most *max_tokens*.
 
-        Otherwise its entry is written anew from what `of` leaves of its definition, without the fields that no version
-        of MCP knows; None if that is nothing.
+        Otherwise its entry is written anew from the definition that `of` returns, without fields that no version of MCP
+        knows; None if `of` shows nothing.
         """
         definition = self.of(tool.definition, max_tokens).definition
         if definition is None:
@@ -86,7 +89,7 @@ class ShownDefinitions:
 
 
 def shortened(definition: ToolDefinition, max_tokens: int, counter: TokenCounter) -> Shown:
-    """As `ShownDefinitions.of`."""
+    """See `ShownDefinitions.of`."""
     if _fits(definition, max_tokens, counter):
         return Shown(definition)
     bare = replace(
@@ -127,14 +130,14 @@ def _is_within(value: Json, max_tokens: int, counter: TokenCounter) -> bool:
 
 
 def _most_bytes(value: Json) -> int:
-    """No less than the bytes of *value* as JSON, quickly: written in ASCII it is never shorter than in UTF-8."""
+    """A fast upper bound of the bytes of *value* as JSON: the ASCII form is never shorter than UTF-8."""
     return len(json.dumps(value, separators=(",", ":")))
 
 
 def _with_description_cut(
     bare: ToolDefinition, max_tokens: int, counter: TokenCounter, *, least: int
 ) -> ToolDefinition | None:
-    """Return *bare* with as much of its description as there is room for; None if that is less than *least* tokens."""
+    """Return *bare* with as much of its description as fits; None if that is less than *least* tokens."""
     mark = f"[cut: the description has {len(bare.description):,} characters]"
     marked = replace(bare, description=mark)
     if not _fits(marked, max_tokens, counter):
@@ -181,14 +184,14 @@ _NEAR_THE_BEST = 0.5
 
 
 def is_weak(references: Sequence[ToolReference]) -> bool:
-    """Whether requests that no tool serves often have as good an answer."""
+    """Whether the best score is low enough that requests without a right tool often reach it."""
     return not references or references[0].confidence == "low"
 
 
 def is_full_name(query: str, references: Sequence[ToolReference]) -> bool:
     """Whether *query* is the full name of the best of *references*, so that this tool alone is meant.
 
-    It may have around it what models write there, such as ``functions.`` in front.
+    Models may have added to it, such as ``functions.`` in front.
     """
     form = read_form(query)
     is_name = isinstance(form, Words) and bool(references)
@@ -196,7 +199,7 @@ def is_full_name(query: str, references: Sequence[ToolReference]) -> bool:
 
 
 def fits_of(references: Sequence[ToolReference]) -> list[Fit]:
-    """How well each of *references*, best first, fits: those near the best, unless even that is weak."""
+    """How well each of *references*, best first, fits: those near the best fit, unless even the best is weak."""
     if is_weak(references):
         return ["related"] * len(references)
     least = _log_odds(references[0].score) - _NEAR_THE_BEST
@@ -204,10 +207,11 @@ def fits_of(references: Sequence[ToolReference]) -> list[Fit]:
 
 
 def loaded(query: str, references: Sequence[ToolReference], *, by_pattern: bool = False) -> int:
-    """How many of the first of *references* are shown to the model at once: up to three that fit.
+    """The number of *references*, from the first on, whose definitions the model is shown at once: up to three that
+    fit.
 
-    What is selected by name is loaded, however much it is. Of a pattern's matches it is all or none, since whoever
-    sends one looks around.
+    All tools that are selected by name are loaded. A pattern's matches are loaded all or not at all, because a model
+    that sends a pattern is looking around.
     """
     form, fits = read_form(query), list(takewhile(lambda fit: fit != "related", fits_of(references)))
     if isinstance(form, Select):
@@ -224,5 +228,5 @@ def _fit(score: float, least: float) -> Fit:
 
 
 def _log_odds(score: float) -> float:
-    """Of a score in (0, 1]; found by name, it is 1."""
+    """The log odds of a score in (0, 1]; a tool found by name has score 1."""
     return math.inf if score >= 1 else math.log(score / (1 - score))

@@ -1,6 +1,6 @@
-"""What a caller sees of a catalog: the tools in its reach, computed once for all sessions with that reach.
+"""A caller's view of a catalog: the tools in its reach, computed once for all sessions with that reach.
 
-A few lines tell which servers there are and what they are for.
+A few lines list the servers and their purposes.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _NAME_WIDTH = 64  # characters of a server's name
 
 
 def every_server(servers: Sequence[str], purpose_of: Callable[[str], str], *, serverless: int) -> list[str]:
-    """All of *servers*, in forms of decreasing length: with what the first are for, and the names alone.
+    """All of *servers*, in forms of decreasing length: with the purposes of the first ones, and with the names alone.
 
-    *serverless* is how many tools are of no server. Of very many servers the last are only counted, with how to get at
-    them.
+    *serverless* is the number of tools without a server. If there are very many servers, the last are only counted,
+    with a hint how to list them.
     """
     if not servers:
         return ["No tool here is of a named server."]
@@ -62,7 +62,7 @@ def some_servers(servers: Sequence[str], purpose_of: Callable[[str], str], *, se
 
 
 def named(servers: Sequence[str], most: int) -> str:
-    """The first *most* names in their order, and how to get at the others; "" for none."""
+    """The first *most* names in their order, and a hint how to list the others; "" for none."""
     shown = ", ".join(one_line(server, _NAME_WIDTH) for server in servers[:most])
     more = len(servers) - most
     return (
@@ -148,42 +148,42 @@ class View:
 
     @property
     def serverless(self) -> int:
-        """How many of the tools in reach are of no server."""
+        """The number of tools in reach without a server."""
         return self._listing().serverless
 
     @property
     def definitions(self) -> list[ToolDefinition]:
-        """Those of the tools in reach, by name."""
+        """The definitions of the tools in reach, by name."""
         return self._listing().definitions()
 
     @property
     def tokens(self) -> int:
-        """What all definitions in reach take together. The first time, each of them is counted."""
+        """The tokens of all definitions in reach. The first time, each of them is counted."""
         return self._listing().tokens
 
     @property
     def estimated_tokens(self) -> int:
-        """About `tokens`, in a fraction of the time: for figures that must not hold up a request.
+        """An estimate of `tokens` in a fraction of the time: for figures that must not delay a request.
 
-        Of more than a thousand tools, some are looked at, evenly spread over the names.
+        If there are more than a thousand tools, a sample evenly spread over the names is counted.
         """
         return self._listing().estimated_tokens
 
     @property
     def request_tokens(self) -> int:
-        """What a request with all definitions in reach takes: counted, or estimated if there are very many."""
+        """The tokens of all definitions in reach, for one request: counted, or estimated if there are very many."""
         return self.estimated_tokens if self.is_estimated else self.tokens
 
     @property
     def is_estimated(self) -> bool:
-        """Whether there are so many definitions that counting each would hold up a request."""
+        """Whether there are so many definitions that counting each would delay a request."""
         return len(self.names) > _MOST_COUNTED
 
     def tokens_of(self, definition: ToolDefinition) -> int:
         return self._costs.of(definition)
 
     def is_shown_whole(self, rule: PassThrough) -> bool:
-        """Whether *rule* has the whole view shown. Decided once for each version of the catalog; see `PassThrough`."""
+        """Whether *rule* shows the whole view. Decided once for each version of the catalog; see `PassThrough`."""
         listing = self._listing()
         return self._pass_through.is_whole(
             rule, listing.version, tools=len(listing.names), tokens=lambda: listing.tokens
@@ -253,7 +253,7 @@ class DefinitionCosts:
 
 
 class ViewCache:
-    """The views in use, by what they let through."""
+    """The views in use, by reach."""
 
     def __init__(self, catalog: Catalog, counter: TokenCounter) -> None:
         self._catalog = catalog
@@ -263,7 +263,7 @@ class ViewCache:
         self._lock = threading.Lock()
 
     def get(self, reach: Reach, server: str | None = None) -> View:
-        """Raises BadQueryError for a *server* none of whose tools is in reach, naming those that are."""
+        """Raises BadQueryError for a *server* without tools in reach; the error names the servers that have some."""
         view = self._get(reach, None)
         if server is None:
             return view
@@ -282,9 +282,7 @@ class ViewCache:
             return view
 
     def _made(self, reach: Reach, server: str | None) -> View:
-        """A new view. It continues with the pass-through decisions of an earlier view of the same reach, which were
-        kept.
-        """
+        """A new view. It continues with the kept pass-through decisions of an earlier view of the same reach."""
         decisions = self._decisions.pop((reach, server), None) or PassThroughDecisions()
         self._decisions[reach, server] = decisions
         while len(self._decisions) > _MAX_DECISIONS:
