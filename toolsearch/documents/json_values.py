@@ -1,4 +1,4 @@
-"""Narrow what came out of a JSON document: the value if it is of the kind, else None."""
+"""Narrows values of a JSON document: returns the value if it is of the kind, else None."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def as_list(value: Json) -> list[Json] | None:
 
 
 def as_texts(value: Json) -> list[str]:
-    """Return the strings among the items of *value*; none if it is no list."""
+    """Return the strings among the items of *value*; empty if it is not a list."""
     return [item for item in as_list(value) or () if isinstance(item, str)]

@@ -1,4 +1,4 @@
-"""Reads JSON, JSONL and YAML that come from anywhere, as text or in files.
+"""Reads untrusted JSON, JSONL and YAML, as text or in files.
 
 YAML becomes the value that the same document would have as JSON, without recursion and within bounds. PyYAML's own
 loaders follow YAML 1.1, where ``on`` is true and ``2020-01-01`` a date; its fast one dies of deep nesting, and its
@@ -54,7 +54,7 @@ def _events(text: str) -> Iterator[Any]:
 
 
 class _Builder:
-    """Builds values bottom up: a stack of the containers that are open, each with its key that waits for a value."""
+    """Builds values bottom up: a stack of open containers, each with the key that waits for its value."""
 
     def __init__(self) -> None:
         self._anchors: dict[str, tuple[Json, int]] = {}  # anchor -> its value and the number of nodes in it
@@ -134,7 +134,7 @@ DocumentFormat: TypeAlias = Literal["json", "jsonl", "yaml"]
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line of JSON lines that is none. Lines are counted from 1."""
+    """An invalid line of JSON lines. Lines are counted from 1."""
 
     number: int
     reason: str
@@ -142,14 +142,14 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True)
 class JsonLines:
-    """The values of the good lines, and the others."""
+    """The values of the valid lines, and the invalid lines."""
 
     values: list[Json]
     bad: tuple[BadLine, ...]
 
 
 def parse_document(text: str, document_format: DocumentFormat | None, origin: str) -> Json:
-    """Return the value; JSONL gives the list of its lines' values. Without a format, the text itself tells it.
+    """Return the value; JSONL gives the list of its lines' values. Without a format, it is recognised from the text.
 
     Raises SourceError, naming *origin*, if it is malformed or nested too deeply.
     """
@@ -168,7 +168,9 @@ def _parse(text: str, document_format: DocumentFormat) -> Json:
 
 
 def _format_of(text: str) -> DocumentFormat:
-    """JSON begins with a bracket, and is JSONL if its first line is whole and others follow; all else is YAML."""
+    """Recognise the format: JSON begins with a bracket, and is JSONL if its first line is complete and others follow;
+    everything else is YAML.
+    """
     start = text.lstrip()
     if not start.startswith(("{", "[")):
         return "yaml"
@@ -183,7 +185,7 @@ def _format_of(text: str) -> DocumentFormat:
 
 
 def parse_lines(text: str) -> JsonLines:
-    """Read what can be read of JSON lines; empty ones are left out."""
+    """Read the valid lines of JSON lines; empty lines are skipped."""
     values: list[Json] = []
     bad: list[BadLine] = []
     # Splitlines would also split at U+2028, which JSON strings may hold.
@@ -199,7 +201,7 @@ def parse_lines(text: str) -> JsonLines:
 
 
 def not_json(error: ValueError) -> str:
-    """What is wrong with a line that `json.loads` has refused: where in the line, since it knows no other line."""
+    """Describe the fault in a line that `json.loads` has refused; the position is the one in the line."""
     said = f"{error.msg} (character {error.colno})" if isinstance(error, json.JSONDecodeError) else str(error)
     return f"it is not JSON: {said}"
 
@@ -234,9 +236,9 @@ def is_json_lines(path: Path) -> bool:
 
 
 def read_json_lines(path: Path) -> JsonLines:
-    """Return the values of the lines, and which lines hold none.
+    """Return the values of the valid lines, and the invalid lines.
 
-    Raises SourceError, naming the file, if it cannot be read, is too large, or has lines and no good one.
+    Raises SourceError, naming the file, if it cannot be read, is too large, or has lines but no valid one.
     """
     lines = parse_lines(_read_text(path))
     if lines.bad and not lines.values:
