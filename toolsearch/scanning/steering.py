@@ -222,7 +222,8 @@ class Judgement:
 class Classifier:
     """The sum of *of_sentence* and *of_text* is above *threshold* for a text that steers.
 
-    known, of_technique  the features that tell techniques apart, ascending, and for each technique of WHAT, in its order, their weights
+    *known* are the features that tell techniques apart, ascending; *of_technique* holds their weights for each
+    technique of WHAT, in its order.
     """
 
     of_sentence: Linear
