@@ -1,4 +1,4 @@
-"""The catalog: all tools by unique name, where each came from, and which tools were refused."""
+"""The catalog: all tools by unique name, their sources, and the tools that were refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class CopyableMapping(Protocol):
-    """What the catalog keeps tools in: a dict, or a stored table that reads them when they are asked for."""
+    """The mapping that holds the catalog's tools: a dict, or a stored table that reads tools when they are needed."""
 
     def copy(self) -> Self: ...
     def get(self, name: str, /) -> Tool | None: ...
@@ -52,7 +52,9 @@ class Catalog:
     """
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
-        """*tools* are definitions, or what `as_tools` takes: tools, functions, objects with `@tool` methods, lists."""
+        """*tools* are definitions, or anything that `as_tools` takes: tools, functions, objects with `@tool` methods,
+        lists.
+        """
         if not isinstance(cast("object", tools), Iterable):
             raise BadToolError(f"a catalog is made of a list of tools, not of a {type(tools).__name__}; write [tool]")
         self._tools: CopyableMapping = dict[str, Tool]()
@@ -69,7 +71,7 @@ class Catalog:
 
     @classmethod
     def from_functions(cls, functions: Iterable[Callable[..., Any]], *, server: str = "") -> Self:
-        """Take Python functions; those that cannot be tools are in `refused`."""
+        """Take Python functions; functions that cannot be tools are in `refused`."""
         from toolsearch.catalog.sources.functions import FunctionSource
 
         return cls._from(FunctionSource(functions, server=server))
@@ -96,7 +98,7 @@ class Catalog:
         server: str | None = None,
         caller: SendRequest | None = None,
     ) -> Self:
-        """Take the operations of an OpenAPI 3 document; *caller* sends their requests, without it none can run."""
+        """Take the operations of an OpenAPI 3 document; *caller* sends their requests; without it no tool can run."""
         from toolsearch.catalog.sources.openapi import OpenApiSource
 
         return cls._from(OpenApiSource(document, server=server, caller=caller))
@@ -111,12 +113,12 @@ class Catalog:
         call_timeout_s: float = CALL_TIMEOUT_S,
         only: Collection[str] | None = None,
     ) -> Self:
-        """Start the MCP servers of an ``mcpServers`` file and follow what they list. Close the catalog.
+        """Start the MCP servers of an ``mcpServers`` file and follow their listings. Close the catalog.
 
-        environment        what ``${NAME}`` is filled in from; None: this process's, as it is now
-        connect_timeout_s  for one server to start and to list its tools
-        call_timeout_s     for one call
-        only               take these servers only; None: all
+        environment        source of the values for ``${NAME}``; None: this process's environment, as it is now
+        connect_timeout_s  seconds for one server to start and to list its tools
+        call_timeout_s     seconds for one call
+        only               names of the servers to take; None: all
         """
         from toolsearch.catalog.sources.mcp import McpSource
 
@@ -176,9 +178,9 @@ class Catalog:
         self._feed.deliver()
 
     def change(self, put: Iterable[ToolLike] = (), remove: Iterable[str] = ()) -> None:
-        """Remove the tools of the names *remove* that are there, and `put` those of *put*, in one change.
+        """Remove the existing tools named in *remove*, and `put` the tools of *put*, in one change.
 
-        A reader without the lock sees all of it or none of it.
+        A reader without the lock sees the whole change or none of it.
         """
         new, names = by_name(put), dict.fromkeys(remove)
         with self._lock:
@@ -202,8 +204,8 @@ class Catalog:
         again (see `Tool.spec`). A `LiveSource` is followed until `close`: when its tools change, the new ones replace
         the old ones, in a thread.
 
-        A bad tool, or one whose name is taken, is refused with a reason, and the others are added. Returns what was
-        added and what was refused. Raises SourceError if the source cannot be read at all.
+        A bad tool, or one whose name is taken, is refused with a reason, and the others are added. Returns the added
+        tools and the refusals. Raises SourceError if the source cannot be read at all.
         """
         if isinstance(source, str | Path):
             spec, source = portable_spec(str(source)), open_source(str(source))
@@ -216,9 +218,9 @@ class Catalog:
         return outcome
 
     def sync(self, owner: str, tools: Iterable[Tool], *, purposes: Mapping[str, str] | None = None) -> LoadReport:
-        """Replace all tools of *owner* by *tools*, in one change. Returns what was added and what was refused.
+        """Replace all tools of *owner* by *tools*, in one change. Returns the added tools and the refusals.
 
-        *purposes* are of their servers, as in `LoadReport`.
+        *purposes* are those of their servers, as in `LoadReport`.
 
         A bad tool, or one whose name belongs to somebody else, is refused with a reason, and the others are added;
         `refused` keeps the reasons of the last time only. A tool with the same definition as before is not a change,
@@ -228,7 +230,7 @@ class Catalog:
         return self._take(owner, LoadReport(tuple(tools), purposes=purposes or {}), owner)
 
     def get(self, name: str) -> Tool:
-        """Return the tool of that name. Raises UnknownToolError, which knows near names."""
+        """Return the tool of that name. Raises UnknownToolError, which suggests similar names."""
         tool = self._tools.get(name)
         if tool is None:
             raise UnknownToolError(name, near=near_names(name, self.names()))
@@ -244,7 +246,7 @@ class Catalog:
         return len(self._tools)
 
     def __bool__(self) -> bool:
-        """True, also while the catalog is empty: a catalog that is given is not one that is left out."""
+        """True, even for an empty catalog: ``catalog or default`` must keep a catalog that was passed."""
         return True
 
     def __iter__(self) -> Iterator[Tool]:
@@ -259,7 +261,7 @@ class Catalog:
             return list(self._tools)
 
     def unowned_names(self) -> list[str]:
-        """Of the tools that were put or stored by themselves, and not by `sync` or `load`."""
+        """The names of the tools that were put or stored by themselves, and not by `sync` or `load`."""
         with self._lock:
             return [name for name in self._tools if name not in self._owners]
 
@@ -270,10 +272,10 @@ class Catalog:
             return [refusal for refused in self._refused.values() for refusal in refused]
 
     def server_purpose(self, server: str) -> str:
-        """What *server* is for, in one printable line of at most 100 characters; "" where its source does not say.
+        """The purpose of *server*, in one printable line of at most 100 characters; "" if its source does not state it.
 
-        These are the words of the server, the document or the module itself. Whether a caller may know of the server
-        is for the caller of this to ask.
+        The words come from the server, the document or the module itself. The caller of this method has to check
+        whether its own caller may know of the server.
         """
         return self.snapshot().purposes.get(server, "")
 
@@ -290,7 +292,9 @@ class Catalog:
             return self._snapshot
 
     def plan_enrichment(self, file: str | Path, *, tools_per_call: int = TOOLS_PER_CALL) -> EnrichmentPlan:
-        """Say what `enrich` would cost for *file*, and ask nothing. Raises RequestsFileError if the file is damaged."""
+        """Estimate the cost of `enrich` for *file*, without asking the model. Raises RequestsFileError if the file is
+        damaged.
+        """
         return self._enrichment(file, tools_per_call).plan
 
     async def enrich(
@@ -304,19 +308,20 @@ class Catalog:
         at_once: int = CALLS_AT_ONCE,
         progress: Callable[[int, int], None] | None = None,
     ) -> EnrichmentReport:
-        """Let *writer*, a `ChatClient` say, write what users ask for when they need a tool, and keep it in *file*.
+        """Let *writer*, for example a `ChatClient`, write requests of users who need each tool, and keep them in
+        *file*.
 
         A tool for which the file has requests of the same definition is not asked for again. The file is written after
         each call, and the option `requests_files` of a `ToolSearch` takes it.
 
-        max_calls       how often the model may be asked
-        max_tokens      how many tokens all calls may take, input and output together
-        tools_per_call  how many tools are asked for in one call
-        at_once         how many calls may wait for their answers at the same time; with *max_tokens* it is one
-        progress        is told how many tools were asked for, and how many there are
+        max_calls       most calls of the model
+        max_tokens      most tokens of all calls, input and output together
+        tools_per_call  number of tools in one call
+        at_once         calls that may wait for their answers at the same time; one if *max_tokens* is given
+        progress        gets the number of tools asked for, and the number of all tools
 
-        What a model answers badly costs nothing else and is told in the report. Raises RequestsFileError if the file is
-        damaged or cannot be written, and BadSettingError.
+        A bad answer affects no other tool and is named in the report. Raises RequestsFileError if the file is damaged
+        or cannot be written, and BadSettingError.
         """
         work = self._enrichment(file, tools_per_call)
         return await work.run(writer, max_calls=max_calls, max_tokens=max_tokens, at_once=at_once, progress=progress)
@@ -346,7 +351,7 @@ class Catalog:
                 logger.exception("%s could not be closed", source.description)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has the tools, and neither the sources, which `close` would close, nor the listeners."""
+        """A copy has the tools, but neither the sources, which `close` would close, nor the listeners."""
         with self._lock:
             return {
                 "_tools": {name: self._tools[name] for name in self._tools},
@@ -409,7 +414,7 @@ class Catalog:
         return LoadReport(tuple(new.values()), outcome_refused, report.purposes)
 
     def _with_known_definition(self, tool: Tool) -> Tool:
-        """Return *tool* with the definition object that the catalog already has, if both say the same.
+        """Return *tool* with the definition object that the catalog already has, if both are equal.
 
         Caches remember what they know of a definition by its object. The two are compared as JSON, because 1 == True in
         Python.
@@ -423,7 +428,7 @@ class Catalog:
         return None if self._owners.get(name) == owner else self._tools.get(name)
 
     def _exchange(self, owner: object, new: Mapping[str, Tool]) -> None:
-        """Make *new* the tools of *owner*. A reader without the lock sees all of the change or none of it."""
+        """Make *new* the tools of *owner*. A reader without the lock sees the whole change or none of it."""
         gone = tuple(name for name, its in self._owners.items() if its == owner and name not in new)
         before, after = self._tools, self._tools.copy()
         after.update(new)
@@ -437,7 +442,7 @@ class Catalog:
         self._changed(CatalogChange(added=tuple(changed), removed=(*gone, *replaced)))
 
     def _all_purposes(self) -> Mapping[str, str]:
-        """By server; of two owners that speak of one server, the first counts."""
+        """The purposes by server; if two owners describe one server, the first wins."""
         told = [item for each in reversed(self._purposes.values()) for item in each.items() if item[1]]
         return MappingProxyType(dict(told))
 
@@ -453,7 +458,9 @@ class Catalog:
 
 
 class StoredCatalog(Catalog):
-    """A catalog of tools that were stored. They are taken as they are: the store checked them when it wrote."""
+    """A catalog of tools that were stored. They are not checked again, because the store checked them when it wrote
+    them.
+    """
 
     def __init__(
         self,
@@ -463,7 +470,7 @@ class StoredCatalog(Catalog):
         purposes: Mapping[str, str] | None = None,
         source: Source | None = None,
     ) -> None:
-        """*source* is what runs the tools; *refused* and *purposes* are as they were when the tools were loaded."""
+        """*source* runs the tools; *refused* and *purposes* are those from the time when the tools were loaded."""
         super().__init__()
         self._tools, self._refused, self._sources = tools, {source: tuple(refused)}, [source] if source else []
         self._purposes[source] = purposes or {}

@@ -1,6 +1,6 @@
-"""What changes in a catalog: told to listeners in order, one change at a time, without a lock of the catalog.
+"""Changes of a catalog: reported to listeners in order, one at a time, without a lock of the catalog.
 
-The reports of live sources are applied in their order, in a thread of its own.
+The reports of live sources are applied in their order, in a thread of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CatalogChange:
-    """One change. A tool that was replaced is in both fields: the new tool in *added*, its name in *removed*.
+    """One change. A replaced tool is in both fields: the new tool in *added*, its name in *removed*.
 
     version  the catalog's version after the change; see CatalogSnapshot
     """
@@ -37,8 +37,8 @@ Listener: TypeAlias = Callable[[CatalogChange], None]
 class ChangeFeed:
     """Changes wait in a queue, and one thread at a time delivers all that wait.
 
-    A listener may change the catalog itself: that change is delivered after the one it is being told of. It must not
-    wait for a change that another thread makes, since that thread waits for it.
+    A listener may change the catalog itself: that change is delivered after the present one. It must not wait for a
+    change that another thread makes, since that thread waits for it.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class ChangeFeed:
         return unsubscribe
 
     def append(self, change: CatalogChange) -> None:
-        """Queue *change*; to be called in the order of the changes, so under the catalog's lock."""
+        """Queue *change*. To be called under the catalog's lock, so that the changes are in order."""
         self._waiting.append(change)
 
     def deliver(self) -> None:
@@ -91,7 +91,7 @@ class ReportFollower:
     """Applies one report at a time.
 
     This happens in a thread, because indexing takes a while and a source may report from its event loop. Each report
-    lists all tools, so of several reports that come while one is being applied only the last is needed.
+    lists all tools, so only the last of several reports that arrive meanwhile is needed.
     """
 
     def __init__(self, apply: Callable[[LoadReport], object]) -> None:
@@ -102,7 +102,7 @@ class ReportFollower:
         follow_forks(self)
 
     def before_fork(self) -> None:
-        """Let the thread finish: the child would have the locks that it holds, and nobody to release them."""
+        """Let the thread finish, because the child would inherit its locks and have no thread to release them."""
         self._lock.acquire()
         self._lock.wait_for(lambda: not self._is_applying, _FORK_WAITS_S)
 

@@ -1,6 +1,6 @@
 """Lets a language model write the requests of users into a file, a few calls for many tools.
 
-It is said first what that will cost. Then it goes call by call within a budget.
+The plan tells the cost first. The calls then stay within a budget.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ _MOST_ANSWER_TOKENS: Final = 8_000  # tokens of one answer; a model that reasons
 
 
 class Budget:
-    """What may be spent, and what was.
+    """The budget of a run, and what was spent.
 
-    Within a bound of tokens, calls are made one after the other: what two at a time take is not known before.
+    Under a bound of tokens, calls are made one after the other, because the tokens of two simultaneous calls are not
+    known in advance.
     """
 
     def __init__(self, max_calls: int | None, max_tokens: int | None) -> None:
@@ -54,7 +55,7 @@ class Budget:
         return self._max_tokens is not None
 
     def begin(self, sent: int, expected: int) -> int | None:
-        """Count a call of *sent* tokens, and return how long its answer may be; None if it may not be made."""
+        """Count a call of *sent* tokens, and return the longest answer in tokens; None if the call may not be made."""
         bound = max(_MOST_ANSWER_TOKENS, 2 * expected)
         if self._max_tokens is not None:
             bound = min(bound, self._max_tokens - self.usage.input_tokens - self.usage.output_tokens - sent)
@@ -74,17 +75,17 @@ CALLS_AT_ONCE: Final = 4
 
 
 class RequestWriter(Protocol):
-    """A language model that is asked for requests. A `ChatClient` is one, with whatever model it has."""
+    """A language model that is asked for requests. A `ChatClient` is one, with any model."""
 
     @property
     def model_name(self) -> str:
-        """Is noted in each line of the file."""
+        """The name that is noted in each line of the file."""
         ...
 
     async def answer(self, said: str, *, system: str, schema: JsonObject, max_tokens: int) -> ChatResponse:
-        """Return what the model says to *said*: JSON of *schema*, as far as it obeys, of at most *max_tokens*.
+        """Return the model's answer to *said*: JSON by *schema*, if the model obeys, of at most *max_tokens*.
 
-        Raises ChatModelError if it cannot be asked.
+        Raises ChatModelError if the model cannot be asked.
         """
         ...
 
@@ -98,10 +99,10 @@ _COMMON = 100  # a word that more tools of a server share hardly tells them apar
 def batches_of(
     wanted: Iterable[ToolDefinition], everything: Iterable[ToolDefinition], *, size: int = TOOLS_PER_CALL
 ) -> list[Batch]:
-    """Return *wanted* by *size*, by server and name, so that tools that are alike are mostly asked for together.
+    """Return *wanted* by *size*, by server and name, so that similar tools are mostly in one call.
 
-    Each batch has at most twenty neighbours: the tools of its servers in *everything* that share most words with one
-    of its tools; ties go by name.
+    Each batch has at most twenty neighbours: the tools of its servers in *everything* that share most words with one of
+    its tools; ties go by name.
     """
     ordered = sorted(wanted, key=lambda each: (each.server, each.name))
     words = _Words(everything)
@@ -150,13 +151,13 @@ OnProgress = Callable[[int, int], None]  # takes the number of tools asked for, 
 
 @dataclass(frozen=True, slots=True)
 class EnrichmentPlan:
-    """What writing the requests takes, before anything is asked.
+    """The estimated cost of writing the requests, before the model is asked.
 
-    tools          for which the file has no requests yet, or those of another definition
-    known          for which it has some
-    calls          of the model
-    input_tokens   of all calls, as our tokenizer counts them
-    output_tokens  of all answers, estimated by the length of requests that ship; what a model reasons comes on top
+    tools          tools without requests in the file, or with requests for another definition
+    known          tools with requests in the file
+    calls          calls of the model
+    input_tokens   input of all calls, as our tokenizer counts it
+    output_tokens  output of all calls, estimated from the requests that we ship; a model's reasoning is extra
     """
 
     tools: int
@@ -166,19 +167,19 @@ class EnrichmentPlan:
     output_tokens: int
 
     def cost(self, *, input_price: float, output_price: float) -> float:
-        """By prices for a million tokens."""
+        """The cost at these prices for a million tokens."""
         return _cost(self.input_tokens, self.output_tokens, input_price, output_price)
 
 
 @dataclass(frozen=True, slots=True)
 class EnrichmentReport:
-    """What was written, and what was not.
+    """The outcome of a run.
 
     written   names of the tools that have requests now
-    problems  what went wrong; what is good was kept all the same
-    calls     of the model that were made
-    usage     tokens by the provider's count, and by ours where it gives none
-    left      tools that still need requests: run it again
+    problems  faults in the answers; good requests were kept anyway
+    calls     calls of the model that were made
+    usage     tokens by the provider's count, or by ours if it gives none
+    left      tools that still need requests; another run asks for them
     """
 
     written: tuple[str, ...]
@@ -188,16 +189,16 @@ class EnrichmentReport:
     left: int
 
     def cost(self, *, input_price: float, output_price: float) -> float:
-        """By prices for a million tokens."""
+        """The cost at these prices for a million tokens."""
         return _cost(self.usage.input_tokens, self.usage.output_tokens, input_price, output_price)
 
 
 @dataclass
 class Enrichment:
-    """The work on *file* for *definitions*, of which only those of the names *only* are asked for, if given.
+    """The work on *file* for *definitions*; with *only*, the model is asked only for the tools of these names.
 
-    The file is what is remembered: a tool whose definition has not changed since is not asked for again, nor is a line
-    that names no model, since a person wrote it. Raises RequestsFileError if the file is damaged.
+    The file is the memory: the model is not asked again for a tool with an unchanged definition, nor for one whose line
+    names no model, because a person wrote that line. Raises RequestsFileError if the file is damaged.
     """
 
     definitions: Iterable[ToolDefinition]
@@ -232,13 +233,13 @@ class Enrichment:
         at_once: int = CALLS_AT_ONCE,
         progress: OnProgress | None = None,
     ) -> EnrichmentReport:
-        """Ask *writer*, and write the file after each call, so that nothing is lost if this is interrupted.
+        """Ask *writer*, and write the file after each call, so that an interruption loses nothing.
 
         max_calls   calls that may be made
         max_tokens  input and output of all calls together: no call is made whose input and expected answer do not fit
                     any more, and none may answer with more than what is left
-        at_once     calls that may wait for their answers at the same time; with *max_tokens* it is one
-        Raises RequestsFileError, before anything is asked, if the file cannot be written, and OSError if that is so
+        at_once     calls that may wait for their answers at the same time; one if *max_tokens* is given
+        Raises RequestsFileError, before anything is asked, if the file cannot be written, and OSError if writing fails
         later.
         """
         if at_once < 1:
@@ -251,7 +252,7 @@ class Enrichment:
         return calls.report()
 
     def keep(self, batch: Batch, requests: dict[str, tuple[str, ...]], model: str) -> None:
-        """Write what *model* wrote for tools of *batch* into the file."""
+        """Write the requests that *model* wrote for *batch* into the file."""
         for each in batch.tools:
             if each.name in requests:
                 tool: PackedTool = packed_tool(each, requests[each.name], model=model)

@@ -1,4 +1,4 @@
-"""What a model that writes requests is asked, for many tools at once, and what is good in its answer."""
+"""The prompt for a model that writes requests, for many tools at once, and the check of its answer."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ SCHEMA: Final[JsonObject] = {
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The tools of one call, and *neighbours*: others of their servers, which they could be mistaken for."""
+    """The tools of one call, and *neighbours*: similar tools of their servers."""
 
     tools: tuple[ToolDefinition, ...]
     neighbours: tuple[ToolDefinition, ...] = ()
 
 
 def question_about(batch: Batch) -> str:
-    """What the model is told of *batch*, as JSON."""
+    """The prompt about *batch*, as JSON."""
     asked: dict[str, Any] = {"tools": [_told(each) for each in batch.tools]}
     if batch.neighbours:
         asked["neighbours"] = [_told_briefly(each) for each in batch.neighbours]
@@ -111,7 +111,7 @@ _FENCE: Final = "```"
 
 @dataclass(frozen=True, slots=True)
 class EnrichmentProblem:
-    """What did not work for a tool. A tool without any good request is asked for again by the next run.
+    """A fault in the answer for a tool. The next run asks again for a tool without any good request.
 
     code  ``not_asked``           an earlier call failed so often that the rest were not made
           ``not_answered``        the model could not be reached, or refused the call
@@ -120,7 +120,7 @@ class EnrichmentProblem:
           ``unknown_tool``        the answer has a tool that was not asked for, or has it twice
           ``bad_request``         a request is empty, too long or no text; it is left out
           ``suspicious_request``  a request reads like an instruction to a model; it is left out
-    tool  its name; "" where a whole answer is meant
+    tool  name of the tool; "" for a fault of a whole answer
     """
 
     code: ProblemCode
@@ -130,14 +130,14 @@ class EnrichmentProblem:
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswer:
-    """The good requests of each tool by its name, and what was wrong with the rest."""
+    """The good requests of each tool by its name, and the faults of the rest."""
 
     requests: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     problems: list[EnrichmentProblem] = field(default_factory=list[EnrichmentProblem])
 
 
 def read_answer(batch: Batch, response: ChatResponse) -> ReadAnswer:
-    """Return what *response* says of the tools of *batch*."""
+    """Read the requests for the tools of *batch* from *response*."""
     asked = [each.name for each in batch.tools]
     read = ReadAnswer()
     entries = _entries_in(response.text)

@@ -1,6 +1,6 @@
 """An index directory: a catalog, its index and its vectors on disk, so that a second start embeds nothing again.
 
-Of its generations one counts, so that whoever reads sees all of what was written last.
+One of its generations is the current one, so a reader always sees a complete state.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GenerationFolders:
     """The generations in *path*, which need not exist yet."""
 
     def __init__(self, path: Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> None:
-        """*lock_timeout_s* is how long `write` waits for another process that writes."""
+        """*lock_timeout_s* is the longest time that `write` waits for another process."""
         self.path = path
         self._lock_timeout_s = lock_timeout_s
 
@@ -55,9 +55,10 @@ class GenerationFolders:
         return not (self.path / _CURRENT).exists()
 
     def read(self, read: Callable[[Path, str], _Read], *, is_whole: Callable[[_Read], bool] = lambda _: True) -> _Read:
-        """Return what *read* gives for the current folder and its digest, once more if it is replaced meanwhile.
+        """Return the result of *read* for the current folder and its digest. If the folder is replaced meanwhile, read
+        again.
 
-        *read* raises IndexStoreError where it is damaged.
+        *read* raises IndexStoreError if the folder is damaged.
         """
         while True:
             current = self._current()
@@ -70,9 +71,9 @@ class GenerationFolders:
                     raise
 
     def write(self, fill: Callable[[Path], str]) -> None:
-        """Make the folder that *fill* fills, and gives the digest of, the current one, and remove all others.
+        """Let *fill* fill a new folder and return its digest, make that folder the current one, and remove all others.
 
-        Raises IndexStoreError, and leaves what was there.
+        Raises IndexStoreError, and leaves the old state.
         """
         self.make()
         try:
@@ -106,7 +107,7 @@ class GenerationFolders:
 
     @contextmanager
     def _new_generation(self) -> Generator[Path]:
-        """A new folder, which goes again if it cannot be filled."""
+        """A new folder, which is removed if it cannot be filled."""
         generation = Path(tempfile.mkdtemp(prefix=_GENERATION, dir=self.path))
         try:
             yield generation
@@ -115,7 +116,7 @@ class GenerationFolders:
             raise
 
     def _remove_all_but(self, name: str) -> None:
-        """Remove the generations before, and what writers that were killed have left."""
+        """Remove earlier generations, and the remains of writers that were killed."""
         for other in self.path.glob(f"{_GENERATION}*"):
             if other.name != name:
                 shutil.rmtree(other, ignore_errors=True)
@@ -154,12 +155,12 @@ _SEALED_FILES = (CATALOG_FILE, MANIFEST)
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What one generation holds. All of it is read at once, so that it works after its folder has been removed.
+    """The content of one generation. It is read completely, so that it works after its folder has been removed.
 
-    encoder_spec  the text that opens the encoder of the index; None if there is no encoder, or it was no text
-    requests_id   of the `RequestSource` that the index was made with; empty: with none
-    requests      what that was made of
-    stored_index  the index, or the error for which it cannot be used. The tools can be used in both cases
+    encoder_spec  the text that opens the encoder of the index; None without an encoder, or if it was not given as text
+    requests_id   id of the index's `RequestSource`; empty: there was none
+    requests      options of that source
+    stored_index  the index, or the error why it cannot be used; the tools can be used in both cases
     """
 
     tools: StoredTools
@@ -182,7 +183,7 @@ class Generation:
         return StoredCatalog(tools, refused=tools.refused(), purposes=tools.purposes, source=tools.sources)
 
     def index(self, *, encoder: Encoder | None, cache: VectorCache | None) -> ToolSearchIndex:
-        """Raises IndexStoreError if the index is damaged, older, or was made with another encoder."""
+        """Raises IndexStoreError if the index is damaged, outdated, or was made with another encoder."""
         if isinstance(self.stored_index, IndexStoreError):
             raise self.stored_index
         return self.stored_index.open(encoder=encoder, cache=cache)
@@ -204,9 +205,10 @@ def write_generation(
     encoder_spec: str | None,
     requests: RequestSource,
 ) -> str:
-    """Write *index*, which holds *snapshot*, into the empty *folder*, and return the digest by which to read it again.
+    """Write *index*, which holds *snapshot*, into the empty *folder*, and return the digest with which it is read
+    again.
 
-    *requests* are those that it was made with. Raises IndexStoreError or OSError.
+    *requests* is the source that it was made with. Raises IndexStoreError or OSError.
     """
     save_catalog(snapshot, folder, refused=refused)
     save_index(index, folder)
@@ -223,7 +225,7 @@ def write_generation(
 
 
 def read_generation(folder: Path, digest: str) -> Generation:
-    """Raises IndexStoreError if the generation is not there, of another format, or has a damaged catalog."""
+    """Raises IndexStoreError if the generation is missing, has another format, or has a damaged catalog."""
     try:
         if file_digest(folder / _SEAL) != digest:
             raise _damaged(folder, _SEAL)
@@ -268,7 +270,7 @@ class IndexDirectory:
     """An `IndexKeeper` of one directory, which need not exist yet, that keeps the catalog too."""
 
     def __init__(self, path: Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> None:
-        """*lock_timeout_s* is how long `save` waits for another process that saves."""
+        """*lock_timeout_s* is the longest time that `save` waits for another process."""
         self.path = path
         self._folders = GenerationFolders(path, lock_timeout_s=lock_timeout_s)
 
@@ -293,7 +295,7 @@ class IndexDirectory:
         cache: VectorCache | None,
         requests: RequestSource,
     ) -> tuple[ToolSearchIndex, bool]:
-        """As `IndexKeeper`; if the stored index is damaged, older, or another encoder's, that is logged."""
+        """See `IndexKeeper`. A stored index that is damaged, outdated or made with another encoder is logged."""
         try:
             generation = self.read()
             index = generation.index(encoder=encoder, cache=cache)
@@ -319,7 +321,7 @@ class IndexDirectory:
         encoder_spec: str | None,
         requests: RequestSource,
     ) -> None:
-        """As `IndexKeeper`. *refused* is as in `save_catalog`."""
+        """See `IndexKeeper`. *refused* is as in `save_catalog`."""
         self._folders.write(
             lambda folder: write_generation(
                 folder, snapshot, index, refused=refused, encoder_spec=encoder_spec, requests=requests

@@ -30,7 +30,7 @@ from toolsearch_indexes.vector_cache import VectorCache
 
 
 class IndexKeeper(Protocol):
-    """Safe to share between threads."""
+    """Keeps an index between starts. Safe to share between threads."""
 
     def index_for(
         self,
@@ -41,11 +41,11 @@ class IndexKeeper(Protocol):
         cache: VectorCache | None,
         requests: RequestSource,
     ) -> tuple[ToolSearchIndex, bool]:
-        """Return an index of what *snapshot* holds, and whether it need not be saved now.
+        """Return an index of *snapshot*, and whether it is already saved.
 
-        The stored index is taken and brought up to date by what differs; one that cannot be used is built anew.
-        One that was made with other *requests* has all its tools indexed anew. *encoder_spec* is the text that opens
-        *encoder*, if there is one. Raises EncoderError.
+        The stored index is updated with the differences; if it cannot be used, a new one is built. If it was made with
+        other *requests*, all tools are indexed again. *encoder_spec* is the text that opens *encoder*, if there is one.
+        Raises EncoderError.
         """
         ...
 
@@ -60,7 +60,7 @@ class IndexKeeper(Protocol):
     ) -> None:
         """Keep *index*, which holds *snapshot* and was made with *requests*.
 
-        Raises IndexStoreError, and leaves what was there.
+        Raises IndexStoreError, and leaves the old state.
         """
         ...
 
@@ -75,8 +75,8 @@ _CONTENTS = "contents.json"
 class IndexCache:
     """An `IndexKeeper` in the folder *path*, which need not exist yet.
 
-    What is stored is taken as far as its fingerprints are those of the catalog, so that an index of an hour ago is
-    brought up to date by the changes since. It is written when `save` is called, and only then.
+    The stored index is used for all tools whose fingerprints are unchanged, so an old index only needs the changes
+    since. It is written only when `save` is called.
     """
 
     def __init__(self, path: Path) -> None:
@@ -84,7 +84,7 @@ class IndexCache:
         self._moment: int | None = None  # state number (`IndexState.moment`) of the stored index
 
     def holds(self, index: ToolIndex) -> bool:
-        """Whether *index* is stored as it is now."""
+        """Whether *index* is stored in its present state."""
         return isinstance(index, ToolSearchIndex) and index.state.moment == self._moment
 
     def index_for(
@@ -96,7 +96,7 @@ class IndexCache:
         cache: VectorCache | None,
         requests: RequestSource,
     ) -> tuple[ToolSearchIndex, bool]:
-        """As `IndexKeeper`. A stored index that cannot be used is logged."""
+        """See `IndexKeeper`. A stored index that cannot be used is logged."""
         try:
             stored, fingerprints, requests_id = self._folders.read(_read)
             index = stored.open(encoder=encoder, cache=cache)
@@ -118,7 +118,7 @@ class IndexCache:
         encoder_spec: str | None,  # noqa: ARG002
         requests: RequestSource,
     ) -> None:
-        """As `IndexKeeper`."""
+        """See `IndexKeeper`."""
         moment = index.state.moment
         self._folders.write(lambda folder: _write(folder, snapshot, index, requests))
         self._moment = moment
@@ -151,12 +151,12 @@ def _read(folder: Path, digest: str) -> tuple[StoredIndex, dict[str, str], str]:
 class IndexOpener:
     """Opens and saves the index of *catalog*.
 
-    An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except under the
-    strategy "auto": there the index is one of words alone. *note* is told so.
+    An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except with the
+    strategy "auto": then the index has only words, and *note* gets a message.
 
-    keeper    keeps the index between starts; None: it is in memory only
-    requests  what users ask for when they need a tool
-    reader    reads the first tools of an answer again; what goes for an encoder that cannot be loaded goes for it
+    keeper    keeps the index between starts; None: in memory only
+    requests  requests of users who need a tool
+    reader    reads the first tools of an answer again; if it cannot be loaded, the rules for encoders apply
     """
 
     catalog: Catalog
@@ -169,7 +169,9 @@ class IndexOpener:
     reader: Reader | str | Path | None = None
 
     def open(self, stored: Generation | None = None) -> CatalogIndex:
-        """Return an index that follows the catalog. *stored* is what the catalog was read from, if it was."""
+        """Return an index that follows the catalog. *stored* is the generation that the catalog was read from, if
+        any.
+        """
         encoder = self._loaded_encoder()
         try:
             return self._following(encoder, stored)
@@ -225,7 +227,7 @@ class IndexOpener:
     def _index(
         self, encoder: Encoder | None, stored: Generation | None
     ) -> tuple[ToolSearchIndex, CatalogSnapshot | None]:
-        """Return an index, and what it already holds of the catalog."""
+        """Return an index, and the snapshot that it already holds, if any."""
         if self.keeper is None:
             return ToolSearchIndex(encoder=encoder, cache=self.cache), None
         snapshot = self.catalog.snapshot()
@@ -249,7 +251,7 @@ class IndexOpener:
 
 
 def own_cache(keeper: IndexKeeper | None, encoder: Encoder | str | Path | None) -> VectorCache:
-    """A cache of vectors for one engine: kept in its directory, unless *encoder* is so fast that it is not worth it."""
+    """A cache of vectors for one engine: kept in its directory, unless *encoder* is too fast to need one."""
     if isinstance(keeper, IndexDirectory) and not is_quick(encoder):
         return keeper.vector_cache()
     return VectorCache()

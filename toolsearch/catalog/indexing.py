@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def document_of(definition: ToolDefinition, requests: RequestSource = NO_REQUESTS) -> ToolDocument:
-    """What is indexed of a tool. The requests of its author go before those of *requests*."""
+    """The indexed document of a tool. The author's requests precede those of *requests*."""
     document = document_from_schema(
         name=definition.name,
         description=definition.description,
@@ -40,9 +40,9 @@ def document_of(definition: ToolDefinition, requests: RequestSource = NO_REQUEST
 def bring_up_to_date(
     index: ToolSearchIndex, snapshot: CatalogSnapshot, indexed: Mapping[str, str], requests: RequestSource = NO_REQUESTS
 ) -> bool:
-    """Change *index*, which holds the definitions of the fingerprints *indexed*, by what differs in *snapshot*.
+    """Update *index* to *snapshot*; it holds the definitions with the fingerprints *indexed*.
 
-    They have to have been indexed with the same *requests*. Returns whether anything did differ. Raises EncoderError.
+    They must have been indexed with the same *requests*. Returns whether anything differed. Raises EncoderError.
     """
     prints, names = snapshot.tool_fingerprints(), list(index.names())
     current = {name for name in names if indexed.get(name, "") == prints.get(name)}
@@ -57,8 +57,8 @@ def bring_up_to_date(
 class CatalogIndex:
     """Keeps *index* up to date with *catalog* until it is closed.
 
-    When a call that changes the catalog returns, the change can be searched for, even if several threads change the
-    catalog at once. If the encoder fails, the failure is logged, and the change is indexed with the next one.
+    When a call that changes the catalog returns, searches see the change, even if several threads change the catalog at
+    once. If the encoder fails, the failure is logged, and the change is indexed with the next one.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class CatalogIndex:
     ) -> None:
         """*indexed* is the snapshot that *index* already holds, if it was read from a store.
 
-        *requests* says what users ask for when they need a tool. Raises EncoderError if the tools cannot be embedded.
+        *requests* gives the requests of users who need a tool. Raises EncoderError if the tools cannot be embedded.
         """
         self.catalog = catalog
         self.index = index
@@ -96,7 +96,7 @@ class CatalogIndex:
         within: Selection | None = None,
         favour: Mapping[str, float] | None = None,
     ) -> list[Hit]:
-        """As `ToolIndex.search`."""
+        """See `ToolIndex.search`."""
         return self.index.search(query, limit=limit, strategy=strategy, within=within, favour=favour)
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class CatalogIndex:
     def settled(self) -> Generator[CatalogSnapshot]:
         """Bring the index up to date, and hold back changes within the block. Raises EncoderError.
 
-        The value is the snapshot that the index holds.
+        Yields the snapshot that the index holds.
         """
         with self._lock:
             snapshot = self.catalog.snapshot()
@@ -125,7 +125,7 @@ class CatalogIndex:
             self._version = snapshot.version
 
     def _follow(self, change: CatalogChange) -> None:
-        """Index what changed, in its present form, and the earlier changes for which the encoder failed."""
+        """Index the changed tools in their present form, including earlier changes that the encoder failed on."""
         with self._lock:
             self._outdated |= dict.fromkeys((*(tool.name for tool in change.added), *change.removed))
             found = {name: self.catalog.find(name) for name in self._outdated}

@@ -1,4 +1,4 @@
-"""Which source of tools a command-line argument means, and under which prefix its tools are named."""
+"""Opens the source of tools that a command-line argument means, with a prefix for the names of its tools."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from toolsearch.tools.naming import (
 
 
 class PrefixedSource:
-    """``forecast`` becomes ``<prefix>__forecast``, and ``mail__send`` of a server ``<prefix>__mail__send``."""
+    """Adds a prefix: ``forecast`` becomes ``<prefix>__forecast``, and ``mail__send`` becomes
+    ``<prefix>__mail__send``.
+    """
 
     def __init__(self, source: Source, prefix: str) -> None:
         self.source = source
@@ -63,7 +65,7 @@ class PrefixedSource:
 
 
 class PrefixedLiveSource(PrefixedSource):
-    """The same of a source whose tools change."""
+    """Adds a prefix to a source whose tools change."""
 
     def __init__(self, source: LiveSource, prefix: str) -> None:
         super().__init__(source, prefix)
@@ -83,10 +85,10 @@ MODULE_PREFIX = "module:"
 def open_source(spec: str, *, on_waiting: Callable[[Sequence[str]], None] | None = None) -> Source:
     """Return the source that a command-line argument means.
 
-    ``module:NAME`` or the name of an importable module; a ``.json``, ``.jsonl``, ``.yaml`` or ``.yml`` file with
-    MCP servers (``mcpServers`` or ``servers``), an OpenAPI document, or a listing of tool definitions, told apart by
+    ``module:NAME`` or the name of an importable module; a ``.json``, ``.jsonl``, ``.yaml`` or ``.yml`` file with MCP
+    servers (``mcpServers`` or ``servers``), an OpenAPI document, or a listing of tool definitions, told apart by
     content. ``NAME=`` in front puts ``NAME__`` before the names of its tools, and is the name of the server of an
-    OpenAPI document. *on_waiting* is as that of `McpSource`. Raises SourceError for anything else.
+    OpenAPI document. *on_waiting* is as in `McpSource`. Raises SourceError for anything else.
     """
     from toolsearch.catalog.source import LiveSource
     from toolsearch.catalog.sources.openapi import OpenApiSource
@@ -122,10 +124,10 @@ def _open(spec: str, server: str, on_waiting: Callable[[Sequence[str]], None] | 
 
 
 def expanded(spec: str) -> list[str]:
-    """Return an argument for each file that *spec* means, in order, if it is a folder or a pattern such as ``*.json``.
+    """If *spec* is a folder or a pattern such as ``*.json``, return an argument for each of its files, in order.
 
-    Of a folder these are the files in it that `open_source` reads, without hidden ones and those of folders in it.
-    What means no file is returned as it is.
+    A folder means the files in it that `open_source` reads, without hidden files and subfolders. Anything that means no
+    file is returned unchanged.
     """
     prefix, plain = split_prefix(spec)
     found = glob.glob(plain, recursive=True) if _is_pattern(plain) else _files_in(plain)  # noqa: PTH207
@@ -188,7 +190,7 @@ def _known_endings() -> str:
 
 
 def is_openapi(document: Json) -> bool:
-    """Whether it claims to be an OpenAPI document, also of a version that cannot be read."""
+    """Whether it claims to be an OpenAPI document, even one of an unreadable version."""
     return is_object(document) and ("openapi" in document or "swagger" in document)
 
 

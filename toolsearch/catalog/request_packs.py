@@ -1,8 +1,8 @@
-"""Packs of requests, those that ship and those of users: what is asked for, found by a tool's name and definition.
+"""Packs of requests, ours and those of users: requests of users who need a tool, found by its name and definition.
 
-Users name their servers freely, and descriptions change from version to version. So a tool is known by its own name
-and by the very description that its requests were written for, or by one that shares enough of its words. How many are
-enough depends on whether the server has the name that the requests were written under.
+Users name their servers freely, and descriptions change from version to version. So a tool is recognised by its own
+name and by its description: the same one that its requests were written for, or one that shares enough words with it.
+Fewer words are enough if the server has the name that the requests were written under.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _TELLING_WORDS = 4  # descriptions with fewer words, such as "List issues", are 
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """Which packs there are, so that an index can be opened again as it was made.
+    """The packs in use, so that an index can be opened again with the same packs.
 
-    shipped  whether those that ship with the package are among them
-    files    absolute paths of the users' own, which go before these
+    shipped  whether the packs of the package are among them
+    files    absolute paths of the users' own packs, which take precedence
     """
 
     shipped: bool = False
@@ -54,16 +54,16 @@ class RequestOptions:
 
 
 class RequestSource(Protocol):
-    """Says what users ask for when they need a tool. Deterministic, and safe to share between threads."""
+    """Gives the requests of users who need a tool. Deterministic, and safe to share between threads."""
 
     @property
     def id(self) -> str:
-        """Differs where a definition may get other requests: stored indexes are kept by it. Empty: there are none."""
+        """Changes when a definition may get other requests, so that stored indexes are renewed. Empty: no requests."""
         ...
 
     @property
     def options(self) -> RequestOptions:
-        """What it was made of."""
+        """The options that the source was made with."""
         ...
 
     def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]: ...
@@ -82,13 +82,13 @@ NO_REQUESTS: Final[RequestSource] = NoRequests()
 
 @dataclass(frozen=True, slots=True)
 class PackedTool:
-    """A tool that requests were written for.
+    """A tool with the requests that were written for it.
 
-    server      as its users mostly call it
+    server      its usual name among users
     name        the tool's name without its server's, see `own_name`
     definition  the hash of its definition, see `definition_hash`
     words       a sketch of its description, see `sketch_of`
-    model       which model wrote the requests; "" where that is not said
+    model       the model that wrote the requests; "" if unknown
     """
 
     server: str
@@ -100,7 +100,9 @@ class PackedTool:
 
 
 class _Kept(NamedTuple):
-    """A packed tool in a third of the memory: its words with spaces between, its requests with line breaks."""
+    """A packed tool in a form that takes a third of the memory: its words with spaces between, its requests with line
+    breaks.
+    """
 
     server: str
     definition: str
@@ -123,7 +125,7 @@ class _Kept(NamedTuple):
 class RequestPacks:
     """Finds the requests of the tools that *read* gives when they are first needed.
 
-    *version* is any text that differs where they do, *options* says where they are.
+    *version* is any text that changes with the requests; *options* says where they come from.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ def _is_near(tool: _Kept, definition: ToolDefinition) -> bool:
 
 
 def _nearest(candidates: Sequence[_Kept], words: frozenset[str]) -> list[_Kept]:
-    """The tools of other servers that are near enough and nearest: none, one, or several that are as near."""
+    """The nearest tools of other servers, if they are near enough: none, one, or several that are equally near."""
     if len(words) < _TELLING_WORDS:
         return []
     nearness = [near(words, tool.sketch) for tool in candidates]
@@ -198,14 +200,14 @@ def definition_hash(name: str, description: str) -> str:
 
 
 def sketch_of(description: str) -> frozenset[str]:
-    """Return a few short hashes that stand for the words of *description*: always the same few of the same words."""
+    """Return a few short hashes that represent the words of *description*. Equal words give equal hashes."""
     words = set(_CONTENT_WORD.findall(_one_line(description)[:DESCRIPTION_CHARACTERS].casefold()))
     hashes = {f"{zlib.crc32(word.encode()) & 0xFFFF:04x}" for word in words}
     return frozenset(sorted(hashes)[:_SKETCH_WORDS])
 
 
 def near(one: frozenset[str], other: frozenset[str]) -> float:
-    """How alike the descriptions of two sketches are: the share of their words that both have, estimated, 0 to 1.
+    """The likeness of the descriptions of two sketches, from 0 to 1: an estimate of the share of common words.
 
     Source: Broder, On the resemblance and containment of documents, 1997 (the least hashes of both sets together).
     """
@@ -216,8 +218,8 @@ def near(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def cleaned_requests(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return *texts* each as one printable line, without doubles; too long ones and those beyond the eighth are left
-    out, since half a request asks for something else.
+    """Return *texts*, each as one printable line, without repetitions. Texts that are too long and those after the
+    eighth are left out, because half a request would ask for something else.
     """
     lines = (_one_line(text if text.isprintable() else _printable(text)) for text in texts)
     kept = dict.fromkeys(line for line in lines if 0 < len(line) <= MAX_CHARACTERS)
@@ -234,5 +236,5 @@ def _one_line(text: str) -> str:
 
 @lru_cache(maxsize=1024)  # called mostly with servers' names, which many tools share
 def _plain(name: str) -> str:
-    """*name* as far as spelling does not matter: ``brave-search``, ``Brave Search`` and ``brave_search`` are one."""
+    """*name* without differences of spelling: ``brave-search``, ``Brave Search`` and ``brave_search`` are equal."""
     return legal_name(name).replace("-", "_").casefold()

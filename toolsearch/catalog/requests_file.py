@@ -83,7 +83,7 @@ def write_requests(path: Path, tools: Iterable[PackedTool]) -> None:
 
 
 def packs_in(path: Path) -> RequestSource:
-    """Return what the file says, read as a whole now. Raises RequestsFileError."""
+    """Return the requests of the file, which is read completely now. Raises RequestsFileError."""
     content = _bytes_of(path)
     tools = _parsed(content, str(path))
     # An index that is opened again looks for the file there, so the place is in the version.
@@ -93,7 +93,7 @@ def packs_in(path: Path) -> RequestSource:
 
 
 def suspicion(request: str) -> Finding | None:
-    """The first thing that the gateway's scan has against a text that a model wrote."""
+    """The first finding of the gateway's scan in a text that a model wrote."""
     return next(findings_in([Text("requests", request)], margin=_MARGIN), None)
 
 
@@ -152,7 +152,7 @@ def _tool_in(line: str, place: str) -> PackedTool:
 
 
 def _fault_of(given: JsonObject) -> str:
-    """What is wrong with a line, or ""."""
+    """The fault of a line, or ""."""
     missing = [key for key in _REQUIRED if key not in given]
     unknown = [key for key in given if key not in _KNOWN]
     if missing or unknown:
@@ -181,7 +181,7 @@ def _fault_of_requests(given: Json) -> str:
 
 
 def fault_of_request(text: str) -> str:
-    """Why *text* cannot be a request, or ""."""
+    """The reason why *text* cannot be a request, or ""."""
     found = None if (fault := _fault_of_form(text)) else suspicion(text)
     return _told(found) if found else fault
 
@@ -214,7 +214,7 @@ def _shown(value: Json) -> str:
 
 
 class RequestChain:
-    """What each of *sources* says of a tool, in their order."""
+    """The requests of each of *sources* for a tool, in order."""
 
     def __init__(self, sources: Sequence[RequestSource]) -> None:
         self._sources = sources
@@ -229,9 +229,9 @@ class RequestChain:
 
 
 def request_source(*, shipped: bool, files: Iterable[str | Path] = ()) -> RequestSource:
-    """Return what *files* say, and behind it what ships if *shipped* is set.
+    """Return the requests of *files*, followed by those of the package if *shipped* is set.
 
-    Raises RequestsFileError if a file cannot be read as a whole, and BadSettingError if *files* is no list of paths.
+    Raises RequestsFileError if a file cannot be read as a whole, and BadSettingError if *files* is not a list of paths.
     """
     sources = [packs_in(path) for path in file_list(files)]
     sources += [shipped_requests()] if shipped else []
@@ -241,7 +241,7 @@ def request_source(*, shipped: bool, files: Iterable[str | Path] = ()) -> Reques
 
 
 def file_list(files: Iterable[str | Path]) -> tuple[Path, ...]:
-    """Raises BadSettingError for what is no list of paths: one text would be as many paths as it has letters."""
+    """Raises BadSettingError for anything but a list of paths: a single text would become one path per letter."""
     given = cast("object", files)
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
         raise BadSettingError(f"requests_files must be a list of paths, not {ascii(files)[:80]}; write [path]")

@@ -1,6 +1,6 @@
 """An immutable view of a catalog at one version, with a hash of its content.
 
-Its tools may be read when they are first asked for, so that opening many costs reading their names.
+Its tools may be read when they are first needed, so that opening a catalog only reads their names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 
 
 class FingerprintCache:
-    """Fingerprints of definitions, computed when asked for and kept while the definition is the same object.
+    """Fingerprints of definitions, computed when needed and kept while the definition is the same object.
 
     Snapshots of one catalog share it, so that a change of one tool costs one hash. Two threads may compute one twice.
     """
@@ -41,10 +41,10 @@ class FingerprintCache:
 class CatalogSnapshot:
     """The tools of a catalog at one moment, by name, in insertion order.
 
-    version   grows with each change of its tools; it says nothing across catalogs or processes
+    version   grows with each change of its tools; it cannot be compared across catalogs or processes
     purposes  see `Catalog.server_purpose`
-    known    fingerprints of definitions that are stored, and need not be read for them
-    read_once  gives a tool as *tools* does, and keeps none in memory for that; None: all are in memory
+    known    fingerprints of stored definitions, which need not be read for them
+    read_once  returns a tool like *tools*, but does not keep it in memory; None: all are in memory
     """
 
     tools: Mapping[str, Tool]
@@ -55,7 +55,7 @@ class CatalogSnapshot:
     read_once: Callable[[str], Tool] | None = field(default=None, repr=False)
 
     def definitions_once(self, names: Iterable[str]) -> Iterator[ToolDefinition]:
-        """The definitions of *names*, one after another; those that are read for this are not kept in memory."""
+        """The definitions of *names*, one after another; definitions that are read for this are not kept in memory."""
         read = self.read_once or self.tools.__getitem__
         return (read(name).definition for name in names)
 
@@ -76,7 +76,7 @@ class KnowsFingerprints(Protocol):
     """A mapping of tools that knows the fingerprints of definitions without reading them."""
 
     def known_fingerprints(self) -> Mapping[str, str]:
-        """By name, of some of the tools."""
+        """The fingerprints of some of the tools, by name."""
         ...
 
 
@@ -85,7 +85,7 @@ class ReadsOnce(Protocol):
     """A mapping of tools that can give a tool without keeping it in memory."""
 
     def read_once(self, name: str) -> Tool:
-        """As ``self[name]``, for who asks for all tools, and for each of them only once."""
+        """Like ``self[name]``, for callers that need all tools, each only once."""
         ...
 
 
@@ -98,7 +98,7 @@ class LazyTools(MutableMapping[str, Tool]):
 
     @abstractmethod
     def _read(self, name: str) -> Tool:
-        """Read one that is stored. Raises KeyError if it is not there any more."""
+        """Read a stored tool. Raises KeyError if it no longer exists."""
 
     def __getitem__(self, name: str) -> Tool:
         return self._in_memory(name) or self._keep(name, self._read(name))
@@ -110,7 +110,7 @@ class LazyTools(MutableMapping[str, Tool]):
         return self._tools[name] or self._as_stored.get(name)
 
     def _keep(self, name: str, tool: Tool) -> Tool:
-        """Keep what was read; return what is kept, which another thread may have read before."""
+        """Keep a tool that was read; return the kept one, which another thread may have read before."""
         return self._as_stored.setdefault(name, tool)
 
     def __setitem__(self, name: str, tool: Tool) -> None:
@@ -129,11 +129,11 @@ class LazyTools(MutableMapping[str, Tool]):
         return name in self._tools
 
     def copy(self) -> Self:
-        """Another view of what is stored, with the changes made so far."""
+        """Another view of the stored tools, with the changes made so far."""
         other = copy(self)
         other._tools = dict(self._tools)
         return other
 
     def as_stored(self) -> list[str]:
-        """The names of the tools that were not written over."""
+        """The names of the tools that were not replaced."""
         return [name for name, tool in self._tools.items() if tool is None]

@@ -1,6 +1,6 @@
-"""What a source of tools owes and reports, and which of its tools a catalog takes.
+"""The interface of a source of tools, its report, and the checks of its tools.
 
-Most definitions come from strangers. All must be good (`by_name`), or the bad ones are left out (`sift`).
+Most definitions come from strangers. `by_name` demands that all are good; `sift` leaves the bad ones out.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, require_legal_name
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What came out of a source, in the source's own order.
+    """The tools and refusals of a source, in the source's own order.
 
-    purposes  what is known of what the servers are for, by server, in their own words; a catalog keeps one line of each
+    purposes  server -> its purpose in its own words, if known; a catalog keeps one line of each
     """
 
     tools: tuple[Tool, ...]
@@ -34,7 +34,7 @@ class Source(Protocol):
 
     @property
     def description(self) -> str:
-        """What this is, for people: a path, ``module statistics``."""
+        """A description for people: a path, ``module statistics``."""
         ...
 
     def load(self) -> LoadReport:
@@ -106,7 +106,7 @@ ToolLike: TypeAlias = object  # a ToolDefinition, or anything that `as_tools` ta
 
 
 def by_name(tools: Iterable[ToolLike]) -> dict[str, Tool]:
-    """Raises BadToolError or DuplicateToolError."""
+    """Return *tools* under their names. Raises BadToolError or DuplicateToolError."""
     new: dict[str, Tool] = {}
     for tool in (tool for item in tools for tool in _tools_in(item)):
         check_tool(tool)
@@ -123,7 +123,7 @@ def with_spec(report: LoadReport, spec: str) -> LoadReport:
 
 
 def sift(tools: Iterable[Tool], description: str) -> tuple[list[Tool], list[Refusal]]:
-    """Return the good tools, and a refusal for each bad one; *description* says where they came from."""
+    """Return the good tools, and a refusal for each bad one; *description* names their source."""
     good: list[Tool] = []
     refused: list[Refusal] = []
     for tool in tools:

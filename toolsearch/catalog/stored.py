@@ -1,4 +1,4 @@
-"""A catalog in a SQLite file: its definitions, where each came from, and what was refused.
+"""A catalog in a SQLite file: its definitions, their sources, and the refusals.
 
 The source of a stored tool is opened again when the tool is first called.
 """
@@ -27,7 +27,7 @@ from toolsearch.tools.results import converted_by
 
 
 class ReopenedSources:
-    """The sources opened so far, each once. Closing the catalog closes them."""
+    """The sources that were opened so far, each once. Closing the catalog closes them."""
 
     description = "sources of a stored catalog"
 
@@ -36,7 +36,7 @@ class ReopenedSources:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[ReopenedSources], tuple[()]]:
-        """Whoever unpickles a tool opens its source anew."""
+        """An unpickled tool opens its source again."""
         return ReopenedSources, ()
 
     def load(self) -> LoadReport:
@@ -127,7 +127,7 @@ _FIELDS = tuple(field.name for field in fields(ToolDefinition))
 
 
 def save_catalog(snapshot: CatalogSnapshot, folder: Path, *, refused: Iterable[Refusal]) -> None:
-    """Write the tools of *snapshot*, and what was *refused*, into *folder*, which must not hold a catalog.
+    """Write the tools of *snapshot*, and the tools that were *refused*, into *folder*, which must not hold a catalog.
 
     Raises IndexStoreError.
     """
@@ -170,11 +170,11 @@ class StoredTools(LazyTools):
         self.purposes: dict[str, str] = json.loads(facts["purposes"])
 
     def tool_fingerprints(self) -> dict[str, str]:
-        """The fingerprint of each tool, by name, as it was when it was stored."""
+        """The fingerprint of each tool, by name, from the time when it was stored."""
         return dict(self._rows("select name, fingerprint from tools"))
 
     def specs(self) -> dict[str, str]:
-        """What gives each tool again, by name."""
+        """The argument that opens each tool's source again, by tool name."""
         return dict(self._rows("select name, spec from tools"))
 
     def refused(self) -> list[Refusal]:
@@ -218,7 +218,7 @@ class _OpenFile:
 
 
 def _definition(text: str, fingerprint: str) -> ToolDefinition:
-    """Raises ValueError, TypeError or KeyError unless *text* is what was stored with this *fingerprint*."""
+    """Raises ValueError, TypeError or KeyError unless *text* is the definition with this *fingerprint*."""
     values: dict[str, Any] = dict(zip(_FIELDS, json.loads(text), strict=True))
     values |= {name: tuple(values[name]) for name in ("tags", "requests")}
     definition = ToolDefinition(**values)

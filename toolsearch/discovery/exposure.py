@@ -26,8 +26,8 @@ class Exposure:
     call_hint  tells the model, in the answer to a search, how to call the found tools
     grows      whether found tools are added to the tool list that the model is sent
     answers    content of the answer to a search: names, if the model's list holds the definitions, else the definitions
-    is_native  whether the provider replaces the part of an answer about loaded tools by definitions, so that the rest has
-               to be a text of its own
+    is_native  whether the provider replaces the part of an answer about loaded tools by definitions, so that the rest
+               has to be a text of its own
     """
 
     kind: ExposureKind

@@ -1,6 +1,6 @@
-"""Python functions as a source of tools: those that are given, and the public ones of a module.
+"""Python functions as a source of tools: given functions, or the public functions of a module.
 
-Functions are left out that take or return what JSON cannot carry, as far as their documentation says so.
+Functions whose parameters or results have no JSON form are left out, if their documentation says so.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class FunctionSource:
         return LoadReport(tuple(tools), tuple(refused))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, because nothing is open."""
 
 
 _OURS = (str, bytes, bytearray, memoryview, Enum, PurePath, Mapping, MappingView, AbstractSet, Sequence, ToolOutput)
@@ -66,7 +66,9 @@ _WRITTEN_BY = ("__pydantic_serializer__", "_asdict", "tolist")
 
 @functools.cache
 def has_json_form(kind: type[object]) -> bool:
-    """Whether instances of *kind* can be results of calls. A subclass of *kind* may have a form where it has none."""
+    """Whether instances of *kind* can be results of calls. A subclass of *kind* may have a JSON form even if *kind* has
+    none.
+    """
     if issubclass(kind, _OURS) or dataclasses.is_dataclass(kind) or any(hasattr(kind, name) for name in _WRITTEN_BY):
         return True
     if issubclass(kind, type) or hasattr(kind, "__next__"):
@@ -119,9 +121,10 @@ _CLASS = re.compile(r"\b[Rr]eturn(?:s|ing)? (?:(?:an?|the|new|current|main) )*(?
 
 
 def reason_against(function: Callable[..., Any]) -> str | None:
-    """Why no model can call *function*, or read what it returns; None where nothing says so.
+    """The reason why no model can call *function* or read its result; None if nothing says so.
 
-    Parameters that need not be given do not count, and neither do those with annotations, which `read_signature` reads.
+    Optional parameters do not count. Parameters with annotations do not count either, because `read_signature` reads
+    them.
     """
     doc = inspect.getdoc(underlying(function)) or ""
     for parameter in inspect.signature(function).parameters.values():
@@ -141,7 +144,7 @@ def _is_needed(parameter: Parameter) -> bool:
 
 
 def _is_live(name: str, doc: str) -> bool:
-    """Whether *doc* says that the parameter *name* takes what only Python has: bytes, open files, functions."""
+    """Whether *doc* says that the parameter *name* takes a Python object: bytes, an open file, a function."""
     told = rf"[*`']*{re.escape(name)}[*`']*"
     verb = r"(?:[ \t]*(?::|--?)[ \t]*|\s+(?:must be |is |should be )?)"
     behind_kind, before_kind = rf"{_LIVE} {told}(?!\w)", rf"(?:^[ \t]*|\bargument ){told}{verb}{_ARTICLES}{_LIVE}"
@@ -150,7 +153,9 @@ def _is_live(name: str, doc: str) -> bool:
 
 
 def _annotated(annotation: Any) -> str:
-    """The annotated type, if it is of the standard library and has no JSON form: what derives from others may have."""
+    """The annotated type, if it belongs to the standard library and has no JSON form. Types that derive from others may
+    have one.
+    """
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     members = typing.get_args(annotation) if is_union else (annotation,)
     kinds = [typing.get_origin(member) or member for member in members if member is not types.NoneType]
@@ -165,7 +170,7 @@ def _is_closed(kind: type) -> bool:
 
 
 def _documented(opening: str, function: Callable[..., Any]) -> str:
-    """What *opening*, the first paragraph of the documentation, says that is returned and has no JSON form, or ""."""
+    """The result without a JSON form that *opening*, the first paragraph of the documentation, names, or ""."""
     if _DECORATOR.match(opening):
         return "decorator"
     if named := _RETURNED.search(opening):
@@ -202,7 +207,7 @@ class ModuleSource:
         return LoadReport(tuple(tools), tuple(refused), {self._name: module.__doc__ or ""})
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, because nothing is open."""
 
     def _import(self) -> ModuleType:
         if isinstance(self._module, ModuleType):

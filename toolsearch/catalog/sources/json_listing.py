@@ -30,9 +30,9 @@ class JsonListingSource:
     """A path to a JSON, JSONL or YAML file, or its value: a list of definitions, an object with ``tools``, or one; also
     the answer of MCP's ``tools/list`` with JSON-RPC's envelope, and Gemini's ``function_declarations``.
 
-    A line of a JSONL file that is no JSON is refused and costs no other.
-    An entry may say its ``server`` (else *server* counts), and an ``id`` that tells it from another of the same name.
-    Such tools can be found and shown, not called.
+    A line of a JSONL file that is not JSON is refused; other lines are still read. An entry may have a ``server``
+    (otherwise *server* is used), and an ``id`` that distinguishes it from others of the same name. Such tools can be
+    found and shown, not called.
     """
 
     def __init__(self, listing: Listing, *, server: str = "", description: str = "a JSON listing") -> None:
@@ -54,7 +54,7 @@ class JsonListingSource:
         return LoadReport(tuple(tools), tuple(refused))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, because nothing is open."""
 
     def _read(self) -> tuple[Json, Sequence[BadLine]]:
         if not isinstance(self._listing, Path):
@@ -89,7 +89,7 @@ class ListingReader:
         self._taken: dict[str, str] = {}  # legal name -> the name in the listing
 
     def read(self, entry: Json, *, is_full_name: bool = False) -> Tool:
-        """*is_full_name*: the name of its server is in front of its name already. Raises BadToolError."""
+        """Read one entry. *is_full_name*: the name already begins with its server's name. Raises BadToolError."""
         fields = _fields(entry)
         read = read_tool(fields)
         server = text_in(fields, "server") or self._server
@@ -104,7 +104,9 @@ class ListingReader:
         return Tool(definition, source=f"{self._description}#{read.name}")
 
     def _another_name(self, name: str, listed: str, fields: JsonObject) -> str:
-        """Return *name* with a tail: of the entry's id or, if only the legal names are alike, of its name."""
+        """Return *name* with a tail. The tail comes from the entry's id or, if only the legal names are equal, from its
+        name.
+        """
         identity = fields.get("id")
         if not isinstance(identity, (str, int)):
             if self._taken[name] == listed:
@@ -120,7 +122,7 @@ class ListingReader:
 
 
 def _is_wrapper(entry: JsonObject) -> bool:
-    """Whether definitions are in it, and it is none itself."""
+    """Whether *entry* contains definitions and is none itself."""
     if "name" in entry or "function" in entry:
         return False
     result = as_object(entry.get("result"))

@@ -39,9 +39,9 @@ class ServerStatus:
 
     state    ``failed``: it has never listed its tools. ``down``: it has, but is not connected now; it is tried again
              after a while, and by the next call. A server behind HTTP has no connection to lose, and stays ``ready``
-    refused  how many of its tools were refused; a failed server counts as one
-    seconds  how long it took to connect and to list the tools
-    error    why it failed, or what is wrong with its connection or its last listing; "" if nothing is
+    refused  number of refused tools; a failed server counts as one
+    seconds  seconds to connect and to list the tools
+    error    the error of the server, its connection or its last listing; "" if there is none
     """
 
     name: str
@@ -55,7 +55,7 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True)
 class McpToolCallback:
-    """Calls one tool over its server's live connection, which is made anew where it was lost."""
+    """Calls one tool over its server's live connection, which is opened again if it was lost."""
 
     pool: UpstreamPool
     server: str
@@ -72,7 +72,7 @@ class McpToolCallback:
 
 @dataclass(slots=True)
 class _Server:
-    """What is known of one server: what it listed last, if it ever did, and what came of loading it."""
+    """The state of one server: its last listing, if there is one, and the outcome of loading it."""
 
     settings: UpstreamSettings
     origin: str
@@ -94,13 +94,13 @@ class McpSource:
     connection, and every few minutes.
 
     config             a path, or the document itself
-    environment        what ``${NAME}`` is filled in from; None: this process's, as it is now
-    connect_timeout_s  for one server to start and to list its tools
-    call_timeout_s     for one call
+    environment        source of the values for ``${NAME}``; None: this process's environment, as it is now
+    connect_timeout_s  seconds for one server to start and to list its tools
+    call_timeout_s     seconds for one call
     only               the servers to start; None: all
-    on_waiting         while they are started, called with the names of those that are not ready yet, whenever one is
+    on_waiting         called during the start, each time a server is ready, with the names of the others
 
-    Raises SourceError if *config* cannot be read. `warnings` names what in it is not understood.
+    Raises SourceError if *config* cannot be read. `warnings` names the parts of it that were not understood.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class McpSource:
 
     @property
     def servers(self) -> list[ServerStatus]:
-        """The servers as they are now, after `load`; at the end those whose configuration cannot be used."""
+        """The servers as they are now, after `load`. Servers with an unusable configuration come last."""
         if self._pool is None or not self._is_loaded:
             return []
         tried = [_status(self._pool, server) for server in self._servers.values()]
@@ -173,7 +173,7 @@ class McpSource:
         return self._told
 
     def follow(self, changed: Callable[[LoadReport], None]) -> None:
-        """As `LiveSource.follow`. What was known of a server stays while it cannot be listed."""
+        """See `LiveSource.follow`. A server's last listing stays valid while the server cannot be listed."""
         self._changed = changed
         if self._pool is not None:
             self._pool.run(self._tell)
@@ -215,7 +215,7 @@ class McpSource:
         )
 
     def _listed(self, listing: Listing) -> None:
-        """Note what a server lists now. Called in the pool's thread."""
+        """Note the new listing of a server. Called in the pool's thread."""
         self._servers[listing.server].listing = listing
         self._tell()
 
@@ -230,14 +230,16 @@ class McpSource:
         return listed
 
     def _tell(self) -> None:
-        """Report the tools to the follower if they have changed. Runs in the pool's thread, and so in order."""
+        """Report the tools to the follower if they have changed. Runs in the pool's thread, so the reports are in
+        order.
+        """
         if self._pool is not None and self._changed is not None and (report := self._report(self._pool)) != self._told:
             self._told = report
             self._changed(report)
 
 
 def _ignore_state(_server: str, _state: UpstreamState) -> None:
-    """`McpSource.servers` asks for it."""
+    """Does nothing: `McpSource.servers` asks for the state."""
 
 
 def _tools_of(server: _Server, pool: UpstreamPool) -> Iterator[Tool]:

@@ -43,12 +43,12 @@ _IDLE_KEYWORDS = frozenset({"example", "examples", "externalDocs", "xml", "nulla
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One operation as the document has it.
+    """One operation of the document.
 
     method    lower case
-    item      the path item, which holds what all methods of the path share
+    item      the path item, which holds the common part of all methods of the path
     details   the operation itself
-    security  what the document asks of every operation that does not say
+    security  the document's default security, for operations without their own
     """
 
     method: str
@@ -65,9 +65,9 @@ class Endpoint:
 
 
 def read_operation(library: SchemaLibrary, endpoint: Endpoint, base_url: str) -> tuple[Operation, JsonObject]:
-    """Return what to send, and the input schema that merges parameters and body.
+    """Return the operation to send, and the input schema that merges parameters and body.
 
-    Of two properties of one name, the later one is prefixed with its place. Raises BadToolError if a reference cannot
+    If two properties have one name, the later one is prefixed with its place. Raises BadToolError if a reference cannot
     be followed or a path parameter is missing.
     """
     merger = _Merger(library)
@@ -87,7 +87,9 @@ def _security(endpoint: Endpoint) -> tuple[tuple[str, ...], ...]:
 
 
 def _parameters(library: SchemaLibrary, endpoint: Endpoint) -> list[JsonObject]:
-    """Return the parameters of path and operation; the operation's replace those of the same name and place."""
+    """Return the parameters of path and operation; those of the operation replace others with the same name and
+    place.
+    """
     found: dict[tuple[str, str], JsonObject] = {}
     for holder in (endpoint.item, endpoint.details):
         for entry in as_list(holder.get("parameters")) or ():
@@ -183,7 +185,7 @@ class _Merger:
 
 
 def _is_flat(schema: JsonObject) -> bool:
-    """Whether the schema says nothing but its properties, so that they can stand among the parameters."""
+    """Whether the schema consists of nothing but properties, so that they can become parameters."""
     said = {key for key in schema if not key.startswith("x-")} - _IDLE_KEYWORDS
     if schema.get("additionalProperties") is False:
         said.discard("additionalProperties")
@@ -191,7 +193,7 @@ def _is_flat(schema: JsonObject) -> bool:
 
 
 def _preferred(content: JsonObject) -> tuple[str, JsonObject]:
-    """Return the media type to use, JSON if offered, else the first; and what the document says of it."""
+    """Return the media type to use (JSON if offered, else the first) and its description in the document."""
     offered = {kind: each for kind, value in content.items() if (each := as_object(value)) is not None}
     kind = next((kind for kind in offered if _is_json(kind)), next(iter(offered), ""))
     return kind, offered.get(kind, {})
@@ -226,7 +228,7 @@ class OpenApiSource:
 
     server  prefix of the names; ``""`` leaves it out. None makes one of the document's host, title or file, see
             `server_name`
-    caller  sends the requests and returns what the model is to read; without one the tools can only be found and shown
+    caller  sends the requests and returns the answer for the model; without it the tools can only be found and shown
     """
 
     def __init__(
@@ -252,7 +254,7 @@ class OpenApiSource:
         return LoadReport(tuple(reader.tools), tuple(reader.refused), {server: _purpose(document)})
 
     def close(self) -> None:
-        """Nothing is held; *caller* is its owner's to close."""
+        """Does nothing; the owner of *caller* has to close it."""
 
     def _read(self) -> Json:
         return read_document(self._document) if isinstance(self._document, Path) else self._document
@@ -320,7 +322,7 @@ def _supported(document: Json, description: str) -> JsonObject:
 
 
 def _purpose(document: JsonObject) -> str:
-    """What the document says in its ``info`` that the whole is for."""
+    """The purpose of the whole API, from the document's ``info``."""
     info = as_object(document.get("info")) or {}
     return next(filter(None, (_text(info.get(key)) for key in ("summary", "description", "title"))), "")
 
@@ -334,7 +336,9 @@ def _description(details: JsonObject) -> str:
 
 
 def _base_url(*holders: JsonObject) -> str:
-    """Return the first server's address, with its variables at their defaults; the nearest holder that has one says."""
+    """Return the first server's address, with its variables at their defaults; the innermost level with servers
+    wins.
+    """
     for holder in holders:
         for entry in as_list(holder.get("servers")) or ():
             server = as_object(entry) or {}

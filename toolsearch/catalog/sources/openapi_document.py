@@ -1,4 +1,4 @@
-"""What an OpenAPI 3.0 or 3.1 document says: its schemas as plain JSON Schema (2020-12), and its server's name.
+"""Reads an OpenAPI 3.0 or 3.1 document: its schemas as plain JSON Schema (2020-12), and its server's name.
 
 References within the document are followed, never fetched.
 """
@@ -56,7 +56,9 @@ _SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A schema, what it refers to (``#/...`` pointers into the document, each once), and how many schemas it holds."""
+    """A schema, the references in it (``#/...`` pointers into the document, each once), and the number of schemas in
+    it.
+    """
 
     schema: JsonObject
     references: tuple[str, ...]
@@ -64,9 +66,9 @@ class Converted:
 
 
 def convert_schema(schema: Json, definition_name: Callable[[str], str]) -> Converted:
-    """Convert *schema* for what a client sends: properties that are read-only go.
+    """Convert *schema* for the data that a client sends: read-only properties are removed.
 
-    definition_name  gives the name in ``$defs`` of a reference, or raises if it cannot be followed
+    definition_name  returns the name in ``$defs`` for a reference, or raises if it cannot be followed
     """
     conversion = _Conversion(definition_name)
     converted = conversion.convert(schema, depth=0)
@@ -122,7 +124,7 @@ class _Conversion:
 
 
 def _is_well_formed(keyword: str, value: Json) -> bool:
-    """Whether *keyword* is one with a plain value, and *value* is of its kind."""
+    """Whether *keyword* has a plain value, and *value* is of the right kind."""
     if isinstance(value, str):
         return keyword in _TEXTS
     if isinstance(value, bool):
@@ -150,14 +152,14 @@ def _is_read_only(schema: Json) -> bool:
 
 
 def _number_bounds(schema: JsonObject, result: dict[str, Json]) -> None:
-    """OpenAPI 3.0 says ``minimum: 0, exclusiveMinimum: true`` for ``exclusiveMinimum: 0``."""
+    """OpenAPI 3.0 writes ``exclusiveMinimum: 0`` as ``minimum: 0, exclusiveMinimum: true``."""
     for inclusive, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if schema.get(exclusive) is True and inclusive in result:
             result[exclusive] = result.pop(inclusive)
 
 
 def _nullable(schema: Json) -> Json:
-    """Admit null, which OpenAPI 3.0 says with ``nullable: true``."""
+    """Admit null, which OpenAPI 3.0 writes as ``nullable: true``."""
     if not is_object(schema) or not schema or "$ref" in schema or not isinstance(schema.get("type"), str):
         return {"anyOf": [schema, {"type": "null"}]} if schema else schema
     values: list[Json] | None = schema.get("enum")
@@ -171,7 +173,7 @@ _MAX_CHAIN = 20  # references that lead to references
 class SchemaLibrary:
     """The schemas of one document. Each is converted once and shared by all tools that use it, also in memory.
 
-    So a document costs time in its own size, and a cycle of references stays one: nothing is written out in place.
+    References are kept, so the time grows only with the size of the document, and a cycle of references stays a cycle.
     """
 
     def __init__(self, document: JsonObject) -> None:
@@ -185,7 +187,9 @@ class SchemaLibrary:
         return convert_schema(schema, self._name)
 
     def definitions(self, *users: Converted) -> dict[str, Json]:
-        """Return the ``$defs`` that *users* need, nearest first; beyond `MAX_NODES` schemas they admit any value."""
+        """Return the ``$defs`` that *users* need, nearest first; beyond `MAX_NODES` schemas, definitions admit any
+        value.
+        """
         budget = MAX_NODES - sum(user.nodes for user in users)
         waiting = deque(reference for user in users for reference in user.references)
         definitions: dict[str, Json] = {}
@@ -204,7 +208,7 @@ class SchemaLibrary:
         return definitions
 
     def follow(self, value: Json) -> Json:
-        """Return what *value* stands for: itself, unless it is a reference. Raises BadToolError as `convert` does."""
+        """Return *value* or, if it is a reference, its target. Raises BadToolError as `convert` does."""
         for _ in range(_MAX_CHAIN):
             reference = value.get("$ref") if is_object(value) else None
             if not isinstance(reference, str):
@@ -310,7 +314,7 @@ def server_name(document: JsonObject, file_name: str = "") -> str:
 
 
 def _telling_of_host(document: JsonObject) -> list[str]:
-    """``["adyen", "checkout"]`` of ``checkout-test.adyen.com``: the domain's own name before what is within it."""
+    """``["adyen", "checkout"]`` of ``checkout-test.adyen.com``: the domain's own name comes before its subdomains."""
     labels = _own_labels(document)
     if not labels or labels[-1] in _NO_BRANDS:
         return []
@@ -323,9 +327,9 @@ def _telling_in_label(label: str) -> list[str]:
 
 
 def _own_labels(document: JsonObject) -> list[str]:
-    """The labels of the first server's host without its ending; none if the host does not say whose it is.
+    """The labels of the first server's host without its ending; none if the host does not show its owner.
 
-    A label with a variable in it is a customer's own, and left out.
+    A label with a variable belongs to a customer, and is left out.
     """
     servers = as_list(document.get("servers")) or ()
     url = (as_object(servers[0]) or {}).get("url") if servers else None
@@ -347,7 +351,7 @@ def _host_in(url: Json) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The words in lower case. Those of an identifier that ends in filler count one by one: ``ComputeClient``."""
+    """The words in lower case. An identifier that ends in a filler word is split into its words: ``ComputeClient``."""
     words: list[str] = []
     for word in filter(None, re.split(r"[_-]+", legal_name(_POSSESSIVE.sub("", text)))):
         parts, whole = in_words(word).split(), word.lower()
@@ -356,7 +360,7 @@ def _words(text: str) -> list[str]:
 
 
 def _telling(words: Iterable[str]) -> list[str]:
-    """The first words that are no filler, up to the next one that is."""
+    """The first words that are not filler, up to the next filler word."""
     return list(takewhile(lambda word: not _is_filler(word), dropwhile(_is_filler, words)))
 
 
@@ -365,7 +369,7 @@ def _is_filler(word: str, filler: AbstractSet[str] = _FILLER) -> bool:
 
 
 def _joined(words: list[str]) -> str:
-    """As many of *words* as there is room for, at least the beginning of the first."""
+    """As many of *words* as fit, at least the beginning of the first."""
     name = "_".join(words)[: _MAX_LENGTH + 1]
     whole, _, _ = name.rpartition("_") if len(name) > _MAX_LENGTH else (name, "", "")
     return whole or name[:_MAX_LENGTH]

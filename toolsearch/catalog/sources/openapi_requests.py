@@ -28,12 +28,12 @@ _DELIMITERS = {"spaceDelimited": " ", "pipeDelimited": "|"}
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """Where one property of the input schema goes.
+    """The place of one property of the input schema in the request.
 
-    property_name  in the input schema; *name* is that on the wire
+    property_name  name in the input schema; *name* is the name in the request
     place          ``body`` is the whole body, ``field`` a property of it
     explode        arrays and objects in a query or cookie become one pair each item
-    as_json        the value is written as JSON, since the document gives a media type for it
+    as_json        the value is written as JSON, because the document gives it a media type
     """
 
     property_name: str
@@ -46,9 +46,9 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What to send where; *path* has a ``{name}`` for each path argument.
+    """The request of one operation; *path* has a ``{name}`` for each path argument.
 
-    security  the names of the security schemes that a request needs together, for each way to be let in
+    security  the alternatives, each a set of security schemes that a request needs together
     """
 
     method: str
@@ -66,9 +66,9 @@ class HttpRequest:
     method    upper case
     path      percent-encoded, begins with ``/``
     query     name and value pairs, not yet encoded
-    body      the value to encode as *content_type* says, None for no body
-    security  as that of `Operation`; nothing of it is in the request
-    context   what the application handed to this call: credentials, for example
+    body      the value to encode by *content_type*, None for no body
+    security  as in `Operation`; the request holds no credential yet
+    context   the application's data for this call, for example credentials
     """
 
     method: str
@@ -94,7 +94,7 @@ SendRequest: TypeAlias = Callable[[HttpRequest], Awaitable[object]]
 
 
 class OpenApiCallback:
-    """A `ToolCallback` that hands an operation's request to *caller* and returns what that returns."""
+    """A `ToolCallback` that passes an operation's request to *caller* and returns its answer."""
 
     def __init__(self, operation: Operation, caller: SendRequest) -> None:
         self.operation = operation
@@ -188,11 +188,11 @@ _AUTHORIZATION: Final = "authorization"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What there is to be let in with by the API of a document.
+    """The credentials for the API of a document.
 
     schemes  the document's security schemes, by name
-    keys     by the name of a security scheme: a key or token; ``user:password`` for HTTP's basic scheme
-    headers  sent with every request; one of them may be what a security scheme asks for
+    keys     name of a security scheme -> its key or token; ``user:password`` for HTTP's basic scheme
+    headers  sent with every request; one of them may satisfy a security scheme
     """
 
     schemes: JsonObject
@@ -201,21 +201,21 @@ class Credentials:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """What no answer and no error may show, in every form in which it is sent."""
+        """The secrets that no answer and no error may show, in every form in which they are sent."""
         parts = [part for key in self.keys.values() for part in (key, *key.split(":"))]
         sent = {name: placed[2] for name in self.keys if (placed := self.placed(name))}
         texts = [*secrets_of_headers(self.headers), *secrets_of_headers(sent), *parts]
         return as_secrets(texts, map(quote, texts), map(quote_plus, texts), (quote(text, safe="") for text in texts))
 
     def has(self, name: str) -> bool:
-        """Whether there is what the security scheme *name* asks for, and it is known where to put it."""
+        """Whether the credential for the security scheme *name* is there, and its place in the request is known."""
         place = _place(self._scheme(name))
         if place is None:
             return False
         return name in self.keys or (place[0] == "header" and place[1] in {each.lower() for each in self.headers})
 
     def placed(self, name: str) -> tuple[str, str, str] | None:
-        """The place, name and value to add for the security scheme *name*; None where a header is there for it."""
+        """The place, name and value to add for the security scheme *name*; None if a given header already serves it."""
         scheme = self._scheme(name)
         place, key = _place(scheme), self.keys.get(name)
         return None if place is None or key is None else (*place, _value(scheme, key))
@@ -235,10 +235,10 @@ class SentRequest:
 
 
 def sent_request(request: HttpRequest, credentials: Credentials, *, hint: str = "") -> SentRequest:
-    """Add to *request* what lets it in: all that the first of its ways in needs for which everything is there.
+    """Add credentials to *request*: those of its first security alternative for which all credentials are there.
 
-    Nothing else of *credentials* but their headers is added. Raises ToolExecutionError, which ends in *hint*, if no way
-    in is complete, and for a body that cannot be written in its content type.
+    Nothing else of *credentials* but their headers is added. Raises ToolExecutionError, which ends in *hint*, if no
+    alternative is complete, and for a body that cannot be written in its content type.
     """
     way = _way_in(request, credentials, hint)
     headers = {name.lower(): value for name, value in request.headers.items() if name.lower() not in _OURS}
@@ -263,7 +263,7 @@ def sent_request(request: HttpRequest, credentials: Credentials, *, hint: str = 
 
 
 def _way_in(request: HttpRequest, credentials: Credentials, hint: str) -> tuple[str, ...]:
-    """The security schemes to be let in by; one way with any is better than one that asks for nothing."""
+    """The security alternative to use. An alternative with schemes is preferred to one that needs none."""
     missing = {way: [name for name in way if not credentials.has(name)] for way in request.security}
     complete = [way for way, names in missing.items() if not names]
     if missing and not complete:
@@ -273,7 +273,7 @@ def _way_in(request: HttpRequest, credentials: Credentials, hint: str) -> tuple[
 
 
 def _place(scheme: JsonObject) -> tuple[str, str] | None:
-    """Where a key of *scheme* goes: to a header, in lower case, the query or a cookie; None if that is not known."""
+    """The place of a key of *scheme*: a header (in lower case), the query or a cookie; None if unknown."""
     match scheme.get("type"):
         case "apiKey":
             place, name = scheme.get("in"), scheme.get("name")
@@ -301,7 +301,7 @@ def _base64(text: str) -> str:
 def encoded(body: Json, content_type: str) -> tuple[bytes | None, str]:
     """The bytes of *body*, and the content type to send with them; None for no content type.
 
-    Raises ToolExecutionError for a value that cannot be written in that type: for most, only a text can.
+    Raises ToolExecutionError for a value that cannot be written in that type: most types only allow a text.
     """
     kind = content_type.partition(";")[0].strip().lower()
     if not kind:
@@ -318,7 +318,7 @@ def encoded(body: Json, content_type: str) -> tuple[bytes | None, str]:
 
 
 def _in_parts(fields: Mapping[str, str]) -> tuple[bytes, str]:
-    """A form as RFC 7578 has it. What parts the fields depends on them alone, and is in none of them."""
+    """A form in the format of RFC 7578. The boundary depends only on the fields and occurs in none of them."""
     parts = [f'Content-Disposition: form-data; name="{_quoted(name)}"\r\n\r\n{text}' for name, text in fields.items()]
     boundary = hashlib.sha256("\r\n".join(parts).encode()).hexdigest()
     body = "".join(f"--{boundary}\r\n{part}\r\n" for part in parts) + f"--{boundary}--\r\n"
@@ -326,7 +326,7 @@ def _in_parts(fields: Mapping[str, str]) -> tuple[bytes, str]:
 
 
 def _quoted(name: str) -> str:
-    """A field's name as browsers write it, so that it ends neither the quotes nor the line."""
+    """A field's name in the browsers' spelling, so that it ends neither the quotes nor the line."""
     return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
 
 
