@@ -39,7 +39,7 @@ _FIRST_FREE_PORT: Final = 1_024
 _RESOLVE_S: Final = 5.0
 
 
-_OF_NOBODY_ELSE: Final = tuple(  # networks that some Python version's is_global counts as internet
+_SPECIAL_NETWORKS: Final = tuple(  # networks that some Python version's is_global counts as internet
     map(
         ip_network,
         (
@@ -143,7 +143,7 @@ def is_on_the_internet(address: _Address) -> bool:
     """Whether anybody may reach *address*, which is then neither private nor an alias of a private address."""
     plain = _plain(address)
     if isinstance(plain, IPv4Address):
-        return plain.is_global and not any(plain in network for network in _OF_NOBODY_ELSE)
+        return plain.is_global and not any(plain in network for network in _SPECIAL_NETWORKS)
     if plain in _NAT64:
         return is_on_the_internet(IPv4Address(int(plain) & 0xFFFF_FFFF))
     return plain in _INTERNET_V6 and not any(plain in network for network in _NOT_INTERNET_V6)

@@ -102,7 +102,7 @@ class TurnCounter:
         self._calls: Counter[str] = Counter()
         self._latest_call = ""
         self._latest_result = b""
-        self._in_a_row = 0  # times in a row that the latest call gave the latest result
+        self._repeats_in_a_row = 0  # times in a row that the latest call gave the latest result
 
     def count(self, name: str, limits: CallLimits) -> None:
         """Count one call of *name*. Raises CallLimitError, and counts nothing, if *limits* leave no room for it."""
@@ -130,7 +130,7 @@ class TurnCounter:
             return ""
         key = _call_key(name, arguments)
         repeats = limits.repeats_of(name)
-        made = self._in_a_row if key == self._latest_call else 0
+        made = self._repeats_in_a_row if key == self._latest_call else 0
         if repeats is not None and made >= repeats:
             raise RepeatedCallError(
                 f"{name!r} was called {repeats} times in a row with these very arguments, and gave the same each time; "
@@ -143,7 +143,7 @@ class TurnCounter:
         once = {key: _result_key(result) for key, result in results if key}
         for call, result in once.items():
             is_repeated = (call, result) == (self._latest_call, self._latest_result)
-            self._in_a_row = self._in_a_row + 1 if is_repeated else 1
+            self._repeats_in_a_row = self._repeats_in_a_row + 1 if is_repeated else 1
             self._latest_call, self._latest_result = call, result
 
 

@@ -235,7 +235,7 @@ class CallPipeline:
             outcome = await face.run(admitted, context)
             if self._after and outcome.was_run and outcome.result is not None:
                 outcome = await self._revised(admitted, face, outcome, outcome.result)
-            code = _told(span, outcome.result)
+            code = _record_result(span, outcome.result)
         logger.debug("tool %s: %s after %.1f ms", name, code or "answered", (self._clock() - started_s) * 1_000)
         return outcome
 
@@ -251,7 +251,7 @@ class CallPipeline:
         return replace(seen, ends_turn=outcome.ends_turn)
 
 
-def _told(span: ToolCallSpan, result: ToolResult | None) -> str | None:
+def _record_result(span: ToolCallSpan, result: ToolResult | None) -> str | None:
     """Record *result* in *span*; return the code of the error, if it is one."""
     if result is None:
         return None

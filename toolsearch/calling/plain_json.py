@@ -19,7 +19,7 @@ from toolsearch.tools.json_types import Json
 _MAX_DEPTH = 100  # far beyond what anyone reads, well below Python's own limit
 _SMALL_COUNT, _SMALL_CHARACTERS = 1_000, 100_000  # number of values, and characters or bytes in them
 _NOT_SHOWN = "the tool ran, but what it returned cannot be shown; go on without it, or use another tool"
-_AS_IT_IS = frozenset((type(None), bool, int))
+_PLAIN_TYPES = frozenset((type(None), bool, int))
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -91,7 +91,7 @@ class _Converter:
 
     def plain(self, value: object, above: frozenset[int]) -> Json:
         """*above* holds the ids of the containers around *value*."""
-        if type(value) in _AS_IT_IS:
+        if type(value) in _PLAIN_TYPES:
             return value
         match value:
             case Enum():
@@ -117,7 +117,7 @@ class _Converter:
             raise ToolExecutionError(f"the tool returned data nested more than {_MAX_DEPTH} levels deep")
         inside = above | {id(value)}
         if hasattr(type(value), "__pydantic_serializer__"):
-            return self.plain(_written_by_itself(value), inside)
+            return self.plain(_serialized(value), inside)
         if (fields := _fields(value)) is not None:
             return self._object(fields, inside)
         if isinstance(value, AbstractSet) and not isinstance(value, MappingView):
@@ -175,7 +175,7 @@ def _key(key: object) -> str:
     return plain if isinstance(plain, str) else json_text(plain)
 
 
-def _written_by_itself(value: object) -> object:
+def _serialized(value: object) -> object:
     """The output of the own serializer of a pydantic model or dataclass; it may hold values without a JSON form."""
     from pydantic_core import SchemaSerializer
 

@@ -33,7 +33,7 @@ def without_absent(schema: JsonObject, arguments: JsonObject) -> JsonObject:
     refused = _nulls_of(violations(schema, arguments, limit=_MAX_NULLS))
     if not refused:
         return arguments
-    missing = _lacks(violations(schema, _without(arguments, refused), limit=_MAX_NULLS))
+    missing = _missing_properties(violations(schema, _without(arguments, refused), limit=_MAX_NULLS))
     return cast("JsonObject", _without(arguments, refused - missing))
 
 
@@ -68,7 +68,7 @@ def _nulls_behind(fault: Violation) -> frozenset[_Path]:
     return frozenset()
 
 
-def _lacks(faults: Iterable[Violation]) -> frozenset[_Path]:
+def _missing_properties(faults: Iterable[Violation]) -> frozenset[_Path]:
     required = [fault for fault in faults if fault.validator == "required"]
     return frozenset((*fault.absolute_path, name) for fault in required for name in fault.validator_value)
 

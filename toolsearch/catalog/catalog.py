@@ -429,7 +429,7 @@ class Catalog:
 
     def _exchange(self, owner: object, new: Mapping[str, Tool]) -> None:
         """Make *new* the tools of *owner*. A reader without the lock sees the whole change or none of it."""
-        gone = tuple(name for name, its in self._owners.items() if its == owner and name not in new)
+        gone = tuple(name for name, other in self._owners.items() if other == owner and name not in new)
         before, after = self._tools, self._tools.copy()
         after.update(new)
         for name in gone:

@@ -93,7 +93,7 @@ class RequestWriter(Protocol):
 _MOST_NEIGHBOURS = 20
 
 
-_COMMON = 100  # a word that more tools of a server share hardly tells them apart
+_MOST_TOOLS_OF_A_WORD = 100  # a word that more tools of a server share hardly tells them apart
 
 
 def batches_of(
@@ -123,8 +123,8 @@ class _Words:
         found: dict[str, ToolDefinition] = {}
         likeness: Counter[str] = Counter()
         for tool in part:
-            having = [self._tools[tool.server, word] for word in _words(tool)]
-            others = [other for each in having if len(each) <= _COMMON for other in each]
+            sharing = [self._tools[tool.server, word] for word in _words(tool)]
+            others = [other for each in sharing if len(each) <= _MOST_TOOLS_OF_A_WORD for other in each]
             found |= {other.name: other for other in others}
             likeness |= Counter(other.name for other in others)  # keeps the higher count of the two
         for tool in part:

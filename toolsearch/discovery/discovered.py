@@ -277,7 +277,7 @@ def _later(tools: Sequence[DiscoveredTool]) -> DiscoveredTool:
     return replace(max(tools, key=lambda tool: tool.used_s), is_called=any(tool.is_called for tool in tools))
 
 
-_KEPT = 20  # weak searches kept
+_KEPT_SEARCHES = 20  # weak searches kept
 
 
 _FEWEST_TOOLS = 2  # tools that similar searches must share
@@ -301,7 +301,7 @@ class _WeakSearch:
 class WeakSearches:
     """The latest searches of a session whose answers were weak. Safe to share between threads."""
 
-    _kept: deque[_WeakSearch] = field(default_factory=lambda: deque[_WeakSearch](maxlen=_KEPT))
+    _kept: deque[_WeakSearch] = field(default_factory=lambda: deque[_WeakSearch](maxlen=_KEPT_SEARCHES))
 
     def note(self, query: str, found: Collection[str]) -> bool:
         """Note a weak search; return whether there was one like it before.

@@ -28,7 +28,7 @@ _MAX_TITLE = 200  # characters
 _MARGINS = (0, 5, 25)  # tokens; two texts joined may take a few more than the sum of both
 
 
-_FOR_READING = ("description", "title", "examples", "$comment")  # schema keywords that do not affect validation
+_TEXT_KEYWORDS = ("description", "title", "examples", "$comment")  # schema keywords that do not affect validation
 
 
 logger = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ def _beginning(text: str, max_tokens: int, counter: TokenCounter) -> str:
 
 
 def _without_texts(schema: dict[str, Json]) -> dict[str, Json]:
-    return {keyword: value for keyword, value in schema.items() if keyword not in _FOR_READING}
+    return {keyword: value for keyword, value in schema.items() if keyword not in _TEXT_KEYWORDS}
 
 
 Fit: TypeAlias = Literal["fits", "may fit", "related"]

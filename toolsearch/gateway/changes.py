@@ -72,7 +72,7 @@ class ListChanges:
         gateway.first_listings.on_complete(self._lists_changed)
         gateway.on_session_change(self._session_changed)
 
-    def following(self, handler: Handler[_Params]) -> Handler[_Params]:
+    def follow_callers_of(self, handler: Handler[_Params]) -> Handler[_Params]:
         """Wrap the *handler* of a list: a client that asks for the list is told from then on when it changes."""
 
         async def followed(ctx: Context, params: _Params) -> Any:
@@ -125,15 +125,15 @@ class ListChanges:
             self._gateway.surface.forget(audience.caller)
 
     def _lists_changed(self) -> None:
-        self._doubt(self._audiences())
+        self._recheck(self._audiences())
 
     def _session_changed(self, session: str) -> None:
-        self._doubt(audience for audience in self._audiences() if audience.caller.session == session)
+        self._recheck(audience for audience in self._audiences() if audience.caller.session == session)
 
     def _audiences(self) -> list[_Audience]:
         return [*self._sessions.values(), *(each.audience for each in self._streams.values())]
 
-    def _doubt(self, audiences: Iterable[_Audience]) -> None:
+    def _recheck(self, audiences: Iterable[_Audience]) -> None:
         self._stale |= dict.fromkeys(audiences)
         if self._telling is None:
             self._telling = asyncio.create_task(self._tell_all())

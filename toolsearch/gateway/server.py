@@ -330,7 +330,7 @@ def make_server(gateway: Gateway, *, tools: ToolRequests | None = None, runs_gat
     handlers = _Handlers(tools or gateway, changes)
     guard = FailureGuard()
     content: dict[str, Any] = {
-        name: guard.around(changes.following(each) if name.startswith("on_list_") else each)
+        name: guard.around(changes.follow_callers_of(each) if name.startswith("on_list_") else each)
         for name, each in content_handlers(gateway).items()
     }
     server = ListChangingServer(
@@ -339,7 +339,7 @@ def make_server(gateway: Gateway, *, tools: ToolRequests | None = None, runs_gat
         lifespan=lifespan,
         # Without this lookup the SDK would list all tools for every call.
         get_tool_input_schema=lambda name: gateway.surface.input_schema(name, reach_of_request()),
-        on_list_tools=guard.around(changes.following(handlers.list_tools)),
+        on_list_tools=guard.around(changes.follow_callers_of(handlers.list_tools)),
         on_call_tool=guard.around(handlers.call_tool),
         on_subscriptions_listen=guard.around(changes.listen),
         **content,

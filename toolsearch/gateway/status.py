@@ -234,7 +234,7 @@ class Ledger:
             del self._sessions[key]
 
 
-_KEPT = 4_096  # texts, of all lists together, whose token count is kept
+_MOST_COUNTS_KEPT = 4_096  # texts, of all lists together, whose token count is kept
 
 
 class WireCosts:
@@ -243,11 +243,11 @@ class WireCosts:
     def __init__(self, counter: TokenCounter) -> None:
         self.is_estimate = counter.estimate
         self.of_text = counter.count
-        self._of_entry = lru_cache(_KEPT)(counter.count)
+        self._tokens_of_entry = lru_cache(_MOST_COUNTS_KEPT)(counter.count)
 
     def of_list(self, entries: Sequence[Mapping[str, Any]]) -> int:
         """*entries* are those of a ``tools/list``."""
-        return sum(self._of_entry(_sent(entry)) for entry in entries)
+        return sum(self._tokens_of_entry(_sent(entry)) for entry in entries)
 
 
 def _sent(entry: Mapping[str, Any]) -> str:

@@ -160,7 +160,7 @@ def _words(unpack: Callable[[bytes], bytes], packed: bytes) -> str:
     return words if readable and len(words.split()) >= _FEWEST_WORDS else ""
 
 
-_BEFORE = 16  # bytes of context before a phrase
+_CONTEXT_BYTES = 16  # bytes of context before a phrase
 
 
 _NOT_IN_NAMES = "sends-data-away"  # `read_private_key` says what the tool is for, not where the key goes
@@ -173,7 +173,7 @@ _LETTERS_APART = _re2.compile(rb"(?:\b[a-z]\b\W+){7}\b[a-z]\b")
 _DIGIT_IN_WORD = _re2.compile(rb"[a-z][013457@$!]|[013457@$!][a-z]")
 
 
-_RARE = (  # every pattern needs one of these ideas; harmless English texts hardly ever have one
+_REQUIRED_IDEAS = (  # every pattern needs one of these ideas; harmless English texts hardly ever have one
     *("earlier", "role", "user", "hide", "secretly", "first", "agree", "secret", "said", "keys"),
 )
 
@@ -190,7 +190,7 @@ def known_phrases(text: Text) -> Iterator[Finding]:
             if rule in found or (rule == _NOT_IN_NAMES and text.place in NAME_PLACES):
                 continue
             if match := expression.search(reading):
-                words = reading[max(match.start() - _BEFORE, 0) : match.end()].decode(errors="ignore")
+                words = reading[max(match.start() - _CONTEXT_BYTES, 0) : match.end()].decode(errors="ignore")
                 found[rule] = Finding(rule, text.place, evidence(words))
     yield from found.values()
 
@@ -251,7 +251,7 @@ def _languages(*, is_latin: bool) -> list[str]:
 def _any_latin() -> Any:
     """Finds words that every phrase of the languages in Latin letters needs: most texts have none of them."""
     languages = _languages(is_latin=True)
-    return _compiled("|".join(_idea(language, idea) for language in languages for idea in _RARE))
+    return _compiled("|".join(_idea(language, idea) for language in languages for idea in _REQUIRED_IDEAS))
 
 
 @cache

@@ -55,7 +55,7 @@ _SALTS: Final = np.array(  # salts of the runs of characters by length, then of 
 )
 
 
-_FEW: Final = 4_096  # characters for which powers are precomputed
+_PRECOMPUTED_POWERS: Final = 4_096  # characters for which powers are precomputed
 
 
 _SPACE: Final = ord(" ")
@@ -110,12 +110,12 @@ def once(owners: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _powers(base: int, count: int) -> HashArray:
-    return _first_powers(base)[:count] if count <= _FEW else _computed_powers(base, count)
+    return _first_powers(base)[:count] if count <= _PRECOMPUTED_POWERS else _computed_powers(base, count)
 
 
 @cache
 def _first_powers(base: int) -> HashArray:
-    return _computed_powers(base, _FEW)
+    return _computed_powers(base, _PRECOMPUTED_POWERS)
 
 
 def _computed_powers(base: int, count: int) -> HashArray:

@@ -14,7 +14,7 @@ Json: TypeAlias = Any  # any value that json.loads returns
 JsonObject: TypeAlias = Mapping[str, Json]
 
 
-_ONE = frozenset(
+_ONE_SCHEMA = frozenset(
     {
         "additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
         "unevaluatedItems", "unevaluatedProperties",
@@ -22,10 +22,10 @@ _ONE = frozenset(
 )  # fmt: skip
 
 
-_LIST = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
+_SCHEMA_LIST = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 
 
-_NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+_NAMED_SCHEMAS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 
 
 def is_schema(value: Json) -> TypeGuard[JsonObject]:
@@ -41,11 +41,11 @@ def rebuilt(schema: JsonObject, change: Callable[[dict[str, Json]], dict[str, Js
 
     copy: dict[str, Json] = {}
     for keyword, value in schema.items():
-        if keyword in _NAMED and isinstance(value, Mapping):
+        if keyword in _NAMED_SCHEMAS and isinstance(value, Mapping):
             copy[keyword] = {name: inner(each) for name, each in cast("JsonObject", value).items()}
-        elif keyword in _LIST and isinstance(value, list):
+        elif keyword in _SCHEMA_LIST and isinstance(value, list):
             copy[keyword] = list(map(inner, cast("Sequence[Json]", value)))
-        elif keyword in _ONE:
+        elif keyword in _ONE_SCHEMA:
             copy[keyword] = inner(value)
         else:
             copy[keyword] = value

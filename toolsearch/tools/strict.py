@@ -21,7 +21,7 @@ _KEPT = frozenset(
     }
 )  # fmt: skip
 _FORMATS = frozenset({"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"})
-_SAID = {
+_LABELS = {
     "contentEncoding": "Encoding", "default": "Default", "examples": "Examples", "format": "Format",
     "maxLength": "Maximum length", "minLength": "Minimum length", "uniqueItems": "Unique items",
 }  # fmt: skip
@@ -91,9 +91,9 @@ class _Strict:
     def _say_the_rest(self, node: JsonObject, made: dict[str, Json], place: str) -> None:
         said: list[str] = []
         for keyword in sorted(node.keys() - made.keys() - _CONTAINERS - _DROPPED):
-            if keyword not in _SAID:
+            if keyword not in _LABELS:
                 _refuse(place, f"uses {keyword!r}")
-            said.append(f"{_SAID[keyword]}: {json.dumps(node[keyword], ensure_ascii=False)}.")
+            said.append(f"{_LABELS[keyword]}: {json.dumps(node[keyword], ensure_ascii=False)}.")
         if said:
             made["description"] = " ".join([*filter(None, [made.get("description", "")]), *said])
 

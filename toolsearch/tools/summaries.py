@@ -84,7 +84,7 @@ _NOTICES = (
 _NOTICE = re.compile("|".join(_NOTICES), re.IGNORECASE)
 
 
-_ITSELF = re.compile(  # examples: This action lists keys. This tool lets you list keys.
+_SELF_REFERENCE = re.compile(  # examples: This action lists keys. This tool lets you list keys.
     rf"this {_TOOL}(?: (?:is used|can be used|allows you|enables you) to| lets you)? "
     r"(?=(?<=to )|(?<=you )"
     r"|(?!(?:is|has|was|does|works|uses|needs|requires|supports|applies|exists|takes)\b)\w+s\b)",
@@ -92,7 +92,8 @@ _ITSELF = re.compile(  # examples: This action lists keys. This tool lets you li
 )
 
 
-_DOING = re.compile(  # examples: Creates a key. Permanently deletes it. List the keys. Use this operation to rotate it.
+# Examples: Creates a key. Permanently deletes it. List the keys. Use this operation to rotate it.
+_VERB_PHRASE = re.compile(
     r"(?:[A-Z][a-z]+ly )?(?!(?:This|These|Its|Is|Has|Was|As|Unless|Always|Previous|Access|Across|Besides|Perhaps)\b)"
     r"[A-Za-z][a-z]+s\b(?: or [a-z]+s\b|, [a-z]+s\b)* (?!(?:is|are|can|may|must|will|have|that)\b)"
     rf"|(?:Get|List|Create|Add|Set|Put|Update|Change|Delete|Remove|Find|Search|Fetch|Read|Write|Send|Start|Stop) "
@@ -145,9 +146,9 @@ def _telling_places(paragraph: str) -> Iterator[tuple[int, int, bool]]:
     for start, end in pairwise([0, *ends, len(paragraph)]):
         begin = _behind_labels(paragraph, start, end)
         # Example: Lists the users who are no longer supported.
-        is_doing = _DOING.match(paragraph, begin, end) is not None
+        is_doing = _VERB_PHRASE.match(paragraph, begin, end) is not None
         if begin < end and (is_doing or not _NOTICE.match(paragraph, begin, end)):
-            itself = _ITSELF.match(paragraph, begin, end)
+            itself = _SELF_REFERENCE.match(paragraph, begin, end)
             yield start, itself.end() if itself else begin, is_doing or itself is not None
 
 
@@ -167,7 +168,7 @@ SUMMARY_CHARACTERS: Final = 300
 PURPOSE_CHARACTERS: Final = 100
 
 
-_KEPT: Final = 20_000  # summaries kept; each search needs those of all its hits
+_CACHED_SUMMARIES: Final = 20_000  # summaries kept; each search needs those of all its hits
 
 
 _OUT_OF_USE = re.compile(r"(?<!may be )(?<!will be )deprecat|obsolete|decommission|no longer supported", re.IGNORECASE)
@@ -180,7 +181,7 @@ def summary_of(definition: ToolDefinition) -> str:
     return _summary(definition.description, definition.title)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHED_SUMMARIES)
 def _summary(description: str, title: str) -> str:
     skipped, telling = opening_of(description)
     mark = "(deprecated) " if _OUT_OF_USE.search(skipped) else ""

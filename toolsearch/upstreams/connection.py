@@ -176,7 +176,7 @@ TRANSITIONS: Mapping[UpstreamState, Mapping[Event, UpstreamState]] = {
 }
 
 
-_IS_WELL = (Event.OPENED, Event.ANSWERED)
+_HEALTHY_EVENTS = (Event.OPENED, Event.ANSWERED)
 
 
 class Health:
@@ -191,7 +191,7 @@ class Health:
 
     def note(self, event: Event, reason: str = "") -> None:
         """*event* has happened; *reason* is a sentence about the failure."""
-        self.reason = "" if event in _IS_WELL else reason or self.reason
+        self.reason = "" if event in _HEALTHY_EVENTS else reason or self.reason
         state = TRANSITIONS[self.state].get(event, self.state)
         if state is not self.state:
             self.state = state
@@ -298,7 +298,7 @@ class Connection:
             session = await self._connector.open()
         except CannotConnectError as error:
             words = f"; its last words: {error.last_words}" if error.last_words else ""
-            raise self._could_not(error.fault, f"{error.fault.reason}{words}", permit) from error
+            raise self._connection_error(error.fault, f"{error.fault.reason}{words}", permit) from error
         permit.answered()
         self._session = session
         self.session_retired = asyncio.Event()
@@ -309,7 +309,7 @@ class Connection:
         self._on_open()
         return session
 
-    def _could_not(self, fault: Fault, reason: str, permit: Permit) -> ServerUnavailableError:
+    def _connection_error(self, fault: Fault, reason: str, permit: Permit) -> ServerUnavailableError:
         if fault.kind is FaultKind.LOGIN:
             permit.given_up()
             error: ServerUnavailableError = self._errors.login_required(fault)

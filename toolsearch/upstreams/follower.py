@@ -121,7 +121,7 @@ class ListingFollower:
             timeout_s=self._timeout_s,
             random=self._random,
         )
-        await _until([session.ended, retired], beside=[self._list_when_due(session), changes])
+        await _until([session.ended, retired], meanwhile=[self._list_when_due(session), changes])
 
     async def judged(self, session: McpSession) -> None:
         """Wait until what *session* lists has been judged, recently enough and after every change that it announced.
@@ -211,7 +211,7 @@ class ListingFollower:
                     self._settings.server, session, before=self._listing, tools_only=not self._settings.relays
                 )
         except (MCPError, TimeoutError) as error:
-            raise self._could_not(error, session) from error
+            raise self._listing_error(error, session) from error
 
     async def _judge(self, listing: Listing, session: McpSession) -> None:
         try:
@@ -226,7 +226,7 @@ class ListingFollower:
         self._warning.is_well()
         self._on_listed()
 
-    def _could_not(self, error: MCPError | TimeoutError, session: McpSession) -> ToolSearchError:
+    def _listing_error(self, error: MCPError | TimeoutError, session: McpSession) -> ToolSearchError:
         fault = fault_of_request(error) if isinstance(error, MCPError) else silence(self._timeout_s)
         self.failures += 1
         if fault is not None and fault.kind is FaultKind.LOGIN:
@@ -266,10 +266,10 @@ class _Attempt:
         await asyncio.wait([self.task])
 
 
-async def _until(events: Sequence[asyncio.Event], *, beside: Sequence[Coroutine[Any, Any, None]]) -> None:
+async def _until(events: Sequence[asyncio.Event], *, meanwhile: Sequence[Coroutine[Any, Any, None]]) -> None:
     """Wait for any of *events*, and run *beside* until then."""
     waiting = [asyncio.create_task(event.wait()) for event in events]
-    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(work) for work in beside] + waiting
+    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(work) for work in meanwhile] + waiting
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     finally:

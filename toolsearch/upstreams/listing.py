@@ -232,8 +232,8 @@ async def hear_of_changes(
 
     Returns at once if the server announces nothing, or speaks the older protocol, which needs no subscription.
     """
-    told = _told(session)
-    if session.shook_hands or told == _Told():
+    announced = _announced_lists(session)
+    if session.shook_hands or announced == _AnnouncedLists():
         return
     failures = 0
     while not session.ended.is_set():
@@ -243,9 +243,9 @@ async def hear_of_changes(
                     subscription = await stack.enter_async_context(
                         listen(
                             session.sdk,
-                            tools_list_changed=told.tools,
-                            prompts_list_changed=told.prompts,
-                            resources_list_changed=told.resources,
+                            tools_list_changed=announced.tools,
+                            prompts_list_changed=announced.prompts,
+                            resources_list_changed=announced.resources,
                         )
                     )
                 may_have_changed()
@@ -265,7 +265,7 @@ async def hear_of_changes(
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _AnnouncedLists:
     """The lists whose changes a server announces."""
 
     tools: bool = False
@@ -273,11 +273,11 @@ class _Told:
     resources: bool = False
 
 
-def _told(session: McpSession) -> _Told:
+def _announced_lists(session: McpSession) -> _AnnouncedLists:
     declared = session.sdk.server_capabilities
     if declared is None:
-        return _Told()
-    return _Told(
+        return _AnnouncedLists()
+    return _AnnouncedLists(
         tools=declared.tools is not None and declared.tools.list_changed is True,
         prompts=declared.prompts is not None and declared.prompts.list_changed is True,
         resources=declared.resources is not None and declared.resources.list_changed is True,

@@ -53,7 +53,7 @@ def certain_secrets(arguments: Iterable[str], *named: Mapping[str, str]) -> list
     only if their name is telling. A folder or the name of a project is not among these.
     """
     return _in_arguments(
-        [*arguments, *(f"{key}={value}" for each in named for key, value in each.items())], _sure_of_url
+        [*arguments, *(f"{key}={value}" for each in named for key, value in each.items())], _certain_secrets_of_url
     )
 
 
@@ -82,7 +82,7 @@ def secrets_of_url(url: str) -> list[str]:
     return [value for _, value in parse_qsl(parts.query)] + [password, unquote(password)]
 
 
-def _sure_of_url(url: str) -> list[str]:
+def _certain_secrets_of_url(url: str) -> list[str]:
     parts = urlsplit(url)
     password = parts.password or ""
     return [value for name, value in parse_qsl(parts.query) if is_telling(name)] + [password, unquote(password)]

@@ -56,7 +56,7 @@ class Turn:
 _turn: ContextVar[Turn | None] = ContextVar("toolsearch_turn", default=None)
 
 
-_LEFT_BEHIND_S = 60.0  # seconds after a cancellation in which the server may still ask about the request
+_RECENT_S = 60.0  # seconds after a cancellation in which the server may still ask about the request
 
 
 class Turns:
@@ -71,7 +71,7 @@ class Turns:
         self._running: list[Turn] = []  # oldest first
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
         # Cancelled requests: the session, and the time until which the server may ask about it.
-        self._left: list[tuple[str, float]] = []
+        self._cancelled: list[tuple[str, float]] = []
         self._admitted: list[str] = []  # sessions of the requests that run or are about to
 
     @asynccontextmanager
@@ -88,7 +88,7 @@ class Turns:
                 yield turn
             except asyncio.CancelledError:  # the caller or the timeout cancelled it; either way there was no answer
                 if key is not None:
-                    self._left.append((key, asyncio.get_running_loop().time() + _LEFT_BEHIND_S))
+                    self._cancelled.append((key, asyncio.get_running_loop().time() + _RECENT_S))
                 raise
             finally:
                 _turn.reset(token)
@@ -108,17 +108,17 @@ class Turns:
             return [turn] if turn in self._running else []
         turns = [turn for turn in self._running if turn.downstream is not None]
         keys = {turn.downstream.session_key for turn in turns if turn.downstream is not None}
-        return turns if len(keys | self._left_behind()) == 1 else []
+        return turns if len(keys | self._recently_cancelled()) == 1 else []
 
     def forget(self) -> None:
         """Forget cancelled requests: the server has been restarted, and knows nothing of them."""
-        self._left.clear()
+        self._cancelled.clear()
 
-    def _left_behind(self) -> set[str]:
+    def _recently_cancelled(self) -> set[str]:
         """The sessions with a recently cancelled request: the server may still be working on it."""
         now_s = asyncio.get_running_loop().time()
-        self._left = [(key, until_s) for key, until_s in self._left if until_s > now_s]
-        return {key for key, _ in self._left}
+        self._cancelled = [(key, until_s) for key, until_s in self._cancelled if until_s > now_s]
+        return {key for key, _ in self._cancelled}
 
     async def _admit(self, key: str) -> None:
         if not self._waiting and self._fits(key):

@@ -16,7 +16,7 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.results import block_text, text_block
 
-_BESIDE: Final = f"{TOOL_NAME}: "  # prefix of a text that follows search results
+_TEXT_PREFIX: Final = f"{TOOL_NAME}: "  # prefix of a text that follows search results
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +63,17 @@ def loaded_text(names: Iterable[str]) -> str:
 
 def write_beside(text: str) -> str:
     """Mark *text*, which follows the results, so that it is not taken for words of the user or of the application."""
-    return f"{_BESIDE}{text}"
+    return f"{_TEXT_PREFIX}{text}"
 
 
 def is_beside(text: str) -> bool:
     """Whether `write_beside` wrote *text*."""
-    return text.startswith(_BESIDE)
+    return text.startswith(_TEXT_PREFIX)
 
 
 def with_beside(results: Sequence[ToolResult], texts: Iterable[str]) -> list[ToolResult]:
     """Return *results*, as they were read, with the *texts* that followed them: all in the last search among them."""
-    blocks = tuple(text_block(text.removeprefix(_BESIDE)) for text in texts)
+    blocks = tuple(text_block(text.removeprefix(_TEXT_PREFIX)) for text in texts)
     last = max((place for place, result in enumerate(results) if result.name == TOOL_NAME), default=-1)
     if not blocks or last < 0:
         return list(results)

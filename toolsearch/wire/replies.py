@@ -84,7 +84,7 @@ def _read(item: object, position: int) -> tuple[WireFormat, ToolCall] | None:
 
 
 # Anthropic counts cached tokens apart from input_tokens
-_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")
+_CACHE_COUNTS = ("cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 def input_tokens(reply: object) -> int:
@@ -97,7 +97,7 @@ def input_tokens(reply: object) -> int:
     if not is_object(usage):
         return 0
     read = _tokens(usage, "prompt_tokens") or _tokens(usage, "input_tokens")
-    return read + sum(_tokens(usage, name) for name in _BESIDE)
+    return read + sum(_tokens(usage, name) for name in _CACHE_COUNTS)
 
 
 def _tokens(usage: JsonObject, name: str) -> int:

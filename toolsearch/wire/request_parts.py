@@ -92,8 +92,8 @@ def openai_parts(
 
     Source: developers.openai.com, prompt caching, "Implicit mode".
     """
-    for message, following in zip(messages, [*messages[1:], None], strict=True):
-        is_last_result = is_result(message) and (following is None or not is_result(following))
+    for message, next_message in zip(messages, [*messages[1:], None], strict=True):
+        is_last_result = is_result(message) and (next_message is None or not is_result(next_message))
         yield PromptPart(message, is_user(message) or is_last_result)
 
 

@@ -18,8 +18,8 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.request_parts import is_plain_object, itself_if_plain
 from toolsearch.wire.tool_rules import MOST_LEVELS, MOST_SCHEMAS, References, is_common_pattern, sendable_keys
 
-_Made: TypeAlias = dict[str, Json]
-_OwnWay: TypeAlias = Callable[[_Made, Json, JsonObject, str, int], None]
+_Rewritten: TypeAlias = dict[str, Json]
+_KeywordRewriter: TypeAlias = Callable[[_Rewritten, Json, JsonObject, str, int], None]
 
 _LATEST: Final = "https://json-schema.org/draft/2020-12/schema"
 _DEFINITIONS: Final = ("$defs", "definitions")
@@ -94,7 +94,7 @@ class _Rewriting:
             f"its parameter {_shown(own)} is called {sent!r}": None for own, sent in self._sent_names.items()
         }
         self._left = MOST_SCHEMAS
-        self._own_ways: Mapping[str, _OwnWay] = {
+        self._keyword_rewriters: Mapping[str, _KeywordRewriter] = {
             "$ref": self._ref,
             "$dynamicRef": self._ref,
             "$recursiveRef": self._ref,
@@ -121,28 +121,28 @@ class _Rewriting:
         made = dict(self._schema(self._root, "", 0))
         definitions = self._all_definitions()
         if any(keyword in made for keyword in _NOT_AT_THE_ROOT):
-            self._lay_over(made, definitions)
+            self._merge_alternatives(made, definitions)
         if made.get("type") != "object":
             made["type"] = "object"
         required = made.get("required", ())
         declared: JsonObject = made.get("properties", {})
-        missing: _Made = {name: {} for name in required if name not in declared}
+        missing: _Rewritten = {name: {} for name in required if name not in declared}
         if missing or "properties" not in made:
             made["properties"] = {**declared, **missing}
         if definitions:
             given = self._root.get("$defs")
             made["$defs"] = given if is_plain_object(given) and _is_same(definitions, given) else definitions
         schema = self._with_dialect(made)
-        return SendableSchema(_in_json(schema), _turned(self._sent_names), self._told())
+        return SendableSchema(_in_json(schema), _inverted(self._sent_names), self._note_texts())
 
-    def _with_dialect(self, made: _Made) -> JsonObject:
+    def _with_dialect(self, made: _Rewritten) -> JsonObject:
         """An older dialect is kept if the schema is valid in both; it would misread a translated schema."""
         declared = self._root.get("$schema")
         if isinstance(declared, str) and (declared == _LATEST or _is_same({**made, "$schema": declared}, self._root)):
             made = {"$schema": declared, **made}
         return self._root if _is_same(made, self._root) else made
 
-    def _told(self) -> tuple[str, ...]:
+    def _note_texts(self) -> tuple[str, ...]:
         notes = list(self._notes)
         more = [f"and {len(notes) - _MOST_NOTES} more changes"] if len(notes) > _MOST_NOTES else []
         return (*notes[:_MOST_NOTES], *more)
@@ -162,15 +162,15 @@ class _Rewriting:
         if level > MOST_LEVELS or self._left < 0:
             self._note(place, "the rest is left out, since the schema is too large")
             return {}
-        made: _Made = {}
+        made: _Rewritten = {}
         for keyword, given in value.items():
             self._keyword(made, keyword, given, value, place, level)
         if "items" not in made and "array" in _type_list(made):
             made["items"] = {}
         return value if _is_same(made, value) else made
 
-    def _keyword(self, made: _Made, keyword: str, value: Json, node: JsonObject, place: str, level: int) -> None:
-        own = self._own_ways.get(keyword)
+    def _keyword(self, made: _Rewritten, keyword: str, value: Json, node: JsonObject, place: str, level: int) -> None:
+        own = self._keyword_rewriters.get(keyword)
         if own is not None:
             own(made, value, node, place, level)
         elif keyword in _ONE_SCHEMA:
@@ -195,14 +195,14 @@ class _Rewriting:
 
     # Keywords that depend on other keywords
 
-    def _ref(self, made: _Made, value: Json, _node: JsonObject, place: str, _level: int) -> None:
+    def _ref(self, made: _Rewritten, value: Json, _node: JsonObject, place: str, _level: int) -> None:
         found = self._references.sent(value) if isinstance(value, str) else None
         if found is None:
             self._note(place, f"the reference to {_shown(value)} leads nowhere, and nothing is fetched")
         else:
             made["$ref"] = value if found == value else found
 
-    def _type(self, made: _Made, value: Json, _node: JsonObject, place: str, _level: int) -> None:
+    def _type(self, made: _Rewritten, value: Json, _node: JsonObject, place: str, _level: int) -> None:
         given = list(value) if is_list(value) else [value]
         named = [_type_named(each) for each in given]
         known = [each for each in dict.fromkeys(named) if each]
@@ -211,7 +211,7 @@ class _Rewriting:
         elif "any" not in given:
             self._note(place, f"the type {_json(value)} is left out, since there is no such type")
 
-    def _enum(self, made: _Made, value: Json, _node: JsonObject, place: str, _level: int) -> None:
+    def _enum(self, made: _Rewritten, value: Json, _node: JsonObject, place: str, _level: int) -> None:
         given = list(value) if is_list(value) else []
         different = list({json.dumps(each, sort_keys=True, default=str): each for each in given}.values())
         if different:
@@ -219,14 +219,14 @@ class _Rewriting:
         else:
             self._note(place, "'enum' is left out, since it lists nothing")
 
-    def _pattern(self, made: _Made, value: Json, _node: JsonObject, place: str, _level: int) -> None:
+    def _pattern(self, made: _Rewritten, value: Json, _node: JsonObject, place: str, _level: int) -> None:
         if isinstance(value, str) and is_common_pattern(value):
             made["pattern"] = value
         else:
             self._note(place, f"the pattern {_shown(value)} is left out, since not everybody can read it")
 
-    def _pattern_properties(self, made: _Made, value: Json, _node: JsonObject, place: str, level: int) -> None:
-        kept: _Made = {}
+    def _pattern_properties(self, made: _Rewritten, value: Json, _node: JsonObject, place: str, level: int) -> None:
+        kept: _Rewritten = {}
         for pattern, each in _parts(value):
             if is_common_pattern(pattern):
                 kept[pattern] = self._schema(each, f"{place}.{{{pattern[:_SHOWN]}}}", level + 1)
@@ -235,7 +235,7 @@ class _Rewriting:
         if kept:
             made["patternProperties"] = value if is_plain_object(value) and _is_same(kept, value) else kept
 
-    def _bound(self, made: _Made, node: JsonObject, place: str, *, inclusive: str, exclusive: str) -> None:
+    def _bound(self, made: _Rewritten, node: JsonObject, place: str, *, inclusive: str, exclusive: str) -> None:
         """In draft 4, ``exclusiveMinimum`` is a flag that goes with ``minimum``."""
         bound, flag = node.get(inclusive), node.get(exclusive)
         if flag is True and _is_number(bound):
@@ -247,13 +247,13 @@ class _Rewriting:
             elif value is not None and value is not False:
                 self._note(place, f"{keyword!r} is left out, since {_json(value)} is none")
 
-    def _lower(self, made: _Made, _value: Json, node: JsonObject, place: str, _level: int) -> None:
+    def _lower(self, made: _Rewritten, _value: Json, node: JsonObject, place: str, _level: int) -> None:
         self._bound(made, node, place, inclusive="minimum", exclusive="exclusiveMinimum")
 
-    def _upper(self, made: _Made, _value: Json, node: JsonObject, place: str, _level: int) -> None:
+    def _upper(self, made: _Rewritten, _value: Json, node: JsonObject, place: str, _level: int) -> None:
         self._bound(made, node, place, inclusive="maximum", exclusive="exclusiveMaximum")
 
-    def _items(self, made: _Made, value: Json, node: JsonObject, place: str, level: int) -> None:
+    def _items(self, made: _Rewritten, value: Json, node: JsonObject, place: str, level: int) -> None:
         first = node.get("prefixItems")
         if is_list(value):  # drafts before 2020-12 allow a list here
             first, value = value, node.get("additionalItems", True)
@@ -264,17 +264,17 @@ class _Rewriting:
             made["maxItems"] = _least(node.get("maxItems"), len(first) if is_list(first) else 0)
         made["items"] = {} if isinstance(value, bool) else self._schema(value, f"{place}[]", level + 1)
 
-    def _max_items(self, made: _Made, value: Json, _node: JsonObject, place: str, _level: int) -> None:
+    def _max_items(self, made: _Rewritten, value: Json, _node: JsonObject, place: str, _level: int) -> None:
         if not _is_count(value):
             self._note(place, f"'maxItems' is left out, since {_json(value)} is none")
         elif "maxItems" not in made:
             made["maxItems"] = value
 
-    def _properties(self, made: _Made, value: Json, node: JsonObject, place: str, level: int) -> None:
+    def _properties(self, made: _Rewritten, value: Json, node: JsonObject, place: str, level: int) -> None:
         if not is_plain_object(value):
             self._note(place, "'properties' is left out, since it is no object")
             return
-        properties: _Made = {}
+        properties: _Rewritten = {}
         for own, schema in value.items():
             if schema is False:
                 self._note(place, f"{_shown(own)}, which may never be given, is left out")
@@ -287,7 +287,7 @@ class _Rewriting:
         if flagged and not is_list(node.get("required")):  # draft 3 has "required": true in the property itself
             made["required"] = list(map(self._sent, flagged))
 
-    def _required(self, made: _Made, value: Json, _node: JsonObject, place: str, _level: int) -> None:
+    def _required(self, made: _Rewritten, value: Json, _node: JsonObject, place: str, _level: int) -> None:
         if isinstance(value, bool):
             return
         names = list(dict.fromkeys(map(self._sent, as_texts(value))))
@@ -296,12 +296,12 @@ class _Rewriting:
         else:
             self._note(place, "'required' is left out, since it is no list of names")
 
-    def _dependencies(self, made: _Made, value: Json, _node: JsonObject, place: str, level: int) -> None:
+    def _dependencies(self, made: _Rewritten, value: Json, _node: JsonObject, place: str, level: int) -> None:
         """The keyword for parts that depend on a property: other properties, or a schema. Before 2019-09 both had one
         keyword.
         """
-        required: _Made = {}
-        schemas: _Made = {}
+        required: _Rewritten = {}
+        schemas: _Rewritten = {}
         for own, each in _parts(value):
             if is_list(each) or isinstance(each, str):
                 names = as_texts(each) if is_list(each) else [cast("str", each)]
@@ -313,14 +313,14 @@ class _Rewriting:
             if kept:
                 made[keyword] = {**before, **kept} if before else value if kept == value else kept
 
-    def _discriminator(self, made: _Made, value: Json, _node: JsonObject, _place: str, _level: int) -> None:
+    def _discriminator(self, made: _Rewritten, value: Json, _node: JsonObject, _place: str, _level: int) -> None:
         """OpenAPI's keyword. Its references would need to be kept in step, and the alternatives say the same."""
         name = dict(_parts(value)).get("propertyName")
         if isinstance(name, str):
             kept = {"propertyName": self._sent(name)}
             made["discriminator"] = value if kept == value else kept
 
-    def _additional_items(self, made: _Made, _value: Json, _node: JsonObject, _place: str, _level: int) -> None:
+    def _additional_items(self, made: _Rewritten, _value: Json, _node: JsonObject, _place: str, _level: int) -> None:
         """`_items` handles this keyword. Without a list of items it means nothing."""
 
     def _sent(self, own: str) -> str:
@@ -333,16 +333,16 @@ class _Rewriting:
         made: dict[str, JsonObject] = {}
         for name, target in self._references.definitions():
             made[name] = self._schema(target, f"$defs.{name}", 0)
-        for name in _without_circles(made):
+        for name in _circular_names(made):
             self._note(f"$defs.{name}", "its references go round in a circle")
             made[name] = {keyword: value for keyword, value in made[name].items() if keyword not in _IN_PLACE}
         return made
 
-    def _lay_over(self, made: _Made, definitions: JsonObject) -> None:
+    def _merge_alternatives(self, made: _Rewritten, definitions: JsonObject) -> None:
         """Make the root a plain object: the alternatives are merged, so that the model sees all properties."""
         if any(made.get(keyword) for keyword in ("anyOf", "oneOf")):
             self._note("", "the alternatives are laid over each other")
-        properties, required = _laid_over(made, definitions, set())
+        properties, required = _merged(made, definitions, set())
         for keyword in _NOT_AT_THE_ROOT:
             made.pop(keyword, None)
         made["properties"] = properties
@@ -350,7 +350,7 @@ class _Rewriting:
             made["required"] = required
 
 
-def _without_circles(definitions: Mapping[str, JsonObject]) -> Iterator[str]:
+def _circular_names(definitions: Mapping[str, JsonObject]) -> Iterator[str]:
     """Yield the definitions that refer back to themselves in place: inlining them would never end.
 
     Once their in-place references are dropped, no such circle is left. Each definition is examined once.
@@ -359,20 +359,20 @@ def _without_circles(definitions: Mapping[str, JsonObject]) -> Iterator[str]:
     for first in definitions:
         if first in done:
             continue
-        path[first] = _led_to(definitions[first])
+        path[first] = _in_place_references(definitions[first])
         while path:
             name = next(reversed(path))
-            following = next(path[name], None)
-            if following is None or following in path:
-                if following is not None:
+            reference = next(path[name], None)
+            if reference is None or reference in path:
+                if reference is not None:
                     yield name
                 del path[name]
                 done.add(name)
-            elif following in definitions and following not in done:
-                path[following] = _led_to(definitions[following])
+            elif reference in definitions and reference not in done:
+                path[reference] = _in_place_references(definitions[reference])
 
 
-def _led_to(schema: JsonObject) -> Iterator[str]:
+def _in_place_references(schema: JsonObject) -> Iterator[str]:
     """The definitions that *schema* refers to in place, that is, without descending into the value."""
     waiting: list[Json] = [schema]
     while waiting:
@@ -385,7 +385,7 @@ def _led_to(schema: JsonObject) -> Iterator[str]:
             waiting += each
 
 
-def _laid_over(
+def _merged(
     schema: JsonObject, definitions: JsonObject, seen: set[str], level: int = 0
 ) -> tuple[dict[str, Json], list[str]]:
     """The properties of *schema* and its alternatives, and the names that each of them requires.
@@ -402,13 +402,13 @@ def _laid_over(
     if level > MOST_LEVELS:
         return properties, required
     for branch in always:
-        more, needed = _laid_over(branch, definitions, seen, level + 1)
+        more, needed = _merged(branch, definitions, seen, level + 1)
         properties = properties | {name: each for name, each in more.items() if name not in properties}
         required += [name for name in needed if name not in required]
     either: dict[str, list[Json]] = {}
     for keyword in ("anyOf", "oneOf"):
         for branch in schema.get(keyword, ()):
-            for name, each in _laid_over(branch, definitions, seen, level + 1)[0].items():
+            for name, each in _merged(branch, definitions, seen, level + 1)[0].items():
                 known = either.setdefault(name, [])
                 if each not in known:
                     known.append(each)
@@ -479,7 +479,7 @@ def _is_same(made: JsonObject, given: JsonObject) -> bool:
     return len(made) == len(given) and all(made.get(key, made) is value for key, value in given.items())
 
 
-def _turned(names: Mapping[str, str]) -> dict[str, str]:
+def _inverted(names: Mapping[str, str]) -> dict[str, str]:
     return {sent: own for own, sent in names.items()}
 
 

@@ -33,8 +33,8 @@ def sendable_definition(definition: ToolDefinition, wire_format: str) -> ToolDef
     title, description = _in_unicode(definition.title), _in_unicode(_description(definition, wire_format))
     said, rest = _cut(description or title, LONGEST_DESCRIPTION.get(wire_format))
     if rest:
-        description, below = said, schema.get("description")
-        schema = {**schema, "description": f"{rest}\n\n{below}" if below else rest}
+        description, schema_description = said, schema.get("description")
+        schema = {**schema, "description": f"{rest}\n\n{schema_description}" if schema_description else rest}
     if schema is definition.input_schema and (title, description) == (definition.title, definition.description):
         return definition
     return replace(definition, title=title, description=description, input_schema=schema)

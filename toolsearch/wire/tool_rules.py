@@ -41,13 +41,13 @@ _OF_NAMES: Final = frozenset({"properties", "dependencies", "dependentRequired",
 _WORDS: Final = (("<=", "_lte"), (">=", "_gte"), ("!=", "_ne"), ("<", "_lt"), (">", "_gt"), ("=", "_eq"), ("!", "_not"))
 
 
-_OTHERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_ILLEGAL_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 _ROOM_FOR_NUMBER: Final = 6
 
 
-_READ: Final = 1_000  # characters of a name that are read; more would not fit anyway
+_READ_CHARACTERS: Final = 1_000  # characters of a name that are read; more would not fit anyway
 
 
 def is_sendable_key(name: object) -> bool:
@@ -87,10 +87,10 @@ def readable_key(name: str) -> str:
     """``StartTime<`` gives ``StartTime_lt``, ``$filter`` gives ``filter``, and a name without letters gives
     ``parameter``.
     """
-    text = "".join(c for c in unicodedata.normalize("NFKD", name[:_READ]) if not unicodedata.combining(c))
+    text = "".join(c for c in unicodedata.normalize("NFKD", name[:_READ_CHARACTERS]) if not unicodedata.combining(c))
     for sign, word in _WORDS:
         text = text.replace(sign, word)
-    text = _OTHERS.sub("_", text).strip("_.-")
+    text = _ILLEGAL_CHARACTERS.sub("_", text).strip("_.-")
     return text[:LONGEST_KEY].rstrip("_.-") or "parameter"
 
 
@@ -122,8 +122,10 @@ _MAX_MEMORY_BYTES: Final = 1 << 20
 _CODE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
-_OF_SOME: Final = re.compile(  # syntax that only some regex engines know, such as \p{L}, (?i), [[:alpha:]] and a++
-    r"\\[pPzZAQECXRGKhHNu]|\(\?[^:]|\[\[:|[+*?}]\+"
+_UNCOMMON_SYNTAX: Final = (
+    re.compile(  # syntax that only some regex engines know, such as \p{L}, (?i), [[:alpha:]] and a++
+        r"\\[pPzZAQECXRGKhHNu]|\(\?[^:]|\[\[:|[+*?}]\+"
+    )
 )
 
 
@@ -132,7 +134,7 @@ def is_common_pattern(pattern: str) -> bool:
     if len(pattern) > _MOST_CHARACTERS:
         return False
     plain = _CODE.sub(r"\\x{\1}", pattern.replace(r"\\", "--"))
-    if _OF_SOME.search(plain):
+    if _UNCOMMON_SYNTAX.search(plain):
         return False
     import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 

@@ -132,7 +132,7 @@ class McpSource:
         self._pool: UpstreamPool | None = None
         self._is_loaded = False
         self._changed: Callable[[LoadReport], None] | None = None
-        self._told: LoadReport | None = None
+        self._reported: LoadReport | None = None
         for warning in self._config.warnings:
             logger.warning(warning)
 
@@ -169,8 +169,8 @@ class McpSource:
                 del waiting[loading.pop(ready)]
                 self._tell_waiting(waiting)
         self._is_loaded = True
-        self._told = self._report(pool)
-        return self._told
+        self._reported = self._report(pool)
+        return self._reported
 
     def follow(self, changed: Callable[[LoadReport], None]) -> None:
         """See `LiveSource.follow`. A server's last listing stays valid while the server cannot be listed."""
@@ -233,8 +233,12 @@ class McpSource:
         """Report the tools to the follower if they have changed. Runs in the pool's thread, so the reports are in
         order.
         """
-        if self._pool is not None and self._changed is not None and (report := self._report(self._pool)) != self._told:
-            self._told = report
+        if (
+            self._pool is not None
+            and self._changed is not None
+            and (report := self._report(self._pool)) != self._reported
+        ):
+            self._reported = report
             self._changed(report)
 
 

@@ -28,7 +28,7 @@ from toolsearch.tools.naming import MAX_NAME_LENGTH, all_namespaced, distinct, n
 _PLACES = frozenset(get_args(Place)) - {"body", "field"}
 
 
-_OTHERS_HEADERS = frozenset({"accept", "content-type", "authorization"})  # OpenAPI says to ignore these as parameters
+_IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})  # OpenAPI says to ignore these as parameters
 
 
 # Characters that model APIs take in property names.
@@ -113,7 +113,7 @@ class _Merger:
         if (
             not isinstance(place, str)
             or place not in _PLACES
-            or (place == "header" and name.lower() in _OTHERS_HEADERS)
+            or (place == "header" and name.lower() in _IGNORED_HEADERS)
         ):
             return
         media_type, content = _preferred(as_object(parameter.get("content")) or {})

@@ -278,7 +278,7 @@ _FILLER_IN_HOSTS = _FILLER | frozenset(  # adds words that say what a host is fo
 )
 
 
-_NO_BRANDS = frozenset(  # hosts of examples, and companies that host many APIs or those of others
+_SHARED_HOSTS = frozenset(  # hosts of examples, and companies that host many APIs or those of others
     """
     amazonaws apigee appspot azure azurestack azurewebsites cloudfront cloudfunctions example githubusercontent
     googleapis herokuapp netlify ngrok onrender pstmn rapidapi swagger swaggerhub vercel workers
@@ -316,7 +316,7 @@ def server_name(document: JsonObject, file_name: str = "") -> str:
 def _telling_of_host(document: JsonObject) -> list[str]:
     """``["adyen", "checkout"]`` of ``checkout-test.adyen.com``: the domain's own name comes before its subdomains."""
     labels = _own_labels(document)
-    if not labels or labels[-1] in _NO_BRANDS:
+    if not labels or labels[-1] in _SHARED_HOSTS:
         return []
     *inner, domain = map(_telling_in_label, labels)
     return [*domain, *(word for label in inner for word in label)] if domain else []

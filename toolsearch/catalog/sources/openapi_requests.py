@@ -175,7 +175,7 @@ def _scalar(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-_OURS: Final = frozenset(  # headers that a model's arguments may never set, whatever the document says
+_RESERVED_HEADERS: Final = frozenset(  # headers that a model's arguments may never set, whatever the document says
     {"host", "cookie", "connection", "content-length", "proxy-authorization", "te", "transfer-encoding", "upgrade"}
 )
 
@@ -240,8 +240,8 @@ def sent_request(request: HttpRequest, credentials: Credentials, *, hint: str = 
     Nothing else of *credentials* but their headers is added. Raises ToolExecutionError, which ends in *hint*, if no
     alternative is complete, and for a body that cannot be written in its content type.
     """
-    way = _way_in(request, credentials, hint)
-    headers = {name.lower(): value for name, value in request.headers.items() if name.lower() not in _OURS}
+    way = _chosen_security(request, credentials, hint)
+    headers = {name.lower(): value for name, value in request.headers.items() if name.lower() not in _RESERVED_HEADERS}
     cookies = {name: quote(value, safe="") for name, value in request.cookies.items()}
     query = list(request.query)
     content, content_type = encoded(request.body, request.content_type)
@@ -262,7 +262,7 @@ def sent_request(request: HttpRequest, credentials: Credentials, *, hint: str = 
     return SentRequest(request.method, replace(request, query=tuple(query)).url, headers, content)
 
 
-def _way_in(request: HttpRequest, credentials: Credentials, hint: str) -> tuple[str, ...]:
+def _chosen_security(request: HttpRequest, credentials: Credentials, hint: str) -> tuple[str, ...]:
     """The security alternative to use. An alternative with schemes is preferred to one that needs none."""
     missing = {way: [name for name in way if not credentials.has(name)] for way in request.security}
     complete = [way for way, names in missing.items() if not names]

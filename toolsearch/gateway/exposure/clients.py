@@ -59,7 +59,7 @@ KNOWN_CLIENTS: Final = (
 _UNKNOWN: Final = KnownClient("", reads_text=False)
 
 
-_ASKED: Mapping[RevealMode | None, Exposure] = {"append": APPEND, "fixed": FIXED}
+_EXPOSURE_OF_MODE: Mapping[RevealMode | None, Exposure] = {"append": APPEND, "fixed": FIXED}
 
 
 _EXPOSURES: Mapping[Exposing, Exposure] = {"expand": APPEND, "fixed": FIXED, "whole": WHOLE}
@@ -94,7 +94,7 @@ class ClientTable:
         name = caller.client_name.lower()
         versioned = f"{name}/{caller.client_version.lower()}"
         said = (exposure for globs, exposure in self._rows if globs.match(name) or globs.match(versioned))
-        exposure = _ASKED.get(asked) or next(said, FIXED)
+        exposure = _EXPOSURE_OF_MODE.get(asked) or next(said, FIXED)
         has_own_list = caller.era is Era.LEGACY and caller.session_key is not None
         return FIXED if exposure.grows and not has_own_list else exposure
 

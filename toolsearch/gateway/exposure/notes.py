@@ -19,7 +19,7 @@ from toolsearch_indexes.queries import Select, Words, name_candidates, read_form
 Statuses: TypeAlias = Callable[[], Mapping[str, UpstreamStatus]]
 
 
-_ON_CALL = {
+_CALL_NOTES = {
     UpstreamState.IDLE: "not started yet; a call starts it",
     UpstreamState.STARTING: "just starting; a call waits for it",
     UpstreamState.DOWN: "down; a call tries to reach it once more",
@@ -27,11 +27,11 @@ _ON_CALL = {
 }
 
 
-_COMING = {UpstreamState.STARTING: "starting", UpstreamState.READY: "listing its tools"}
+_ABOUT_TO_LIST = {UpstreamState.STARTING: "starting", UpstreamState.READY: "listing its tools"}
 
 
 _UNSEARCHED = {
-    **_COMING,
+    **_ABOUT_TO_LIST,
     UpstreamState.IDLE: "not started",
     UpstreamState.DEGRADED: "failing",
     UpstreamState.DOWN: "down",
@@ -56,7 +56,7 @@ class ServerStateNotes:
         lines = [
             f"The server {server} is {trouble}."
             for server in dict.fromkeys(servers)
-            if (state := states.get(server)) and (trouble := _ON_CALL.get(state))
+            if (state := states.get(server)) and (trouble := _CALL_NOTES.get(state))
         ]
         return "\n".join(lines)
 
@@ -66,7 +66,7 @@ class ServerStateNotes:
         If the search has found other tools (*is_answered*), only servers that are about to list their tools are named,
         because repeating the search may then help.
         """
-        said = _COMING if is_answered else _UNSEARCHED
+        said = _ABOUT_TO_LIST if is_answered else _UNSEARCHED
         servers = [
             f"{server} ({said[state]})"
             for server, state in sorted(self._states().items())

@@ -60,9 +60,9 @@ class OwnTools:
             search_tool_definition(default_limit=limit, max_limit=max_limit, hint=hint, subject=subject)
         )
         entries = [_sendable(search), *call_tool_entries(is_split=is_split, subject=short)]
-        whose = f"The tools of {subject}" if subject else "Many more tools"
+        hidden = f"The tools of {subject}" if subject else "Many more tools"
         return cls(
-            f"{whose} are behind {TOOL_NAME}: search for what you need in a few words before you say that you cannot "
+            f"{hidden} are behind {TOOL_NAME}: search for what you need in a few words before you say that you cannot "
             "do it.",
             tuple(map(always_loaded, entries)),
         )
@@ -98,7 +98,7 @@ def _sendable(search: dict[str, Any]) -> dict[str, Any]:
 _SHORTEST = 3  # fewest letters of a topic word
 
 
-_OF_EVERY_SERVER = frozenset(
+_COMMON_WORDS = frozenset(
     """
     add all and append apply batch by call cancel change check clear close complete configure convert copy count
     create current delete disable do download edit enable end execute export fetch file find for from get import
@@ -125,6 +125,6 @@ def _words(definition: ToolDefinition) -> list[str]:
 
 def _best(counted: Counter[str], server: str) -> list[str]:
     own = set(in_words(server).split())
-    telling = [word for word in counted if word.isalpha() and len(word) >= _SHORTEST]
-    telling = [word for word in telling if word not in _OF_EVERY_SERVER and word not in own]
-    return sorted(telling, key=lambda word: (-counted[word], word))[:MOST_TOPICS]
+    candidates = [word for word in counted if word.isalpha() and len(word) >= _SHORTEST]
+    candidates = [word for word in candidates if word not in _COMMON_WORDS and word not in own]
+    return sorted(candidates, key=lambda word: (-counted[word], word))[:MOST_TOPICS]

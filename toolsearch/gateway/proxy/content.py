@@ -347,7 +347,7 @@ class Subscriptions:
     def updated(self, server: str, uri: str) -> None:
         """Tell the sessions that this resource has changed, as its server says. Returns at once."""
         for tell in list(self._sessions.get(Address(server, uri), {}).values()):
-            self._do(_told(tell))
+            self._do(_notify(tell))
 
     def drop(self, server: str) -> None:
         """Forget all subscriptions at a server that was removed."""
@@ -373,7 +373,7 @@ class Subscriptions:
         task.add_done_callback(self._chores.discard)
 
 
-async def _told(tell: Tell) -> None:
+async def _notify(tell: Tell) -> None:
     try:
         await tell()
     except Exception:

@@ -104,15 +104,17 @@ class ServerLevels:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[int, str]] = {}  # server -> number of its start when it was told, and the level
-        self._telling: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._levels_told: dict[
+            str, tuple[int, str]
+        ] = {}  # server -> number of its start when it was told, and the level
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ask_for(self, upstream: Upstream, level: str) -> None:
         """Make the server log from *level* on, unless it does already. A server without a log is asked once in its
         lifetime.
         """
-        async with self._telling[upstream.name]:
-            starts, told = self._told.get(upstream.name, (-1, None))
+        async with self._locks[upstream.name]:
+            starts, told = self._levels_told.get(upstream.name, (-1, None))
             if starts == upstream.status().starts and told is not None and is_wanted(level, told):
                 return
             try:
@@ -120,7 +122,7 @@ class ServerLevels:
             # If the server is in trouble, the client's own request will show it.
             except (MCPError, ToolSearchError) as error:
                 logger.debug("%s was not asked for its log: %s", upstream.name, error)
-            self._told[upstream.name] = (upstream.status().starts, level)
+            self._levels_told[upstream.name] = (upstream.status().starts, level)
 
 
 MOST_ROUNDS = 8

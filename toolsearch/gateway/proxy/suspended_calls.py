@@ -199,7 +199,7 @@ class _SuspendedCall:
                 self.on_expiry()
 
     def answer(self, answers: Mapping[str, Any]) -> None:
-        """Give the server the answers that it waits for; what has none is asked again."""
+        """Give the server the answers that it waits for; questions without an answer are asked again."""
         for key in self._questions.keys() & answers.keys():
             given = answers[key]
             self._questions.pop(key).answer.set_result(dict(given) if is_object(given) else {})

@@ -39,13 +39,13 @@ class PinStore:
         self._kept = kept
         self._identities = identities
         self._clock = clock
-        self._owns_kept = False
+        self._owns_persistence = False
 
     @classmethod
     def of(cls, config: GatewayConfig, kept: PinPersistence | None = None) -> Self:
         """The store of the servers of *config*, in *kept*, or else in the state folder."""
         store = cls(kept or SqlitePins(config.settings.state_folder / APPROVALS_FILE), {})
-        store._owns_kept = kept is None
+        store._owns_persistence = kept is None
         for each in config.upstreams:
             store.know(each.server)
         return store
@@ -101,7 +101,7 @@ class PinStore:
 
     def close(self) -> None:
         """Close the file of `of`. May be called twice."""
-        if self._owns_kept:
+        if self._owns_persistence:
             self._kept.close()
 
     def _seen(self, server: str, entry: Entry) -> SeenEntry:
@@ -168,7 +168,7 @@ def _differences(before: Json, after: Json) -> list[tuple[str, str]]:
 logger = logging.getLogger(__name__)
 
 
-_BLIND = -1  # no store has this version or a lower one: see `PinGate.version`
+_UNREADABLE_VERSION = -1  # no store has this version or a lower one: see `PinGate.version`
 
 
 _Key: TypeAlias = tuple[Kind, str]
@@ -198,7 +198,7 @@ class PinGate:
         self._store = PinStore.of(config, pins)
         self._settings = config.settings.trust
         self._scanner = Scanner(ScanCache(config.settings.state_folder / "scans"))
-        self._blind: set[str] = set()  # servers whose approvals could not be read at the last judgement
+        self._unreadable_servers: set[str] = set()  # servers whose approvals could not be read at the last judgement
         self._failures = 0
 
     def version(self) -> int:
@@ -208,8 +208,8 @@ class PinGate:
         try:
             version = self._store.version()
         except PinStoreError:
-            return _BLIND
-        return _BLIND - self._failures if self._blind else version
+            return _UNREADABLE_VERSION
+        return _UNREADABLE_VERSION - self._failures if self._unreadable_servers else version
 
     def know(self, server: McpServer) -> None:
         self._store.know(server)
@@ -221,12 +221,12 @@ class PinGate:
         try:
             verdict = self._judged_by_pins(server, entries, others)
         except PinStoreError as error:
-            if error.retry_after_s is None or server not in self._blind:
+            if error.retry_after_s is None or server not in self._unreadable_servers:
                 logger.error("everything of %s is held: %s", server, error)  # noqa: TRY400
-            self._blind.add(server)
+            self._unreadable_servers.add(server)
             self._failures += 1
             return Verdict((), tuple(_unreadable(entry) for entry in entries))
-        self._blind.discard(server)
+        self._unreadable_servers.discard(server)
         return verdict
 
     def _judged_by_pins(self, server: str, entries: Sequence[Entry], others: Sequence[Entry]) -> Verdict:

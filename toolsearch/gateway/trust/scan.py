@@ -182,8 +182,8 @@ class Scanner:
         for entry in entries:
             pin = entry.pin()
             said = now[pin] = before[pin] if pin in before else _said(entry.raw)
-            beside = scan_names(entry, said.coined, neighbours)
-            findings.append([*said.findings, *beside][:_MAX_FINDINGS])
+            name_findings = scan_names(entry, said.coined, neighbours)
+            findings.append([*said.findings, *name_findings][:_MAX_FINDINGS])
         if self._cache is not None and now.keys() != before.keys():
             self._cache.save(server, now)
         self._known[server] = now
@@ -197,14 +197,14 @@ class Scanner:
 
 def scan_entry(entry: JsonObject) -> list[Finding]:
     """The findings in the definition alone."""
-    return _told(findings_in(texts_of(entry)))
+    return _reported(findings_in(texts_of(entry)))
 
 
 def scan_names(entry: Entry, coined: frozenset[str], neighbours: Neighbours) -> list[Finding]:
     """The findings about other servers' names; *coined* are words of the definition that could be such names."""
     borrowed = borrowed_name(entry.remote_name, neighbours) if entry.kind is Kind.TOOL else ()
     texts = texts_of(entry.raw) if any(word in neighbours.others for word in coined) else ()
-    return _told(chain(borrowed, (finding for text in texts for finding in speaks_of_others(text, neighbours))))
+    return _reported(chain(borrowed, (finding for text in texts for finding in speaks_of_others(text, neighbours))))
 
 
 def _said(entry: JsonObject) -> Said:
@@ -212,7 +212,7 @@ def _said(entry: JsonObject) -> Said:
     return Said(tuple(scan_entry(entry)), coined)
 
 
-def _told(findings: Iterable[Finding]) -> list[Finding]:
+def _reported(findings: Iterable[Finding]) -> list[Finding]:
     """The first findings, with printable places: the names of properties are texts of the server, too."""
     return [replace(finding, place=printable(finding.place)) for finding in islice(findings, _MAX_FINDINGS)]
 

@@ -83,7 +83,7 @@ def read_tool_choice(request: JsonObject) -> str | None:
 MARK: Final = "cache_control"
 
 
-_KEPT: Final[JsonObject] = {"type": "ephemeral"}
+_EPHEMERAL: Final[JsonObject] = {"type": "ephemeral"}
 
 
 _MOST_MARKS = 4  # the API refuses requests with more marks
@@ -101,12 +101,14 @@ def with_cache_mark(request: Mapping[str, Any], *, marks_requests: bool) -> dict
         return dict(request)
     if marks_requests:
         last = _last_block(request)
-        return dict(request) if MARK in last else {**request, MARK: _KEPT}  # the API refuses two marks in one place
+        return (
+            dict(request) if MARK in last else {**request, MARK: _EPHEMERAL}
+        )  # the API refuses two marks in one place
     listed = [place for place, tool in enumerate(request.get("tools", ())) if not DEFERRED.items() <= tool.items()]
     if marks or not listed:  # the API refuses a mark with a longer lifetime after a shorter one
         return dict(request)
     tools = list(request["tools"])
-    tools[listed[-1]] = {**tools[listed[-1]], MARK: _KEPT}
+    tools[listed[-1]] = {**tools[listed[-1]], MARK: _EPHEMERAL}
     return {**request, "tools": tools}
 
 

@@ -27,7 +27,7 @@ class Era(Enum):
 _VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the strictest version of each era
 
 
-_AROUND = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+_MODERN_LIST_FIELDS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 _NEEDED = frozenset({"name", INPUT_SCHEMA})
@@ -76,7 +76,7 @@ def result_for(result: Mapping[str, Any], era: Era) -> dict[str, Any]:
 def _refused_places(entry: Mapping[str, Any], era: Era) -> list[tuple[str, ...]]:
     """The fields that the client's version finds invalid, as paths into *entry* of at most two keys."""
     try:
-        methods.validate_server_result(LIST_TOOLS, _VERSIONS[era], {**_AROUND, "tools": [entry]})
+        methods.validate_server_result(LIST_TOOLS, _VERSIONS[era], {**_MODERN_LIST_FIELDS, "tools": [entry]})
     except ValidationError as error:
         # A location looks like ("tools", 0, "annotations", "readOnlyHint", ...).
         return [tuple(map(str, found["loc"][2:4])) for found in error.errors(include_url=False, include_input=False)]
