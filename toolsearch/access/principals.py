@@ -67,7 +67,7 @@ class PrincipalDirectory(Protocol):
         ...
 
     async def of_token(self, token: str) -> Grant | None:
-        """Return what the bearer token allows; None if it is not accepted, which is a 401. Raises nothing.
+        """Return the grant of the bearer token; None if it is not accepted, which is a 401. Raises nothing.
 
         A token of the configuration is compared in constant time, any other is verified as a JWT.
         """

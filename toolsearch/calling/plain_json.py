@@ -83,7 +83,7 @@ def _items(container: Collection[object]) -> Iterable[object]:
 class _Converter:
     """Converts one value until its JSON text is sure to have *room* characters, then leaves out the rest.
 
-    It counts only what stands before the current place in the text, so that the text up to there is complete.
+    It counts only the text before the current place, so that the text up to there is complete.
     """
 
     def __init__(self, room: float) -> None:

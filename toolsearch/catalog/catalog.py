@@ -416,8 +416,7 @@ class Catalog:
     def _with_known_definition(self, tool: Tool) -> Tool:
         """Return *tool* with the definition object that the catalog already has, if both are equal.
 
-        Caches remember what they know of a definition by its object. The two are compared as JSON, because 1 == True in
-        Python.
+        Caches are keyed by the object of a definition. The two are compared as JSON, because 1 == True in Python.
         """
         known = self._tools.get(tool.name)
         if known is None or self._fingerprints.of(known.definition) != tool.definition.fingerprint():

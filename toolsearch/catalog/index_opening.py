@@ -1,6 +1,6 @@
-"""Opens the index of a catalog: with its encoder, out of a directory if there is one, or built anew.
+"""Opens the index of a catalog with its encoder: from a directory if there is one, or newly built.
 
-What keeps it between starts may be a directory, or a folder of the index alone that may be deleted at any time.
+An index is kept between starts in a directory, or in a folder of its own that may be deleted at any time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Files of requests that a model or a person wrote: JSON lines, a tool a line, to read, edit, commit and share.
+"""Files of requests that a model or a person wrote: JSON lines, one tool per line, to read, edit, commit and share.
 
-The requests of an index come from these first, then from the packs that ship.
+The requests of an index come first from these files, then from the packs of the package.
 """
 
 from __future__ import annotations

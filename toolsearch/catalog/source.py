@@ -30,7 +30,7 @@ class LoadReport:
 
 
 class Source(Protocol):
-    """Where tools come from. A bad tool is refused and the others load; SourceError means that nothing can be read."""
+    """A source of tools. A bad tool is refused and the others load; SourceError means that nothing can be read."""
 
     @property
     def description(self) -> str:

@@ -49,9 +49,10 @@ class ReopenedSources:
             source.close()
 
     def find(self, spec: str, server: str, name: str) -> Tool:
-        """Return *name* of *spec*, which has a callback. Raises SourceError, or ToolExecutionError if it is gone.
+        """Return the tool *name* of *spec*, which has a callback. Raises SourceError, or ToolExecutionError if the tool
+        is gone.
 
-        Of MCP servers only *server* is started.
+        For a source of MCP servers, only *server* is started.
         """
         with self._lock:
             if (spec, server) not in self._opened:

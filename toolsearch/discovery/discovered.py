@@ -178,7 +178,7 @@ class DiscoveredTools:
             return self._remove(names)
 
     def retain(self, names: Collection[str]) -> tuple[str, ...]:
-        """Forget all but *names*, pins, and tools that are being called; return what went, in append order."""
+        """Forget all but *names*, pins, and tools that are being called; return the removed ones, in append order."""
         with self._lock:
             kept = {*names, *self.pins, *self._running}
             return self._remove([name for name in self._tools if name not in kept])

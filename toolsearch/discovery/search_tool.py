@@ -76,7 +76,7 @@ class SearchArguments:
         max_limit: int = MAX_LIMIT,
         servers: Collection[str] = (),
     ) -> SearchArguments:
-        """Read what a model sent: ``queries``, or a single ``query``, and the options for each of them.
+        """Read a model's arguments: ``queries``, or a single ``query``, and the options for each of them.
 
         Null counts as left out. So does ``any`` or ``all`` for a server, unless one of *servers* has that name.
         ``select:`` without a limit asks for all the tools that it names, and ``servers:git`` for the servers with

@@ -112,7 +112,7 @@ def _mapping(items: list[Json]) -> dict[str, Json]:
 
 
 def _key(key: Json) -> str:
-    """Return the text of a key: ``200:`` means what ``"200":`` does."""
+    """Return the text of a key: ``200:`` means the same as ``"200":``."""
     if isinstance(key, bool):
         return "true" if key else "false"
     return "null" if key is None else str(key)

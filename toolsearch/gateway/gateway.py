@@ -63,13 +63,13 @@ class Gateway:
     it stops all servers.
 
     upstreams     makes the object that keeps one server running
-    engine        what is searched, for a catalog that holds other tools, too; whoever made it closes it
-    gate          judges what servers list; asked every *trust_poll_s* seconds whether its verdicts may have changed
-    pins          where the gate keeps approvals, if not in the state folder; whoever made it closes it
+    engine        the engine to search with, if its catalog holds other tools too; its creator closes it
+    gate          judges the servers' listings; asked every *trust_poll_s* seconds whether its verdicts may have changed
+    pins          where the gate keeps approvals, if not in the state folder; its creator closes it
     before, after hooks around each call of a tool
     observer      told of each list, search and call as it ends
-    approving     says by what people approve what awaits approval, for who asks for it
-    asks_gate     ask the gate before each request to a server, too: other processes may withdraw approvals
+    approving     tells callers how a person approves an entry
+    asks_gate     also ask the gate before each request to a server, because other processes may withdraw approvals
     """
 
     def __init__(

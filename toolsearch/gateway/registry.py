@@ -141,7 +141,7 @@ class Registry:
         self._listeners.append(listener)
 
     async def publish(self, listing: Listing) -> ServerTools:
-        """Replace what the server listed before by *listing*. The admitted tools can be found once this returns.
+        """Replace the server's earlier listing by *listing*. The admitted tools can be found once this returns.
 
         Raises ToolSearchError if the listing cannot be judged; then nothing has changed.
         """

@@ -67,7 +67,7 @@ class SdkDownstream:
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """What the client has declared, without what cannot be used over this connection."""
+        """The capabilities that the client has declared, without those that cannot be used over this connection."""
         declared = self.caller.capabilities
         if self.caller.era is Era.MODERN:
             return declared

@@ -67,14 +67,13 @@ class SearchRow:
 
 @dataclass(frozen=True, slots=True)
 class GatewayStatus:
-    """Everything at one moment; `status_json` writes it as JSON.
+    """The whole status at one moment; `status_json` writes it as JSON.
 
     sessions, searches   the latest, bounded in number; the counts are totals since the start
-    shown_tokens         of all lists and answers that were handed out
-    written_tokens       by models, in order to search
-    all_tools_tokens     what the lists would have cost with every definition in the caller's reach, except those that
-                         were asked for anew because of a search; None while that is not known, since servers are
-                         starting
+    shown_tokens         tokens of all lists and answers that were sent
+    written_tokens       tokens that models wrote to search
+    all_tools_tokens     tokens of the lists if they held every definition in the caller's reach, without lists that
+                         were requested again because of a search; None while servers are starting
     tokens_are_estimate  whether tokens were estimated from lengths instead of counted with o200k_base
     """
 

@@ -59,7 +59,7 @@ class ToolParam:
 
 
 def schema_of(adapter: TypeAdapter[Any], *, closed: bool = True) -> dict[str, Json]:
-    """With *closed* false, an object is closed only if its class says so.
+    """The schema of a type. With *closed* false, an object is closed only if its class says so.
 
     Raises PydanticUserError for a type that JSON cannot carry.
     """

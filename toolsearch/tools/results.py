@@ -104,7 +104,7 @@ class ToolOutput:
 
 
 class ToolCallResultConverter(Protocol):
-    """Converts what tools return. It must not wait for anything, since other calls wait for it meanwhile.
+    """Converts the results of tools. It must not wait for anything, because other calls wait for it meanwhile.
 
     A large value is converted in a thread, so it must be safe to call from several at once. A plain function of the
     value is enough if the return type does not matter.

@@ -124,7 +124,7 @@ class ListingFollower:
         await _until([session.ended, retired], meanwhile=[self._list_when_due(session), changes])
 
     async def judged(self, session: McpSession) -> None:
-        """Wait until what *session* lists has been judged, recently enough and after every change that it announced.
+        """Wait until the listing of *session* has been judged, recently enough and after every announced change.
 
         Raises ToolSearchError if that fails. Then nothing may be sent, because nobody has checked the present tools.
         """

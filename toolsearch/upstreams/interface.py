@@ -113,11 +113,11 @@ def _admitted() -> None:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """One request to a server: *params* as MCP has them, with the server's own names in them.
+    """One request to a server: *params* as in MCP, with the server's own names.
 
-    timeout_s   for the answer, including the wait to be sent; None: the server's own setting
+    timeout_s   seconds for the answer, including the wait to be sent; None: the server's own setting
     downstream  the client that it is made for; None: the gateway itself, so that the server can ask nobody
-    admit       called right before it is sent, after what the server lists on this connection was judged; raises
+    admit       called right before it is sent, after the server's present listing has been judged; raises
                 ToolSearchError or MCPError if the request may not be sent any more
     """
 

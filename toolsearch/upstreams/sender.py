@@ -67,8 +67,7 @@ class Sender:
     connect            gives the live session, or raises ServerUnavailableError
     judged             returns once the listing of a session has been judged, or raises ServerUnavailableError
     on_answered        called for each request that the server has answered, even with a refusal
-    on_request_failed  called for each request that it has not answered, with what went wrong and the error for whoever
-                       made the request
+    on_request_failed  called for each request that it has not answered, with the fault and the error for the caller
     """
 
     def __init__(

@@ -48,10 +48,10 @@ class ServerSettings(SettingsSection):
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """What the gateway is at an authorization server where somebody has registered it.
+    """The gateway's registration at an authorization server.
 
-    issuer         the only authorization server that is given *secret*, and with which it is used; None: any
-    callback_port  of the loopback address that the browser is sent to; None: any that is free
+    issuer         the only authorization server that gets *secret* and that it is used with; None: any
+    callback_port  port of the loopback address for the browser; None: any free port
     """
 
     client_id: str
@@ -62,12 +62,12 @@ class OAuthClient:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamSettings:
-    """One server: how it is reached, what holds for it, and where what is known of it is kept; None: nowhere.
+    """One server: its address, its policy, and the folder for its data; None: nothing is kept.
 
-    relays          whether MCP clients stand behind the requests, who can be asked, and want prompts and resources too
+    relays          whether requests come from MCP clients, which can be asked and want prompts and resources, too
     listings        where its last listing is kept, if not in the state folder
-    oauth           what logins are made as; None: the gateway registers itself with each authorization server
-    open_transport  gives what carries requests to a server behind a URL; None: the network, to any address
+    oauth           the registration for logins; None: the gateway registers itself with each authorization server
+    open_transport  makes the transport for requests to a URL; None: the network, to any address
     """
 
     server: McpServer

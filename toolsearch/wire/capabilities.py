@@ -29,8 +29,8 @@ RevealMode: TypeAlias = Literal["messages", "deferred", "fixed", "append"]
 
 messages  as the provider's own additions in the midst of a conversation
 deferred  all tools are in the list from the start, deferred; the answer to a search loads some
-fixed     the answer holds the definitions, and one call tool runs what was found
-append    they are appended to the tool list
+fixed     the answer holds the definitions, and one call tool runs the found tools
+append    found tools are appended to the tool list
 """
 
 RevealSetting: TypeAlias = Literal["auto", "messages", "deferred", "fixed", "append"]
@@ -68,10 +68,10 @@ class Models:
 class Fact:
     """One row of the table.
 
-    models   None: all, also those that nobody has named
-    beta     what ``anthropic-beta`` has to name for it, if anything
+    models   models that the row is about; None: all, even unknown ones
+    beta     name for the header ``anthropic-beta``, if one is needed
     value    the number in the feature's name
-    source   where it is known from
+    source   where the fact comes from
     checked  the day on which it was looked up there
     """
 
@@ -294,10 +294,10 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a model takes at one endpoint.
+    """The capabilities of a model at one endpoint.
 
     modes             how tools can be revealed, best first; none of these is refused
-    headers           what the request needs to say for a mode, as HTTP headers by name
+    headers           the HTTP headers that a mode needs, by name
     removals          whether messages can withdraw tools
     forced_choice     whether a tool choice may force a call
     choice_of_added   whether a tool choice may name a tool that only a message has added
@@ -305,12 +305,12 @@ class Capabilities:
     binds_thinking    whether thinking is bound to the tool list, the system text and all earlier messages
     tools_on_chat     whether Chat Completions takes function tools while the model reasons
     native_schema     whether answers can be held to a schema
-    max_deferred      tools that one request may defer; None: no bound is known, as where it does not hold them
+    max_deferred      tools that one request may defer; None: no bound is known, or requests do not hold them
     max_tools         tools that one request may list, or add in messages; None: no bound is known
-    cache_s           how long a prompt may stay cached, in seconds since its last use: what the provider promises, and
-                      where a setting decides that nobody sees here, the longest time
+    cache_s           seconds since its last use for which a prompt may stay cached: the provider's promise, or the
+                      longest possible time if it depends on a setting that we cannot see
     marks_requests    whether the mark for the cache may stand on a request itself: it counts for its last block
-    facts             the rows of the table that say so
+    facts             the rows of the table behind these values
     """
 
     modes: tuple[RevealMode, ...]

@@ -98,12 +98,13 @@ def render_tool_list(
     wire_format: WireFormat,
     kept: RenderedTools | None = None,
 ) -> list[dict[str, Any]]:
-    """Render *listed* and what the request has to say of *deferred*, which the model reads only once an answer loads
-    some: Anthropic is sent them, marked, and OpenAI's Responses nothing, as the answer holds them, but there
-    ``toolSearchTool`` is the API's own search. The other formats have no place for them.
+    """Render *listed* and the request's entries for *deferred*, which the model reads only once an answer loads them.
 
-    *kept* are deferred tools of that format that were rendered before. What comes of them is not the caller's to
-    change, but each request copies thousands of schemas without it.
+    Anthropic is sent the deferred tools with a mark. OpenAI's Responses is sent none of them, because the answers hold
+    them, but there ``toolSearchTool`` becomes the API's own search. The other formats have no place for them.
+
+    *kept* holds rendered tools of that format. Without it each request copies thousands of schemas; with it the caller
+    must not change the entries.
     """
     if kept is not None and kept.wire_format == wire_format:
         return [*render_tools(listed, wire_format), *map(dict, kept.of(deferred))]
@@ -127,13 +128,13 @@ def read_tool(entry: JsonObject) -> ToolDefinition:
 def render_results(
     results: Sequence[ToolResult], wire_format: WireFormat, *, native_search: NativeSearch | None = None
 ) -> list[dict[str, Json]]:
-    """Return what to append to the conversation (for "mcp": what to answer each call with), in the results' order.
+    """Return the entries to append to the conversation (for "mcp": the answers to the calls), in the results' order.
 
     With *native_search*, results of ``toolSearchTool`` load tools in the provider's own way: "anthropic" is sent
-    references to them, "openai-responses" their definitions; the other formats have no such way. With one that holds
-    no tools and is not declared, as where nothing is deferred, they are answered as other calls.
-    Where a format has no place for an image or for bytes, a line of text says what was left out.
-    Raises BadSettingError for an unknown format.
+    references to them, "openai-responses" their definitions; the other formats have no such way. If it holds no tools
+    and is not declared, for example because nothing is deferred, these results are written like others. If a format has
+    no place for an image or for bytes, a line of text names the omitted content. Raises BadSettingError for an unknown
+    format.
     """
     is_native = native_search is not None and (native_search.is_declared or bool(native_search.definitions))
     return wire_module(wire_format).write_results(results, native_search if is_native else None)
@@ -181,7 +182,7 @@ Entries: TypeAlias = list[dict[str, Any]]
 
 
 class PromptModule(Protocol):
-    """What the module of every model API has."""
+    """The functions that the module of every model API has."""
 
     @property
     def is_own(self) -> Callable[[JsonObject], bool]:

@@ -17,8 +17,8 @@ class ModelName:
 
     family   "" if the name belongs to neither Claude nor GPT
     version  major and minor; (0, 0) if the name holds none
-    words    what follows the version
-    cloud    as far as the form of the name says it
+    words    the words after the version
+    cloud    the cloud, if the form of the name shows it
     """
 
     family: str = ""

@@ -21,11 +21,11 @@ _TEXT_PREFIX: Final = f"{TOOL_NAME}: "  # prefix of a text that follows search r
 
 @dataclass(frozen=True, slots=True)
 class NativeSearch:
-    """What a result of ``toolSearchTool`` may load.
+    """The tools that a result of ``toolSearchTool`` may load.
 
     definitions  the deferred tools, by name, as the request announces them. Any other name is left out of an answer,
                  since the provider would refuse the request for it
-    is_declared  whether the request has the search as the API's own, also if an answer can load nothing of it yet
+    is_declared  whether the request has the search as the API's own, even if no answer can load anything yet
 
     A result names its tools in its structured form, ``{"tools": [name, ...]}``. Its first block says the same in words;
     the other blocks hold the rest.

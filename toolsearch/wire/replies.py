@@ -90,7 +90,7 @@ _CACHE_COUNTS = ("cache_read_input_tokens", "cache_creation_input_tokens")
 def input_tokens(reply: object) -> int:
     """The tokens of the whole prompt that *reply* answers, cached or not, by the provider's count; 0 if it says none.
 
-    Takes what `parse_tool_calls` takes.
+    Takes the same values as `parse_tool_calls`.
     """
     fields = mapping(reply)
     usage = None if fields is None else fields.get("usage", fields.get("usage_metadata"))

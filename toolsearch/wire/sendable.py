@@ -29,11 +29,11 @@ def sendable(
     """Return *messages* for an API with the capabilities *known*, in a request with the tools *listed* and *deferred*.
 
     - Nothing stands between calls and their results.
-    - Where system messages have no place in the midst of a conversation, those that begin it are one, and later ones
-      are the user's, marked as the system's. They are never moved to the front: that would change what the model has
-      read before all else.
-    - A tool is added once, and withdrawn only if the request defines it. Where messages cannot change what the model
-      may call, they say nothing of it: the request's list has to.
+    - If the API allows no system messages within a conversation, those at its beginning are joined, and later ones
+      become user messages with a mark. They are never moved to the front, because that would change the beginning of
+      the prompt.
+    - A tool is added once, and withdrawn only if the request defines it. If the API has no messages for such changes,
+      they are left out: the request's list shows the change.
     """
     ordered: Iterable[Message] = _results_first(messages)
     if not known.system_in_place:

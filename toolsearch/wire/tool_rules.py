@@ -1,4 +1,4 @@
-"""What model APIs demand of a tool's definition: limits, names of properties, patterns, references.
+"""The rules of model APIs for a tool's definition: limits, names of properties, patterns, references.
 
 If one definition breaks a rule, they refuse the whole request.
 """
@@ -32,7 +32,9 @@ MOST_SCHEMAS: Final = 20_000  # most schemas in one tool
 LONGEST_DESCRIPTION: Final[Mapping[str, int]] = {"openai": 1_024, "openai-responses": 1_024}
 
 
-"""By format, in UTF-16 units, which are never fewer than characters; a format that is missing has no bound."""
+"""The longest description by format, in UTF-16 units, which are never fewer than characters. A missing format has no
+bound.
+"""
 
 
 _OF_NAMES: Final = frozenset({"properties", "dependencies", "dependentRequired", "dependentSchemas"})

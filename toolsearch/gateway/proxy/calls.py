@@ -63,8 +63,8 @@ class RawToolCallback(ToolCallback, Protocol):
     async def call_raw(self, params: Mapping[str, Any], caller: Caller, downstream: Downstream) -> dict[str, Any]:
         """Answer ``tools/call`` with *params*, whose arguments are checked; return the raw result for *caller*'s era.
 
-        What the client brings back from an earlier round (answers, and the state of the server) is in *params*, too.
-        *downstream* can be told of progress and asked questions. Raises what `Gateway.call` raises.
+        *params* also hold the data that the client brings from an earlier round: answers, and the state of the server.
+        *downstream* takes progress and questions. Raises the errors of `Gateway.call`.
         """
         ...
 
@@ -79,7 +79,7 @@ McpReply: TypeAlias = dict[str, Any] | MCPError | NotCallableHereError
 class VerbatimFace:
     """The `Face` of one request; *params* are those of its ``tools/call``.
 
-    runner      runs the callbacks of tools that are of no server
+    runner      runs the callbacks of tools without a server
     readmit     called right before a call is sent; raises ToolSearchError if it may not be sent any more
     is_by_name  whether the client has called the tool itself rather than a call tool. Then an unknown tool is answered
                 with an error of the protocol, as any server would

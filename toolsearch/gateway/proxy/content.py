@@ -158,7 +158,7 @@ class ContentProxy:
     def __init__(
         self, registry: Registry, rules: Reach, relay: Relay, links: SeenLinks, approving: HowToApprove = by_command
     ) -> None:
-        """*rules* hold for everybody, before those of a principal. *approving* says by what people approve entries."""
+        """*rules* hold for everybody, before those of a principal. *approving* says how people approve entries."""
         self._registry = registry
         self._rules = rules
         self._relay = relay
@@ -295,7 +295,7 @@ def _finding_the_same(find: Callable[[], T], found: T) -> Callable[[], None]:
 
 
 def _named_prompts(contents: Contents) -> dict[str, Mapping[str, Any]]:
-    """By the name that clients see."""
+    """The prompts, by the name that clients see."""
     entries = {name: entry for entry in contents.prompts if (name := PROMPTS.name_of(entry)) is not None}
     return {given: entries[name] for name, given in all_namespaced(contents.server, entries).items()}
 

@@ -178,7 +178,7 @@ class Relay:
         """Return the raw result in the form of the caller's era. *params* hold the server's own names. *admit* is
         called before each round, as in `UpstreamRequest`.
 
-        Raises what *admit* and `Upstream.request` raise, ServerUnavailableError for a server that was removed, and
+        Raises the errors of *admit* and `Upstream.request`, ServerUnavailableError for a server that was removed, and
         MCPError for a state that is too old or belongs to another caller.
         """
         if self._before is not None:

@@ -134,9 +134,10 @@ def _lines(entry: JsonObject) -> list[str]:
 
 
 def changed_places(before: Json, after: Json) -> tuple[str, ...]:
-    """The places, such as ``inputSchema.properties.path``, sorted, with a sign: ``+`` new, ``-`` gone, ``~`` another.
+    """The changed places, such as ``inputSchema.properties.path``, sorted, with a sign: ``+`` new, ``-`` gone, ``~``
+    changed.
 
-    At most 20; then the last says how many more there are.
+    At most 20 places; if there are more, the last entry gives their number.
     """
     places = sorted(_differences(before, after), key=lambda sign_and_place: sign_and_place[1])
     shown = tuple(f"{sign} {printable(place)}" for sign, place in places[:_MAX_PLACES])

@@ -203,7 +203,7 @@ def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> lis
 
 
 def sendable(entries: Iterable[object]) -> list[Any]:
-    """As `prompts.PromptModule.sendable`.
+    """See `PromptModule.sendable`.
 
     A model's answer may be empty, but the API refuses empty messages. Nor can it be left out after a system message,
     because only an answer may follow one. So a few words stand in for it.

@@ -205,7 +205,7 @@ def read_result(raw: JsonObject, call: ToolCall) -> ToolResult:
 
 
 def read_output(raw: JsonObject) -> ToolOutput:
-    """The same without the call."""
+    """The output in *raw*, like `read_result` without the call."""
     return ToolOutput(tuple(content_of(raw)), structured=raw.get("structuredContent"), is_error=is_error(raw))
 
 

@@ -71,7 +71,7 @@ def read_call(item: JsonObject, position: int) -> ToolCall | None:
 
 
 def reply_items(reply: JsonObject) -> ReplyItems | None:
-    """What a completion, one of its choices or a message holds; of several choices, the first with calls."""
+    """Read a completion, one of its choices or a message; if there are several choices, the first with calls."""
     if "choices" in reply:
         choices = [_of_choice(mapping(choice) or {}) for choice in list_in(reply, "choices")]
         return next((choice for choice in choices if choice.items), ReplyItems())
@@ -155,7 +155,7 @@ def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:  # noqa: A
 
 
 def sendable(entries: Iterable[object]) -> list[Any]:
-    """As `prompts.PromptModule.sendable`."""
+    """See `PromptModule.sendable`."""
     return list(map(_sendable, entries))
 
 

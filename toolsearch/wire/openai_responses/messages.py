@@ -80,7 +80,7 @@ def read_call(item: JsonObject, position: int) -> ToolCall | None:
 
 
 def reply_items(reply: JsonObject) -> ReplyItems | None:
-    """What a response holds."""
+    """Read a response."""
     if "output" not in reply:
         return None
     items = list_in(reply, "output")
@@ -214,7 +214,7 @@ def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> lis
 
 
 def sendable(entries: Iterable[object]) -> list[Any]:
-    """As `prompts.PromptModule.sendable`: this API takes back everything that it has sent, even an empty output and a
+    """See `PromptModule.sendable`. This API takes back everything that it has sent, even an empty output and a
     refusal.
     """
     return list(entries)
