@@ -67,7 +67,8 @@ class IssuerKeys:
         """Return the key with that id; without an id, the issuer's only key."""
         if not self._is_fresh() or self._known(kid) is None:
             async with self._fetching:
-                if not self._is_fresh() or self._known(kid) is None:  # no other task fetched it meanwhile
+                # Checked again, because another task may have fetched it.
+                if not self._is_fresh() or self._known(kid) is None:
                     await self._refresh()
         return self._known(kid)
 

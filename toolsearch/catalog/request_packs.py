@@ -25,7 +25,7 @@ from toolsearch.tools.naming import own_name
 
 PACKS_FILE: Final = "requests.jsonl.xz"
 
-_RULES = 2  # Raise it when the rules change which tool a pack matches; stored indexes are then brought up to date.
+_RULES = 2  # version of the matching rules; after a new one, stored indexes are brought up to date
 MAX_REQUESTS: Final = 8  # requests for one tool
 MAX_CHARACTERS: Final = 200  # characters of one request
 

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 State: TypeAlias = Literal["ready", "failed", "down"]
 
-_INTERRUPT_CHECK_S = 1.0  # seconds; a Ctrl-C just before a wait does not end the wait
+_INTERRUPT_CHECK_S = 1.0  # waits end this often, because a Ctrl-C just before a wait does not end it
 _NO_LIMIT = 1_000_000  # requests at a time; a program may send as many as it likes
 
 
