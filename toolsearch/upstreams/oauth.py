@@ -134,7 +134,9 @@ class StoredTokens:
         return self._client_info(kept.authorization_server) or kept.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep a registration. Raises OAuthFlowError if a registration is configured that belongs to another server."""
+        """Keep a registration. Raises OAuthFlowError if a registration for another authorization server is
+        configured.
+        """
         if self._client is not None:
             raise OAuthFlowError(
                 f"the server {self._server.name!r} names another authorization server than {self._client.issuer}, with "
@@ -251,7 +253,7 @@ async def login(
     awaited on a loopback address for five minutes.
 
     *open_page* gets the address alone, in a thread, once it has been shown; the server has chosen it. Raises
-    BadSettingError if the server needs no login, and LoginRequiredError if the login failed.
+    BadSettingError if nobody can log in to the server with OAuth, and LoginRequiredError if the login failed.
     """
     tokens = stored_tokens(replace(settings, state_folder=state_dir))
     if tokens is None:

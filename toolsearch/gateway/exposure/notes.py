@@ -162,9 +162,9 @@ class AnswerNotes:
         self._unapproved = unapproved
 
     def require_searchable(self, server: str, reach: Reach) -> None:
-        """Raise BadQueryError, with the reason, for a server in *reach* none of whose tools can be searched now.
+        """Raise BadQueryError, with the reason, for a server in *reach* if none of its tools can be searched now.
 
-        To be called only if none of its tools are in the caller's view. An unknown server passes.
+        To be called for a server without tools in the caller's view. An unknown server passes.
         """
         if server in self._unapproved.servers(reach):
             raise BadQueryError(self._unapproved.of_server(server))
