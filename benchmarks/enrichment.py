@@ -282,7 +282,7 @@ def _quicker_ms(search: Callable[[str], object], queries: Sequence[str]) -> floa
 def with_further(name: str, documents: Sequence[ToolDocument], folder: Path = REQUESTS) -> list[ToolDocument]:
     """Add the further requests of the catalogue *name*, if there are any, behind those that the tools have."""
     path = folder / f"{name.replace('-', '_')}_8.jsonl"
-    further = _requests_of(path) if path.is_file() else {}
+    further = requests_in(path) if path.is_file() else {}
     return [replace(document, requests=(*document.requests, *further.get(document.name, ()))) for document in documents]
 
 
@@ -291,7 +291,7 @@ def _with_further(name: str) -> Asked:
     return replace(asked, documents=with_further(name, asked.documents))
 
 
-def _requests_of(path: Path) -> dict[str, tuple[str, ...]]:
+def requests_in(path: Path) -> dict[str, tuple[str, ...]]:
     """By the tool's id."""
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return {row["id"]: tuple(row["requests"]) for row in rows}
@@ -310,7 +310,7 @@ def asked_of_livemcp(sets: Path) -> Asked:
     if folder not in set_folders(sets):
         raise SourceError(f"there is no folder {folder} with a labelled set")
     labelled = read_set(folder)
-    written = _requests_of(REQUESTS / f"{LIVEMCP}.jsonl")
+    written = requests_in(REQUESTS / f"{LIVEMCP}.jsonl")
     documents = [replace(each, requests=written.get(each.name, ())) for each in documents_of(labelled.tools)]
     queries = [(query.text, query.relevant) for query in labelled.queries]
     return Asked(LIVEMCP, documents, queries, [request.query for request in read_unanswerable(UNANSWERABLE)])

@@ -1,6 +1,9 @@
 """Does learning from use help, and can it be used to push a tool into every answer?
 
-python -m benchmarks.usage [--sets ../shared/eval] [--only metatool,azcli,tldr] [--encoder SPEC] [--json FILE]
+python -m benchmarks.usage [--sets ../shared/eval] [--only metatool,azcli,tldr] [--encoder SPEC] [--requests]
+                              [--json FILE]
+
+With ``--requests``, each tool has the requests that were written for it in benchmarks/requests (metatool alone).
 
 Simulated users make the train queries of a set, a session each, and call the right tools if the first five hold them;
 one in ten calls a wrong one instead. Then the test queries are asked, which no user has made. Attackers come after the
@@ -13,21 +16,23 @@ import argparse
 import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import TRAIN, add_sets_option
+from benchmarks.datasets import REQUESTS, TRAIN, add_sets_option
+from benchmarks.enrichment import requests_in
 from benchmarks.figure_tables import print_table
 from benchmarks.labelled import LabelledQuery, LabelledSet, Quality, quality, read_labelled, read_set
-from benchmarks.recall import index_of
+from benchmarks.recall import documents_of
 from benchmarks.results import write_figures
 from toolsearch.sessions.usage import UsageLog
 from toolsearch.sessions.usage_evidence import IndexVocabulary
 from toolsearch_indexes.analysis import name_words
 from toolsearch_indexes.encoders.opening import open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.index import ToolSearchIndex
 
 SETS = "metatool,azcli,tldr"
 SHOWN = 5
@@ -43,8 +48,11 @@ _SEED = 0
 class Deployment:
     """A catalogue whose searches learn from use."""
 
-    def __init__(self, tools: Sequence[Mapping[str, Any]], encoder: Encoder | None) -> None:
-        self.index = index_of(tools, encoder)
+    def __init__(
+        self, tools: Sequence[Mapping[str, Any]], encoder: Encoder | None, requests: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        documents = [replace(each, requests=requests.get(each.name, ())) for each in documents_of(tools)]
+        self.index = ToolSearchIndex(documents, encoder=encoder)
         self.local_names = {tool["id"]: str(tool["name"]) for tool in tools}
         self._vocabulary = IndexVocabulary(self.index)
         self.log = UsageLog(clock=lambda: 0.0)
@@ -145,8 +153,7 @@ def rankings(deployment: Deployment, queries: Sequence[LabelledQuery]) -> Rankin
     return [(deployment.search(query.text, DEPTH), query.relevant) for query in queries]
 
 
-def measure_gain(labelled: LabelledSet, train: Sequence[LabelledQuery], encoder: Encoder | None) -> Gain:
-    deployment = Deployment(labelled.tools, encoder)
+def measure_gain(deployment: Deployment, labelled: LabelledSet, train: Sequence[LabelledQuery]) -> Gain:
     before = rankings(deployment, labelled.queries)
     called = serve_users(deployment, train)
     after = rankings(deployment, labelled.queries)
@@ -169,9 +176,8 @@ def measure_gain(labelled: LabelledSet, train: Sequence[LabelledQuery], encoder:
 
 
 def measure_damage(
-    labelled: LabelledSet, train: Sequence[LabelledQuery], encoder: Encoder | None, attack: Attack
+    deployment: Deployment, labelled: LabelledSet, train: Sequence[LabelledQuery], attack: Attack
 ) -> Damage:
-    deployment = Deployment(labelled.tools, encoder)
     figures: list[tuple[float, ...]] = []
     for tool in random.Random(_SEED).sample(sorted(deployment.local_names), _TARGETS):
         deployment.log.reset()
@@ -203,8 +209,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     damages: dict[str, list[Damage]] = {}
     for folder in folders:
         labelled, train = read_set(folder), read_train(folder)
-        gains[folder.name] = measure_gain(labelled, train, encoder)
-        damages[folder.name] = [measure_damage(labelled, train[:1_000], encoder, attack) for attack in ATTACKS]
+        written = requests_in(REQUESTS / f"{folder.name}.jsonl") if options.requests else {}
+        deployment = Deployment(labelled.tools, encoder, written)
+        gains[folder.name] = measure_gain(deployment, labelled, train)
+        damages[folder.name] = [measure_damage(deployment, labelled, train[:1_000], attack) for attack in ATTACKS]
     _print(gains, damages)
     if options.json:
         figures = {
@@ -261,6 +269,7 @@ def _parser() -> argparse.ArgumentParser:
     add_sets_option(parser)
     parser.add_argument("--only", default=SETS, help="these sets, by comma; they must have train queries")
     parser.add_argument("--encoder", help="rank by hybrid, with this encoder; else by keyword")
+    parser.add_argument("--requests", action="store_true", help="with the requests that were written for the tools")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 
