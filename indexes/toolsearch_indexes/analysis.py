@@ -18,7 +18,7 @@ from typing import Protocol, cast
 
 import Stemmer  # type: ignore[import-not-found]
 
-# What stands before -ise in words that have no z anywhere.
+# Beginnings of words that end in -ise and are never written with a z.
 _NEVER_IZE = (
     "adv advert appr chast chem circumc compr comprom conc dem desp dev enterpr exc exerc expert franch improv inc "
     "merchand moonr mort parad pract prec prem prom repr rev sunr superv surm surpr telev treat upr w"
@@ -26,7 +26,7 @@ _NEVER_IZE = (
 
 
 _ISE = re.compile(
-    "(?<=[a-z][a-z][b-df-hj-np-tv-z])"  # no *rise* or *noise*
+    "(?<=[a-z][a-z][b-df-hj-np-tv-z])"  # keeps words such as *rise* and *noise*
     + "".join(f"(?<!{root})" for root in _NEVER_IZE.split())
     + "is(?=(?:e[drs]?|ers|ing(?:s|ly)?|ab(?:le|ly)|ations?|ational(?:ly)?)$)"
 )
@@ -35,7 +35,7 @@ _ISE = re.compile(
 _RE = "calib|cent|fib|lit|lust|manoeuv|meag|met|sab|scept|sepulch|somb|spect|theat"
 
 
-# Letters without which a rule need not be looked at, which is faster; what it replaces; and by what.
+# Each rule: letters that a word must contain (a quick check), the pattern, and its replacement.
 _RULES = (
     ("is", _ISE, "iz"),
     ("lys", re.compile("(?<=[a-z][aeo])lys(?=(?:e[drs]?|ers|ing)$)"), "lyz"),
@@ -51,7 +51,7 @@ _RULES = (
     ("ring", re.compile(f"({_RE})r(?=ing$)"), r"\1er"),
     ("logu", re.compile("(ana|cata|dia|homo|mono)(?:logue(?=s?$)|logu(?=(?:ed|ers?|ing)$))"), r"\1log"),
     ("enc", re.compile("(def|lic|off|pret)enc(?=(?:e[ds]?|ing)$)"), r"\1ens"),
-    # Of words as *travelled* the stemmer takes an l away, but not of these.
+    # The stemmer shortens words such as *travelled* to one l. These words need a rule.
     ("ll", re.compile("^(counse|dia|due|fue|grue|initia|tria|via|woo)ll(?=(?:ed|ens?|ing|ors?)$)"), r"\1l"),
     ("programme", re.compile("programme(?=s?$)"), "program"),
 )
@@ -103,8 +103,8 @@ def american(word: str) -> str:
     return _BEGINNINGS[found.group()] + word[found.end() :] if found else word
 
 
-# Scripts whose vowel signs and tone marks are no word characters to Python: Hebrew, Arabic, Indic to Lao, Tibetan to
-# Myanmar, Khmer. And Latin's combining accents, which are folded away later.
+# Scripts whose vowel signs and tone marks are not word characters to Python: Hebrew, Arabic, Indic to Lao, Tibetan to
+# Myanmar, Khmer. Latin's combining accents are here too; they are folded away later.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0eff\u0f00-\u109f\u1780-\u17ff"
 
 
@@ -117,7 +117,8 @@ _WORD = re.compile(rf"(?:{_PIECE})+(?:[_.\-']+(?:{_PIECE})+)*")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+(?:[_.\-']+[A-Za-z0-9]+)*")
 
 
-_GAPS = bytes(ord(" ") if re.match(r"[^A-Za-z0-9_.\-']", chr(byte)) else byte for byte in range(256))  # between pieces
+# Everything between words becomes a space.
+_GAPS = bytes(ord(" ") if re.match(r"[^A-Za-z0-9_.\-']", chr(byte)) else byte for byte in range(256))
 
 
 _JOINERS = re.compile(r"[_.\-']+")
@@ -140,7 +141,7 @@ _LONGEST_WORD = 200  # characters; longer ones are data, not words
 _CACHED_QUERY_WORDS = 10_000
 
 
-# Words that shape a sentence but tell no tool from another. Verbs that say what a tool does (get, find, use) stay.
+# Words that shape a sentence but do not distinguish tools. Verbs that say what a tool does (get, find, use) stay.
 STOP_WORDS = frozenset(
     """
     a about above after again against all also am an and any are as at be because been before being below between
@@ -175,7 +176,7 @@ def surfaces(word: str) -> tuple[str, ...]:
     """
     if not word.isascii():
         parts = [part for piece in _JOINERS.split(word[:_LONGEST_WORD]) for part in _split_scripts(piece)]
-    elif word.isalpha() and (word.islower() or word[1:].islower()):  # which most words are
+    elif word.isalpha() and (word.islower() or word[1:].islower()):  # the quick way, since most words are like this
         return (word[:_LONGEST_WORD].lower(),)
     else:
         parts = _ascii_parts(word[:_LONGEST_WORD])
@@ -244,7 +245,7 @@ class _Stemmer(Protocol):
 _stemmer = cast("_Stemmer", Stemmer.Stemmer("english", 0))  # pyright: ignore[reportUnknownMemberType]
 
 
-_stemmer_lock = threading.Lock()  # a Stemmer keeps a buffer, so that two threads would read each other's stems
+_stemmer_lock = threading.Lock()  # two threads must not share a Stemmer's buffer
 
 
 def stem(surface: str) -> str:

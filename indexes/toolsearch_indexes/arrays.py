@@ -46,10 +46,10 @@ LongArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-_MOST_KEPT = 4_000  # texts
+_MOST_KEPT = 4_000  # decoded texts that are kept at hand
 
 
-_ERRORS = "surrogatepass"  # half a surrogate pair is kept as it came
+_ERRORS = "surrogatepass"  # half a surrogate pair survives encoding and decoding
 
 
 class PackedTexts(Sequence[str]):
@@ -63,7 +63,7 @@ class PackedTexts(Sequence[str]):
 
     def __init__(self, blob: ByteArray, ends: LongArray) -> None:
         self.blob, self.ends = blob, ends
-        self._bytes, self._ends = blob.data, ends.data  # to read one place, quicker than arrays
+        self._bytes, self._ends = blob.data, ends.data  # a memoryview reads single places faster than an array
         self._lately = _Lately(self._bytes, self._ends)
 
     @classmethod
@@ -91,7 +91,7 @@ class PackedTexts(Sequence[str]):
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
         if place < 0:
-            place = range(len(self._ends))[place]  # from the end; IndexError if there is none
+            place = range(len(self._ends))[place]  # counts from the end; raises IndexError beyond it
         return _text(self._bytes, self._ends, place)
 
     def at(self, places: Iterable[int]) -> list[str]:

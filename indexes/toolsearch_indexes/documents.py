@@ -122,7 +122,7 @@ class _Walk:
         if "enum" in node or "const" in node:
             for value in _strings(node.get("enum"), node.get("const")):
                 self._take(value)
-        if _INNER.isdisjoint(node):  # which holds for most
+        if _INNER.isdisjoint(node):  # most schemas have no inner schemas
             return
         properties = node.get("properties")
         if _is_object(properties):
@@ -174,7 +174,7 @@ def _subschemas(node: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _is_object(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    return type(value) is dict or isinstance(value, Mapping)  # the first is quicker by far
+    return type(value) is dict or isinstance(value, Mapping)  # `type` is much faster than `isinstance` with Mapping
 
 
 def _is_list(value: Any) -> TypeGuard[list[Any]]:

@@ -20,7 +20,7 @@ class ToolSearchError(Exception):
 
     model_text: str = ""
     code: str = "toolsearch_error"  # stable; logged, and sent by the service and the gateway
-    status: int = 500  # what the HTTP service answers with
+    status: int = 500  # the HTTP status of the service's answer
 
 
 class BadQueryError(ToolSearchError, ValueError):

@@ -26,7 +26,7 @@ class ForkFollower(Protocol):
 
 
 _followers: WeakSet[ForkFollower] = WeakSet()
-_told: list[ForkFollower] = []  # of the fork that is under way
+_told: list[ForkFollower] = []  # the followers that were told of the fork under way
 _first_process = os.getpid()
 
 

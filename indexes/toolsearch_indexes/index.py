@@ -207,10 +207,10 @@ class ToolSearchIndex:
         return SearchSpace.seen(state, view, self.lexicon, self.parameters, self.views if is_kept else None)
 
 
-_WORD = 450  # of a word in a lexicon: its text, its number, and its places in four tables
+_WORD = 450  # bytes of a word in a lexicon: its text, its number, and its places in four tables
 
 
-_POSTING = 4  # what is remembered of a posting's weight once a search has needed it
+_POSTING = 4  # bytes of a posting's weight, which is remembered once a search has needed it
 
 
 def index_bytes(index: ToolSearchIndex) -> int:
@@ -232,7 +232,7 @@ def _segment_bytes(segment: Segment) -> int:
     weights = 0 if keyword.has_stored_impacts else _POSTING * len(keyword.rows)
     names = _held(segment.names.arrays())
     of_codes = segment.vectors.code_bytes if segment.vectors else 0
-    # Texts are held again for patterns.
+    # Patterns need a second copy of the texts.
     return 2 * texts + requests + vectors + of_codes + _held(keyword.arrays()) + weights + names
 
 

@@ -29,12 +29,12 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int32]
 LongArray = NDArray[np.int64]
 FloatArray = NDArray[np.float32]
-Weighted: TypeAlias = tuple[IntArray, FloatArray]  # rows, distinct, and the saturated weight of one term in each
-WeightsOf: TypeAlias = Callable[[int], Weighted | None]  # by term; None where no row holds it
+Weighted: TypeAlias = tuple[IntArray, FloatArray]  # distinct rows, and the saturated weight of one term in each
+WeightsOf: TypeAlias = Callable[[int], Weighted | None]  # term -> its rows and weights; None if no row contains it
 
 FIELDS = ("name", "title", "description", "parameters", "tags", "server", "requests")
 _REQUESTS = FIELDS.index("requests")
-_MOST_WEIGHTED = 4_000  # terms whose weights are kept at hand
+_MOST_WEIGHTED = 4_000  # terms whose weights are kept in memory
 
 
 def field_texts(document: ToolDocument) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class KeywordParameters:
     weights: tuple[float, ...] = (3.0, 1.5, 1.5, 0.8, 1.0, 1.0, 1.5)
     b: tuple[float, ...] = (0.75, 0.5, 0.75, 0.75, 0.3, 0.3, 0.75)
     k1: float = 1.5
-    idf: Callable[[int, int], float] = lucene_idf  # of the number of documents and of those that hold a term
+    idf: Callable[[int, int], float] = lucene_idf  # (number of documents, number of them with the term) -> idf
 
 
 class WordReading(NamedTuple):
@@ -132,7 +132,7 @@ class KeywordStatistics:
         """Return the statistics with these *rows* of *part* counted in (sign 1) or out (sign -1)."""
         df = _grown(self.df, len(lexicon.terms))
         surface_df = _grown(self.surface_df, len(lexicon.surfaces))
-        if len(rows) == part.size:  # as of all that is new
+        if len(rows) == part.size:  # the whole part was added or removed
             df[part.terms] += sign * np.diff(part.offsets).astype(np.int32)
             np.add.at(surface_df, part.surface_ids, np.int32(sign))
         else:
@@ -301,7 +301,7 @@ class KeywordPart:
         tf = np.zeros(len(self.rows), np.float32)
         for number, (mean, weight, b) in enumerate(zip(means, parameters.weights, parameters.b, strict=True)):
             here = np.flatnonzero(self.counts[:, number])
-            if len(here) and mean > 0:  # at a mean of 0 only rows that are dead by now have the field
+            if len(here) and mean > 0:  # the mean is 0 if only deleted rows have the field
                 norms = weight / (1 - b + b * self.lengths[:, number] / mean)
                 tf[here] += self.counts[here, number] * norms[self.rows[here]]
         return _saturated(tf, parameters)

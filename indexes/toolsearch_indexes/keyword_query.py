@@ -12,8 +12,8 @@ from toolsearch_indexes.analysis import STOP_WORDS, stem, stemmed_surfaces, word
 from toolsearch_indexes.keyword import FloatArray, KeywordParameters, TermCounts, WeightsOf, WordReading
 from toolsearch_indexes.lexicon import Lexicon
 
-# Left out, as they may be either: temp (temporary, temperature), dev, prod, req, min, sub, reg, md, ts, ml, pwd; and
-# spec, since specification has the stem of specific.
+# Some abbreviations are left out because they have two meanings: temp (temporary, temperature), dev, prod, req, min,
+# sub, reg, md, ts, ml, pwd. Spec is left out because specification has the same stem as specific.
 _LONG_FORMS = {
     "acct": "account",
     "addr": "address",
@@ -91,7 +91,8 @@ def _both_ways() -> dict[tuple[str, ...], list[tuple[str, ...]]]:
     forms: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for short, long in _LONG_FORMS.items():
         long_terms = tuple(map(stem, long.split()))
-        for short_term in sorted({stem(short), stem(f"{short}s")}):  # the stemmer leaves *prs*, which has no vowel
+        # The plural is added because the stemmer keeps the s of *prs*.
+        for short_term in sorted({stem(short), stem(f"{short}s")}):
             forms.setdefault((short_term,), []).append(long_terms)
             forms.setdefault(long_terms, []).append((short_term,))
     return forms
@@ -100,28 +101,28 @@ def _both_ways() -> dict[tuple[str, ...], list[tuple[str, ...]]]:
 _OTHER_FORMS = _both_ways()
 
 
-_FIRST_TERMS = frozenset(first for first, *_ in _OTHER_FORMS)  # most requests have none of them
+_FIRST_TERMS = frozenset(first for first, *_ in _OTHER_FORMS)  # a quick check, since most requests contain none of them
 
 
-_TYPO_FACTOR = 0.7  # a word read as another counts less than a word that is there, once per edit
+_TYPO_FACTOR = 0.7  # the weight of a corrected word, multiplied once for each edit
 
 
 _PREFIX_FACTOR = 0.7
 
 
-_FORM_FACTOR = 0.5  # as does what it is short or long for
+_FORM_FACTOR = 0.5  # the weight of an abbreviation or of its long form
 
 
 _NO_FILLER: frozenset[str] = frozenset()
 
 
-_FILLER = STOP_WORDS - {"when", "where"}  # which ask for a time or a place
+_FILLER = STOP_WORDS - {"when", "where"}  # "when" and "where" stay because they ask for a time or a place
 
 
 _ALTERNATIVES = 5  # readings of one unknown word
 
 
-_MOST_READINGS = 4_000  # words whose readings are remembered for one moment of an index
+_MOST_READINGS = 4_000  # words whose readings are remembered until the index changes
 
 
 class KeywordQuery(NamedTuple):
@@ -161,7 +162,7 @@ def read_query(query: str, lexicon: Lexicon, counts: TermCounts, parameters: Key
                 known[term] = reading
                 idf += weight
         elif not any(surface != part and surface.startswith(part) for part in content):
-            unknown.append(surface)  # not the whole of an identifier whose parts are asked for too
+            unknown.append(surface)  # a whole identifier is left out if its parts are asked for too
     readings, unread = list(known.values()), unknown
     other = other_forms(list(content.values()))
     if other:
@@ -265,7 +266,7 @@ def keyword_scores(size: int, query: KeywordQuery, weights_of: WeightsOf) -> Flo
     Of several readings of one word the best counts.
     """
     scores = np.zeros(size, np.float32)
-    for _, alternatives in query.readings:  # in one order for all parts, so that equal tools get equal sums
+    for _, alternatives in query.readings:  # all segments add in the same order, so that equal tools get equal sums
         if len(alternatives) == 1:
             ((term, weight),) = alternatives
             weighted = weights_of(term)

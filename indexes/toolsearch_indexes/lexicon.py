@@ -32,7 +32,7 @@ Key = TypeVar("Key")
 _SPLITTER = "\n"
 
 
-PACKED_FROM = 200_000  # words; so many are looked up where they lie, since a table of them takes 200 bytes for each
+PACKED_FROM = 200_000  # words; from here on words are looked up in packed form, since a table takes 200 bytes for each
 
 
 class WordList:
@@ -42,12 +42,13 @@ class WordList:
         """*stored* is what `packed` gave."""
         texts = stored.tobytes().decode().split(_SPLITTER) if stored is not None and stored.size else []
         self._stored = PackedTexts.of(texts if len(texts) >= PACKED_FROM else ())
-        self._first = len(self._stored)  # number of those that come later
+        self._first = len(self._stored)  # the number of the first word that is added later
         self._added = [] if self._first else texts
         self._numbers = {word: number for number, word in enumerate(self._added)}
         hashes = np.fromiter(map(_hash, self._stored), np.uint32, len(self._stored))
         order = np.argsort(hashes, kind="stable").astype(np.int32)
-        self._hashes, self._by_hash = hashes[order].data, order.data  # to read one place, quicker than arrays
+        # A memoryview reads single places faster than an array.
+        self._hashes, self._by_hash = hashes[order].data, order.data
 
     def __len__(self) -> int:
         return self._first + len(self._added)
@@ -76,7 +77,7 @@ class WordList:
         """Number a new *word*. For the writer only."""
         number = self._first + len(self._added)
         self._added.append(word)
-        self._numbers[word] = number  # a reader that sees the number can use it
+        self._numbers[word] = number  # set last, so that a reader that sees the number can use it
         return number
 
     def packed(self) -> ByteArray:
@@ -109,7 +110,7 @@ class WordGroups(Generic[Key]):
 
     def numbers(self, key: Key) -> list[int]:
         added = self._added.get(key, [])
-        return [*self._stored.get(key, ()), *added[:]]  # the writer may add to it
+        return [*self._stored.get(key, ()), *added[:]]  # a copy, since the writer may add to the list
 
     @cached_property
     def _stored(self) -> dict[Key, array[int]]:
@@ -126,7 +127,7 @@ def _hash(word: str) -> int:
 IntArray = NDArray[np.int32]
 
 
-_LONG_WORD = 8  # letters from which two typos are forgiven instead of one
+_LONG_WORD = 8  # letters; from here on two typos are forgiven instead of one
 
 
 _SHORTEST_TYPO = 4  # a three-letter word with a typo could be anything
@@ -135,10 +136,10 @@ _SHORTEST_TYPO = 4  # a three-letter word with a typo could be anything
 _SHORTEST_PREFIX = 3
 
 
-_MOST_PIECES = 4_000  # of text that are remembered between changes
+_MOST_PIECES = 4_000  # pieces of text that are remembered until the words change
 
 
-_MOST_TYPOS = 1_000  # words whose likenesses are remembered
+_MOST_TYPOS = 1_000  # words whose similar words are remembered
 
 
 class Lexicon:
@@ -148,8 +149,9 @@ class Lexicon:
         self._known: dict[bool, dict[str, tuple[int, ...]]] = {
             True: {},
             False: {},
-        }  # pieces with stop words, and without
-        self._typos: dict[str, tuple[int, list[tuple[int, str, int]]]] = {}  # with the number of surfaces at that time
+        }  # pieces with stop words (True) and without (False)
+        # Word -> number of surfaces at that time, and similar words.
+        self._typos: dict[str, tuple[int, list[tuple[int, str, int]]]] = {}
         self._take(WordList(), WordList(), array("i"))
 
     def _take(self, terms: WordList, surfaces: WordList, term_of_surface: array[int]) -> None:

@@ -21,12 +21,13 @@ __all__ = ["MAX_PATTERN_LENGTH", "CompiledPattern", "compile_pattern"]
 
 re2: Any = _untyped_re2
 
-MAX_PATTERN_LENGTH = 512  # characters; what people and models write stays far below
-_MAX_STEPS = 2_000  # of RE2's program: `\pL+` has 1,202, `.{0,200}` 1,805; the worst seen is 6 s of CPU for 12 MB
+MAX_PATTERN_LENGTH = 512  # characters; people and models write far shorter patterns
+# Steps of RE2's program: `\pL+` has 1,202, `.{0,200}` 1,805; the worst case seen takes 6 s of CPU for 12 MB.
+_MAX_STEPS = 2_000
 _MAX_MEMORY_BYTES = 8 << 20  # per pattern, for RE2's automata
 _GLOB_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_-*")
 _ANY_OF_A_NAME = r"\S*"
-_FIELD_ANCHORS = {r"\A": "(?m:^)", r"\z": "(?m:$)"}  # a tool's field is the whole text, as far as its user can see
+_FIELD_ANCHORS = {r"\A": "(?m:^)", r"\z": "(?m:$)"}  # a user sees each field of a tool as the whole text
 
 _LACKING: tuple[tuple[tuple[str, ...], str], ...] = (
     (
@@ -101,7 +102,7 @@ def compile_pattern(
             f"the pattern {pattern!r} can match no characters at all, and so would match every tool; say what must be "
             "there, as in 'x+' for 'x*', or write '.+' to get every tool"
         )
-    # The public search() makes a generator and a match object per call, which doubles the time of a broad pattern.
+    # The public search() makes a generator and a match object for each call. That doubles the time of a broad pattern.
     return CompiledPattern(pattern, regexp._regexp.Match)
 
 
@@ -121,10 +122,11 @@ def _with_glob(pattern: str) -> str:
 def _compile(pattern: str, *, case_sensitive: bool) -> Any:
     options = re2.Options()
     options.case_sensitive = case_sensitive
-    options.log_errors = False  # or RE2 writes to stderr
+    options.log_errors = False  # without this RE2 writes to stderr
     options.max_mem = _MAX_MEMORY_BYTES
     options.never_capture = True
-    options.never_nl = True  # not even [^x] or \s leaves a line, that is, a tool's field
+    # A match never leaves its line, which is one field of a tool; this holds for [^x] and \s too.
+    options.never_nl = True
     try:
         return re2.compile(f"(?m){_ESCAPES.sub(_field_anchor, pattern)}", options)
     except UnicodeEncodeError:
@@ -161,4 +163,4 @@ def _can_match_nothing(regexp: Any) -> bool:
 
 
 _UNANCHORED = re2._re2.RE2.Anchor.UNANCHORED
-_ESCAPES = re2.compile(r"(?s)\\Q.*?(?:\\E|\z)|\\.")  # one escape sequence, or a quoted stretch, at a time
+_ESCAPES = re2.compile(r"(?s)\\Q.*?(?:\\E|\z)|\\.")  # matches one escape sequence or one quoted stretch

@@ -9,7 +9,7 @@ from typing import Final, Literal, SupportsIndex, TypeAlias, get_args
 
 from toolsearch_indexes.errors import BadQueryError
 
-_LONGEST_QUERY = 4_000  # characters; what lies behind is not read
+_LONGEST_QUERY = 4_000  # characters; the rest of the query is not read
 
 
 _SELECT = "select:"
@@ -18,10 +18,11 @@ _SELECT = "select:"
 _AROUND_A_NAME = " \t\r\n.,:;!?*'\"`()[]{}<>\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e"
 
 
-_CALL = re.compile(r"^([^\s()]+)\(.*$", re.DOTALL)  # send_email(to, subject
+_CALL = re.compile(r"^([^\s()]+)\(.*$", re.DOTALL)  # matches a call such as ``send_email(to, subject``
 
 
-_WRAPPER = re.compile(r"(?:mcp[_-]|(?:mcp|functions?|tools?|default_api)[.:/])[_.:/]*")  # "tool search" has none
+# A separator is required, so that "tool search" is kept.
+_WRAPPER = re.compile(r"(?:mcp[_-]|(?:mcp|functions?|tools?|default_api)[.:/])[_.:/]*")
 
 
 _SEPARATORS = b"_-./: \t\r\n"
@@ -60,7 +61,7 @@ def require_text(given: object, role: str) -> str:
 
 def require_limit(limit: object) -> int:
     """Return *limit*. Raises BadQueryError if it is not a whole number of 1 or more."""
-    if type(limit) is int:  # asking for the protocol takes longer than some searches
+    if type(limit) is int:  # an isinstance check with the protocol takes longer than some searches
         number = limit
     elif isinstance(limit, bool) or not isinstance(limit, SupportsIndex):
         raise BadQueryError(f"limit must be a whole number, not {_shown(limit)}")
@@ -123,11 +124,12 @@ def name_key(name: str) -> str:
     Case and the separators ``_ - . / :`` and space are put aside; a name of nothing else is its own key.
     """
     folded = name.casefold()
-    letters = folded.encode("utf-8", "surrogatepass").translate(None, _SEPARATORS)  # on bytes it is 4 times as fast
+    # Bytes.translate is 4 times as fast as str.translate.
+    letters = folded.encode("utf-8", "surrogatepass").translate(None, _SEPARATORS)
     return letters.decode("utf-8", "surrogatepass") or folded
 
 
-_MOST = 6  # parts of one request that are looked at by themselves
+_MOST = 6  # parts of one request that are searched for separately
 
 
 _LEAST_WORDS = 2
@@ -147,7 +149,7 @@ _BREAK = re.compile(
 )
 
 
-_SIGNS = frozenset(".!?;,\n")  # every break in ASCII has one of these, or one of the joiners as a word
+_SIGNS = frozenset(".!?;,\n")  # every ASCII break has one of these signs, or contains a joining word
 
 
 _JOINERS = frozenset({"and", "&", "then", "after", "afterwards", "finally", "as", "also", "next", "plus"})
@@ -159,7 +161,7 @@ def clauses(request: str) -> list[str]:
     A part of one word is none: ``search and replace`` is one thing.
     """
     if request.isascii() and _SIGNS.isdisjoint(request) and _JOINERS.isdisjoint(request.lower().split()):
-        return []  # most requests ask for one thing, and this tells so in a third of the pattern's time
+        return []  # this quick check finds that most requests ask for one thing
     return _parts(_BREAK, request)
 
 
@@ -177,7 +179,7 @@ def _parts(breaks: re.Pattern[str], request: str) -> list[str]:
 Ranking: TypeAlias = Literal["hybrid", "keyword", "semantic", "regex"]
 
 
-Strategy: TypeAlias = Literal["auto", Ranking]  # auto is hybrid where there is an encoder, else keyword
+Strategy: TypeAlias = Literal["auto", Ranking]  # auto means hybrid if there is an encoder, else keyword
 
 
 RANKINGS: Final[tuple[Ranking, ...]] = get_args(Ranking)

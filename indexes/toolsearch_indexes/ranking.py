@@ -28,13 +28,13 @@ _Scored: TypeAlias = tuple[RowArray, FloatArray]  # rows of one segment and a sc
 
 _NO_ROWS: RowArray = np.empty(0, np.int64)
 _NO_SCORES: FloatArray = np.empty(0, np.float32)
-_ROUNDED = 1e-6  # more than the share by which a sum in float32 is off
-_WANTED = 32  # rows that are told from the others by each vector at first
-_MOST_COMPARED = 1_000  # rows by their vectors, beyond those that are to be found
-_DEEPER = 8  # times as many rows are told from the others, while more would be compared
-_MOVED = 20  # the first places, among which favour moves tools
-_FAVOUR = 0.7  # log odds
-SURE_PLACE = 5  # the last place that what is sure of itself gets
+_ROUNDED = 1e-6  # an upper bound of the relative rounding error of a float32 sum
+_WANTED = 32  # nearest rows that each vector is asked for at first
+_MOST_COMPARED = 1_000  # rows whose vectors may be compared, in addition to the wanted ones
+_DEEPER = 8  # the factor by which more nearest rows are asked for, while too many rows remain to be compared
+_MOVED = 20  # first places in which favour can move tools
+_FAVOUR = 0.7  # log odds that favour adds at most
+SURE_PLACE = 5  # the worst place of a tool that is sure to belong in the answer
 
 
 class Sure(NamedTuple):
@@ -153,7 +153,8 @@ def _best_of_both(
 
 def _in_answer(request: Request, best: Sequence[Found]) -> list[Found]:
     kept = len(best)
-    while kept and not request.scale.follows(best[kept - 1].raw):  # the last ones, as they are sorted: mostly none
+    # Hits are sorted, so that only the last ones need a look.
+    while kept and not request.scale.follows(best[kept - 1].raw):
         kept -= 1
     return list(best[:kept])
 
@@ -229,7 +230,7 @@ def _top_rows(scores: FloatArray, limit: int) -> _Scored:
     if best <= 0:
         return _NO_ROWS, _NO_SCORES
     places = (scores >= best / 2).nonzero()[0]
-    if len(places) < limit:  # mostly the best are near each other, and looking through all is not needed
+    if len(places) < limit:  # rare, since the best scores are mostly near each other
         places = (scores >= best / 4).nonzero()[0]
     if len(places) < limit:
         places = (scores > 0).nonzero()[0]

@@ -14,7 +14,7 @@ from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.errors import EncoderError
 
 NO_READER = "none"
-_WEIGHTS = "toolsearch_reader"  # a distribution of its own, in indexes/reader
+_WEIGHTS = "toolsearch_reader"  # a separate distribution, built from indexes/reader
 
 
 class Reader(Protocol):

@@ -11,10 +11,10 @@ from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.scores import READ_FOLLOWING, READ_LEAST, SURE, SURE_SCORE, log_odds_of, read_log_odds, score_of
 from toolsearch_indexes.semantic import first_sentence, spaced
 
-READ = 10  # tools of an answer, the first ones
-_SHOWN = 2  # requests of a tool
-# Of a request's words. So 97 % of 19,171 requests in English are read, and of 20 each in German, French and Spanish one
-# or two.
+READ = 10  # first tools of an answer that are read
+_SHOWN = 2  # requests of a tool that the reader is shown
+# The share of known words that a request needs to be read. With it 97 % of 19,171 English requests are read, and one or
+# two of 20 in German, French and Spanish each.
 _KNOWN = 0.75
 
 

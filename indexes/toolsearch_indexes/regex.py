@@ -33,7 +33,7 @@ CountArray = NDArray[np.uint32]
 IntArray = NDArray[np.int64]
 
 
-_BLOCK = 1 << 22  # bytes that are looked through at a time
+_BLOCK = 1 << 22  # bytes that are searched at a time
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Lines:
         lines: list[bytes] = []
         for texts in rows:
             before = len(lines)
-            # White space of any kind is one space, so that no line separator is left inside a line.
+            # Any white space becomes one space, so that no line contains a line separator.
             lines += [line.encode(errors="replace") for text in texts if (line := " ".join(text.split()))]
             row_lines.append(len(lines) - before)
         blob = b"".join(piece for line in lines for piece in (line, b"\n"))
@@ -166,10 +166,11 @@ _KINDS: Mapping[str, Callable[[ToolDocument], Iterable[str]]] = {
 }
 
 
-_FEW = 1 / 8  # of the rows; the lines of so few are copied out, and only they are scanned
+_FEW = 1 / 8  # share of the rows; if fewer are searched, only their lines are copied and scanned
 
 
-_BAND_FLOOR = 0.05  # of a kind's band: the worst match of one kind stays above the best of the next, rounded or not
+# Share of a kind's band; it keeps the worst match of one kind above the best of the next, even after rounding.
+_BAND_FLOOR = 0.05
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class SoleHolder(NamedTuple):
 def sole_holders(query: KeywordQuery, space: SearchSpace, parameters: KeywordParameters) -> tuple[SoleHolder, ...]:
     """The tools for which a word of *query* speaks; guessed readings of a word count for nothing."""
     said = [reading.alternatives[0] for reading in query.readings if reading.word not in query.unknown]
-    total = query.ideal / (parameters.k1 + 1)  # the idf of all words together
+    total = query.ideal / (parameters.k1 + 1)  # the sum of the idf of all words
     places = dict.fromkeys(place for term, _ in said if space.terms.holders(term) == 1 for place in _rows(term, space))
     chance = math.sqrt(2 * math.log(max(1, space.terms.documents)))
     found: list[SoleHolder] = []
@@ -62,7 +62,7 @@ _TO = frozenset({"to", "into", "2"})
 _FROM = "from"
 
 
-_LONGEST = 80  # characters; in a longer request "to" mostly begins what is to be done
+_LONGEST = 80  # characters; in longer requests "to" mostly begins an infinitive
 
 
 class Direction(NamedTuple):
@@ -91,7 +91,7 @@ def direction(text: str) -> Direction | None:
     said = [part for word in words(text) for part in name_words(word).split()]
     source: set[str] = set()
     target: set[str] = set()
-    side = before = set[str]()  # what stands before the first "to" or "from" is the other side of that
+    side = before = set[str]()  # words before the first "to" or "from" belong to its opposite side
     for place, part in enumerate(said):
         if part in _TO and place:
             side = target

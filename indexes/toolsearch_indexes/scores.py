@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 
 from toolsearch_indexes.analysis import words
 
-LEAST = -1.8  # in log odds, for an answer; what 1 to 2 % of the best hits for requests with a right tool do not reach
+LEAST = -1.8  # log odds that an answer needs; 1-2 % of correct best hits score below this
 
 
-FOLLOWING = -2.5  # for a hit after the best: where there is an answer, the next ones may be what was meant
+# Log odds that a hit after the best needs; it is lower because the next hits may be the tools that were meant.
+FOLLOWING = -2.5
 
 
-SURE = -0.2  # what 6 % of the best hits for requests without one reach
+SURE = -0.2  # log odds of high confidence; 6 % of the best hits for requests without a right tool reach this
 
 
-# Log odds that are taken back where all tools have requests of users: a tool that does not serve a request is also
-# nearer to it with them. Without any nothing is taken back.
+# These log odds are subtracted if all tools have example requests of users, since examples also bring wrong tools
+# nearer to a request. Nothing is subtracted without examples.
 KEYWORD_REQUESTS = 0.88
 
 
@@ -31,25 +32,25 @@ SEMANTIC_REQUESTS = 0.52
 HYBRID_REQUESTS = 0.63
 
 
-_NONSENSE = -6.6  # where no word means anything
+_NONSENSE = -6.6  # log odds for requests without a meaningful word
 
 
-_FEW = 5  # tools; among fewer, some are not much less likely to be near by chance
+_FEW = 5  # tools; in smaller catalogs a tool is near by chance almost as often
 
 
 _LEAST_SCORE = 1e-9
 
 
-_SHRINKAGE = 20  # tools after which what a catalog says of itself counts for more than what is usual
+_SHRINKAGE = 20  # tools from which on a catalog's own figures count for more than the usual ones
 
 
-# With a reader, which says log odds of its own: READ_WEIGHT times these are added to those of the search, and
-# READ_OFFSET, so that as many answers to what is served have high confidence as without. All four are fitted by
+# A reader gives log odds of its own. READ_WEIGHT times these, and READ_OFFSET, are added to those of the search.
+# READ_OFFSET keeps the share of served requests that get high confidence. All four numbers are fitted by
 # `training.calibration_reader`.
 READ_OFFSET, READ_WEIGHT = 0.52, 0.22
 
 
-READ_LEAST, READ_FOLLOWING = -1.39, -2.89  # as above; 1 % of the answers to requests with a right tool become none
+READ_LEAST, READ_FOLLOWING = -1.39, -2.89  # the same limits with a reader; 1 % of correct answers fall below them
 
 
 class Scale(NamedTuple):
@@ -135,15 +136,15 @@ def shrunk(familiarity: float, tools: int) -> float:
 FloatArray = NDArray[np.float32]
 
 
-# What one deviation of a cosine is worth in BM25F. On the train parts of the labelled sets 3 to 6 find the same within
-# a point of recall@5, for identifiers, few words and long requests alike.
+# The worth of one deviation of a cosine in BM25F scores. On the train parts of the labelled sets, values from 3 to 6
+# are within a point of recall@5 of each other, for identifiers, few words and long requests alike.
 _FEW_WORDS = 8
 
 
 _WEIGHT_OF_FEW = 5.5
 
 
-_WEIGHT_OF_MANY = 4.0  # a long request says enough words that its own decide more
+_WEIGHT_OF_MANY = 4.0  # long requests have enough words to trust keywords more
 
 
 class Unrelated(NamedTuple):

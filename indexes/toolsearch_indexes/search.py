@@ -55,15 +55,16 @@ def _postings(segment: Segment, row: int, reading: WordReading) -> list[int]:
     return [posting for posting in found if posting is not None][:1]
 
 
-# Words. In a longer request, parts of sentences are rather the circumstances of one task, and a reader, which learns
-# from short ones, moves right tools of several parts out of the first five.
+# Words. The parts of longer requests mostly describe the circumstances of one task. A reader, which learns from short
+# requests, would move right tools out of the first five.
 _SHORT_REQUEST = 20
 
 
-_SURE_PART = 0.7  # the score from which a part's best tool is what the part asks for
+_SURE_PART = 0.7  # score from which the best tool of a part is sure to be meant
 
 
-_SURE_SENTENCE = 0.8  # the same for a sentence of a long request; some of less move a right tool out of the first five
+# The same for a sentence of a long request; a lower limit moves some right tools out of the first five.
+_SURE_SENTENCE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,6 @@ class Search:
                 for found, rows in zip((literal, similar), segment.names.rows_named(candidate), strict=True):
                     found += [segment.names.names[row] for row in rows if allowed is None or allowed[row]]
             if literal or similar:
-                # What has the name in full comes before what has it under its server.
+                # A tool with exactly this name comes before one with this name under its server.
                 return sorted(literal or similar, key=lambda each: (each != name, each.casefold() != candidate, each))
         return []

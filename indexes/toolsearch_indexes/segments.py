@@ -46,7 +46,8 @@ class Names:
     def __init__(self, names: PackedTexts, own_names: PackedTexts, key_hashes: HashArray, key_rows: RowArray) -> None:
         self.names, self.own_names = names, own_names
         self.key_hashes, self.key_rows = key_hashes, key_rows
-        self._hashes, self._rows = key_hashes.data, key_rows.data  # to read one place, quicker
+        # A memoryview reads single places faster than an array.
+        self._hashes, self._rows = key_hashes.data, key_rows.data
 
     @classmethod
     def of(cls, names: Sequence[str], own_names: Sequence[str]) -> Names:
@@ -131,7 +132,7 @@ def _by_hash(hashes: HashArray, rows: Sequence[int] | RowArray) -> tuple[HashArr
     return hashes[order], np.asarray(rows, np.int32)[order]
 
 
-_GROWTH = 4  # a segment is merged into the one before it until that one is this many times as large
+_GROWTH = 4  # a segment is merged into the previous one unless that one is at least this many times as large
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,7 @@ class IndexState:
     segments: tuple[Segment, ...] = ()
     keyword: KeywordStatistics = field(default_factory=KeywordStatistics)
     semantic: SemanticStatistics | None = None
-    moment: int = field(init=False, default_factory=count().__next__)  # its own, also if made out of another
+    moment: int = field(init=False, default_factory=count().__next__)  # a new number for each state, even a copied one
 
     def place_of(self, name: str) -> tuple[int, int] | None:
         """Return (segment, row) of a living document."""
@@ -231,7 +232,7 @@ class IndexState:
         return as_read(segment.names.own_names[row], segment.regex.description(row), nearest)
 
 
-_BLOCK = 1024  # rows whose vectors are added up in float32, before the sums are in float64
+_BLOCK = 1024  # rows whose vectors are summed in float32; the block sums are then added in float64
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from toolsearch_indexes.scores import Unrelated
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray, VectorPart
 
-# What servers are called for being servers, by stem.
+# Stems of words that only say that a server is a server.
 _SAID_OF_ALL = frozenset(stem(word) for word in ("api", "mcp", "server", "service", "tool"))
 
 
@@ -55,8 +55,8 @@ IntArray = NDArray[np.int64]
 FIELDS = 3
 
 
-# Of all requests of a tool together, where each field has 1. Chosen on the agent queries of the benchmarks and on tasks
-# for live MCP servers: 1 finds up to .055 less in the first five, and 3 at most .012 more.
+# The weight of all requests of a tool together; each other field has the weight 1. Chosen on the agent queries of the
+# benchmarks and on tasks for live MCP servers: 1 finds up to .055 less in the first five, and 3 at most .012 more.
 REQUESTS_WEIGHT = 2.0
 
 
@@ -66,10 +66,10 @@ _SEPARATORS = re.compile(r"[_\W]+")
 _SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f](?=\s|$)")
 
 
-_SERVERS = 1_024  # whose telling words are remembered
+_SERVERS = 1_024  # servers whose telling words are remembered
 
 
-_BLOCK = 1_024  # tools whose vectors are made at a time, where their number changes nothing: less memory at once
+_BLOCK = 1_024  # tools whose vectors are made at a time; small blocks save memory
 
 
 def semantic_fields(document: ToolDocument) -> tuple[str, str, str]:
@@ -184,13 +184,15 @@ class SemanticArm:
     @cached_property
     def unrelated(self) -> Unrelated:
         """How the cosines of tools with what other tools do spread."""
-        requests = self.encoder.encode_queries(_UNRELATED_TOOLS)  # some encoders put these elsewhere than documents
+        # Some encoders embed queries differently from documents.
+        requests = self.encoder.encode_queries(_UNRELATED_TOOLS)
         cosines = (requests @ self._embedded(_UNRELATED_TOOLS).T)[~np.eye(len(requests), dtype=np.bool_)]
-        return Unrelated(float(cosines.mean()), float(cosines.std()) or math.inf)  # all alike tell nothing
+        # Equal cosines say nothing, so the deviation is infinite.
+        return Unrelated(float(cosines.mean()), float(cosines.std()) or math.inf)
 
     def _embedded(self, texts: Sequence[str]) -> FloatArray:
         if isinstance(self.encoder, StaticEncoder):
-            return self.encoder.encode_documents(texts)  # quicker than any cache
+            return self.encoder.encode_documents(texts)  # embedding is faster than any cache
         return self._cache.embed(self.encoder, texts)
 
 

@@ -28,7 +28,7 @@ from toolsearch_indexes.semantic import SemanticStatistics
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
 
-FORMAT = 7  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
+FORMAT = 7  # raise this when the files, the analysis of text or the score change; older indexes are then rebuilt
 MANIFEST = "manifest.json"
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -75,7 +75,7 @@ class StoredIndex:
             )
         index = ToolSearchIndex(encoder=encoder, cache=cache)
         with _damage_told(self.folder):
-            if "names.key_rows" in self.arrays:  # else it is empty, and as it was made
+            if "names.key_rows" in self.arrays:  # an empty index has no arrays and needs no change
                 arrays = self.arrays
                 lexicon = Lexicon.from_arrays(arrays["terms"], arrays["surfaces"], arrays["term_of_surface"])
                 index.adopt(lexicon, _state(arrays, with_vectors=encoder is not None))
@@ -130,7 +130,8 @@ def _arrays(lexicon: Lexicon, state: IndexState, parameters: KeywordParameters) 
         whole = merge_segments(state.segments)
         arrays |= {f"names.{name}": array for name, array in whole.names.arrays().items()}
         arrays |= {f"keyword.{name}": array for name, array in whole.keyword.arrays().items()}
-        if parameters == KeywordParameters():  # else a stored index, which is opened with these, would be wrong
+        # A stored index is opened with the default parameters, so others must not be stored.
+        if parameters == KeywordParameters():
             arrays["impacts"] = whole.keyword.impacts(state.keyword.means, parameters)
         arrays |= {f"regex.{name}": array for name, array in whole.regex.arrays().items()}
         arrays |= {f"requests.{name}": array for name, array in whole.requests.arrays().items()}
@@ -183,4 +184,4 @@ def _read(path: Path, digest: str) -> NDArray[Any]:
     if file_digest(path) != digest:
         raise ValueError(f"{path.name} has changed")
     mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    return np.asarray(mapped)  # a plain array over the same pages: indexing a memmap is slow
+    return np.asarray(mapped)  # a plain array over the same pages, since indexing a memmap is slow

@@ -16,7 +16,7 @@ from toolsearch_indexes.vectors import check_unit_rows
 
 __all__ = ["VectorCache"]
 
-_BATCH = 256  # texts embedded, then stored, at a time: what a run that is cut off loses at most
+_BATCH = 256  # texts embedded and then stored at a time; an interrupted run loses at most these
 _MAX_DOCUMENTS_IN_MEMORY = 100_000  # 154 MB at 384 dimensions; a cache with a file keeps none
 _MAX_QUERIES = 1_000
 
@@ -49,7 +49,7 @@ class VectorCache:
         Raises EncoderError if the encoder fails or its vectors are not what it owes.
         """
         keys = [_key(encoder.id, "document", text) for text in texts]
-        wanted = dict(zip(keys, texts, strict=True))  # equal texts once
+        wanted = dict(zip(keys, texts, strict=True))  # equal texts are embedded once
         known = self._documents.get(list(wanted))
         missing = [(key, text) for key, text in wanted.items() if len(known.get(key, b"")) != 4 * encoder.dimensions]
         with progress_bar("Embedding tools", len(missing), show=show_progress) as advance:

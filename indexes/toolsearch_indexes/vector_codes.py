@@ -28,7 +28,7 @@ def one_thread() -> Generator[None]:
     OpenMP keeps the number of threads for each thread of a program by itself. So other threads notice nothing of this,
     and the caller's own number is put back: an application's indexes and PyTorch keep theirs.
     """
-    import faiss  # here, since it is large: whoever searches by it has loaded it
+    import faiss  # imported late because it is large; callers have loaded it already
 
     before = faiss.omp_get_max_threads()
     if before == 1:
@@ -50,19 +50,19 @@ IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
 
 
-_BITS = {4: 2, 16: 4}  # of a dimension, by the number of levels
+_BITS = {4: 2, 16: 4}  # number of levels -> bits for each dimension
 
 
-_NORMAL_LEVELS = {  # the best for a normal distribution, on either side of 0; Source: Max, IRE Trans. 1960
+_NORMAL_LEVELS = {  # the best levels for a normal distribution, on either side of 0; Source: Max, IRE Trans. 1960
     2: (0.4528, 1.51),
     4: (0.1284, 0.3881, 0.6568, 0.9424, 1.256, 1.618, 2.069, 2.733),
 }
 
 
-_ROUNDS = {2: 8, 4: 4}  # of fitting the levels to the vectors; more change the errors by less than 1 %
+_ROUNDS = {2: 8, 4: 4}  # rounds of fitting the levels to the vectors; more rounds change the errors by less than 1 %
 
 
-_FITTED_TO = {2: 8_192, 4: 1_024}  # rows, evenly spread
+_FITTED_TO = {2: 8_192, 4: 1_024}  # evenly spread rows that the levels are fitted to
 
 
 _BLOCK = 16_384  # rows that are encoded at a time
@@ -93,7 +93,8 @@ class VectorCodes:
             _packed(_nearest_levels(matrix[at : at + _BLOCK], levels), bits) for at in range(0, len(matrix), _BLOCK)
         ]
         coded = np.take_along_axis(levels, _nearest_levels(sample, levels).T.astype(np.intp), axis=1).T
-        # The nearest levels lie nearer to the mean than the vectors, so that the cosines of near ones would be too low.
+        # The nearest levels lie nearer to the mean than the vectors. Without this factor the cosines of near rows would
+        # be too low.
         longer = np.float32(np.sum(sample * sample) / max(np.sum(sample * coded), np.finfo(np.float32).tiny))
         levels, coded = levels * longer, coded * longer
         differences = sample - coded
@@ -135,7 +136,7 @@ class VectorCodes:
         """By how much the cosines that the codes tell for each of *queries* (m, d) are off: the roots of the mean
         squares, (m,).
         """
-        in_errors: FloatArray = np.einsum("ij,mj->mi", self._errors, queries)  # `@` would share it out among threads
+        in_errors: FloatArray = np.einsum("ij,mj->mi", self._errors, queries)  # `@` would share the work among threads
         squares: FloatArray = np.einsum("mi,mi->m", in_errors, queries)
         deviations: FloatArray = np.sqrt(squares.clip(0))
         return deviations
@@ -194,11 +195,11 @@ def _packed(levels: ByteArray, bits: int) -> ByteArray:
 
 def _fast_scan(codes: ByteArray, levels: FloatArray) -> Any:
     """An index of faiss over a copy of *codes*, laid out so that 32 rows are compared at a time."""
-    import faiss  # here, since it is large, and few catalogues are large enough for codes
+    import faiss  # imported late because it is large, and few catalogs need codes
 
-    untyped: Any = faiss  # parts of it have no types
+    untyped: Any = faiss  # parts of faiss have no types
     dimensions, copy = len(levels), untyped.copy_array_to_vector
-    together = 4 // _BITS[levels.shape[1]]  # dimensions that faiss takes for one of 16 values
+    together = 4 // _BITS[levels.shape[1]]  # dimensions that faiss combines into one of 16 values
     quantiser: Any = faiss.IndexPQ(dimensions, dimensions // together, 4, faiss.METRIC_INNER_PRODUCT)
     values = levels[:, :, np.newaxis]
     if together == 2:

@@ -66,16 +66,16 @@ class MemoryVectorStore:
 _log = logging.getLogger(__name__)
 
 
-_APPLICATION_ID = 0x54535643  # "TSVC", in the header of our files: other databases are left alone
+_APPLICATION_ID = 0x54535643  # "TSVC", in the header of our files; other databases are left alone
 
 
 _FORMAT = 2
 
 
-_BUSY_TIMEOUT_S = 30.0  # how long to wait for another process that writes
+_BUSY_TIMEOUT_S = 30.0  # the wait for another process that writes
 
 
-_KEYS_PER_QUERY = 500  # below the 999 parameters that every SQLite takes
+_KEYS_PER_QUERY = 500  # few enough for SQLite's smallest limit of 999 parameters
 
 
 _CHECKSUM_BYTES = 4
@@ -95,7 +95,7 @@ class VectorFile:
 
         Raises IndexStoreError if that is impossible, or if the file is a database of something else.
         """
-        self._path = path.absolute()  # it is opened later, too
+        self._path = path.absolute()  # absolute, since the file is opened later, perhaps from another working directory
         self._lock = Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
         self._is_closed = False
@@ -121,14 +121,14 @@ class VectorFile:
             self._close_connection()
 
     def __del__(self) -> None:
-        if hasattr(self, "_open_connection"):  # not if its folder could not be made
+        if hasattr(self, "_open_connection"):  # missing if the folder could not be made
             self._close_connection()
 
     def before_fork(self) -> None:
         self._lock.acquire()
         self._close_connection()
 
-    def after_fork(self, *, in_child: bool) -> None:  # noqa: ARG002  both go on alike
+    def after_fork(self, *, in_child: bool) -> None:  # noqa: ARG002  both processes go on in the same way
         self._lock.release()
 
     @property
@@ -145,11 +145,11 @@ class VectorFile:
             self._open_connection = None
 
     def _get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        found: dict[bytes, Any] = {}  # bytes, unless the file is damaged
+        found: dict[bytes, Any] = {}  # the values are bytes unless the file is damaged
         for start in range(0, len(keys), _KEYS_PER_QUERY):
             some = keys[start : start + _KEYS_PER_QUERY]
             marks = ",".join("?" * len(some))
-            query = f"SELECT key, value FROM vectors WHERE key IN ({marks})"  # noqa: S608 (only question marks)
+            query = f"SELECT key, value FROM vectors WHERE key IN ({marks})"  # noqa: S608  (only question marks)
             found.update(self._connection.execute(query, some))
         intact = {key: _unsealed(key, value) for key, value in found.items()}
         return {key: value for key, value in intact.items() if value is not None}
@@ -172,7 +172,7 @@ class VectorFile:
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
-        connection.text_factory = bytes  # there is no text, unless the file is damaged
+        connection.text_factory = bytes  # every value is bytes unless the file is damaged
         try:
             self._prepare(connection)
         except BaseException:
@@ -181,7 +181,7 @@ class VectorFile:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")  # of several processes that start at once, one makes the table
+        connection.execute("BEGIN IMMEDIATE")  # if several processes start at once, one makes the table
         with connection:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -191,11 +191,11 @@ class VectorFile:
             if tables and version != _FORMAT:
                 _log.warning("vector cache %s has format %s, not %s: emptied", self._path, version, _FORMAT)
                 connection.execute("DROP TABLE IF EXISTS vectors")
-            # Not WITHOUT ROWID: each vector would take an overflow page of its own, and the file twice the space.
+            # WITHOUT ROWID would give each vector an overflow page, and double the size of the file.
             connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {_FORMAT}")
-        with contextlib.suppress(sqlite3.OperationalError):  # locked: another process is just doing the same
+        with contextlib.suppress(sqlite3.OperationalError):  # the file is locked if another process is doing the same
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
 
@@ -213,7 +213,8 @@ class VectorFile:
 
     def _require_damage(self, error: sqlite3.DatabaseError) -> None:
         """Raises IndexStoreError if *error* has another cause: the file is locked, closed, cannot be written ..."""
-        names_are_damaged = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR  # of a table or a column
+        # An SQL error here means a damaged table or column name.
+        names_are_damaged = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
         if isinstance(error, sqlite3.OperationalError | sqlite3.ProgrammingError) and not names_are_damaged:
             raise self._unusable(error) from error
 

@@ -22,12 +22,12 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
-_UNIT_TOLERANCE = 1e-2  # of a row's length; float16 models and quantised ones stay within 2e-3
-_TIE_TOLERANCE = 1e-5  # far above what two ways of summing the same products in float32 differ by
-_FEW = 1 / 8  # of all rows; so few are read by themselves, where more are compared in their place
+_UNIT_TOLERANCE = 1e-2  # allowed error of a row's length; float16 and quantised models stay within 2e-3
+_TIE_TOLERANCE = 1e-5  # far above the difference between two ways of summing products in float32
+_FEW = 1 / 8  # share of the rows; if fewer are compared, they are copied out first
 
-CODED_FROM = 8_192  # rows from which codes are kept; with fewer, comparing with all of them is as fast
-_COARSE_FROM = 131_072  # rows from which these have 2 bits for a dimension instead of 4, and half the size
+CODED_FROM = 8_192  # rows from which on codes are kept; below, comparing with all rows is as fast
+_COARSE_FROM = 131_072  # rows from which on codes have 2 bits for a dimension instead of 4, and half the size
 
 
 class _Fetching(NamedTuple):
@@ -44,11 +44,12 @@ class _Fetching(NamedTuple):
     most: float
 
 
-_MORE = 8  # times as many rows while there are not enough
+_MORE = 8  # the factor by which more rows are fetched while there are not enough
 _NOTHING = -math.inf
-_FETCHING = {  # by the bits of a dimension
-    2: _Fetching(4.0, 1_000, 8, 1 / 16),  # measured, 2 of 10,800 rows among the nearest 100 are further off
-    4: _Fetching(6.0, 150, 3, 1 / 4),  # and none of 39,300, which has few more rows fetched than 4 deviations
+_FETCHING = {  # bits for each dimension -> how many rows are fetched
+    2: _Fetching(4.0, 1_000, 8, 1 / 16),  # measured: 2 of the 10,800 nearest rows (100 for each query) were farther off
+    # Measured: none of 39,300 was farther off; few more rows are fetched than with 4 deviations.
+    4: _Fetching(6.0, 150, 3, 1 / 4),
 }
 
 
@@ -263,7 +264,7 @@ def check_unit_rows(matrix: FloatArray) -> FloatArray:
         raise EncoderError(f"the encoder gave an array of shape {matrix.shape}; it must give one row per text, (n, d)")
     matrix = np.ascontiguousarray(matrix, dtype=np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
-    bad = np.flatnonzero(~((np.abs(lengths - 1) <= _UNIT_TOLERANCE) | (lengths == 0)))  # a NaN is bad too
+    bad = np.flatnonzero(~((np.abs(lengths - 1) <= _UNIT_TOLERANCE) | (lengths == 0)))  # the negation finds NaN, too
     if bad.size:
         raise EncoderError(
             f"the encoder gave {bad.size} vectors of {len(matrix)} that are not of unit length (the first is row "

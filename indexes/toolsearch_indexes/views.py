@@ -31,16 +31,16 @@ from toolsearch_indexes.queries import Selection
 from toolsearch_indexes.segments import IndexState, Segment, Share
 from toolsearch_indexes.semantic import SemanticStatistics
 
-_MAX_BYTES = 56 << 20  # of all views of an index together
+_MAX_BYTES = 56 << 20  # bytes of all views of an index together
 
 
-_KEPT_SHARE = 0.75  # of that, once it is exceeded
+_KEPT_SHARE = 0.75  # the share of _MAX_BYTES that is kept when it is exceeded
 
 
-_ENTRY_BYTES = 400  # what remembering a term takes beside its arrays, at most
+_ENTRY_BYTES = 400  # bytes of a remembered term beside its arrays, at most
 
 
-_FEW_ROWS = 64  # whose surfaces are looked through at once
+_FEW_ROWS = 64  # rows whose surfaces are read at once
 
 
 class _Term(NamedTuple):
@@ -128,7 +128,7 @@ class ViewCache:
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._views: WeakKeyDictionary[Selection, View] = WeakKeyDictionary()
-        self._nbytes = 0  # at least what they take: that of dropped selections is found out when there is too much
+        self._nbytes = 0  # an upper bound; dropped selections are subtracted when room is made
         self._clock = count()
         self._lock = threading.Lock()
 
@@ -165,7 +165,7 @@ class ViewCache:
             if self._nbytes > room:
                 self._nbytes -= sum(memory.nbytes for memory in view.memories)
                 view.forget()
-        for selection, view in views[:-1]:  # the last one is in use
+        for selection, view in views[:-1]:  # the last view is in use
             if self._nbytes > room:
                 self._nbytes -= view.nbytes
                 self._views.pop(selection, None)

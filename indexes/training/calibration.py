@@ -37,12 +37,13 @@ from training.calibration_samples import ALL_TOOLS, FEW_TOOLS, NOTHING, STRATEGI
 from training.calibration_scales import FEATURES, scale_terms, thresholds
 
 RECORD: Final = Path(__file__).parent / "data" / "calibration.json"
-WITH_REQUESTS: Final = ("aws-core", "github", "google-workspace", "mcp-servers")  # of `benchmarks.agent_queries`
-QUERIES: Final = 200  # of a labelled set at most
+WITH_REQUESTS: Final = ("aws-core", "github", "google-workspace", "mcp-servers")  # names of `benchmarks.agent_queries`
+QUERIES: Final = 200  # the most queries of one labelled set
 SEED: Final = 0
-_KINDS = (ALL_TOOLS, FEW_TOOLS, NOTHING)  # what is left of large sets without the right tool often serves as well
+# The kinds of samples; large sets without the right tool are left out, since another tool often serves as well.
+_KINDS = (ALL_TOOLS, FEW_TOOLS, NOTHING)
 
-Terms: TypeAlias = Mapping[str, float]  # coefficients by what they are of
+Terms: TypeAlias = Mapping[str, float]  # name of a term -> its coefficient
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -35,8 +35,8 @@ from training.calibration import QUERIES, RECORD, SEED
 from training.calibration_samples import ALL_TOOLS, NOTHING, REMOVED
 from training.logistic import DoubleArray, fit_logistic
 
-_MISSED: Final = 0.01  # of the answers to requests with a right tool, those that become none
-_FOLLOWS: Final = 1.5  # in log odds: how much less than the best of an answer one of the others needs
+_MISSED: Final = 0.01  # the share of correct answers that may become "no tool"
+_FOLLOWS: Final = 1.5  # log odds by which a later hit may be below the best
 
 
 class Read(NamedTuple):

@@ -15,7 +15,7 @@ from toolsearch_indexes.queries import Ranking
 from training.calibration_samples import STRATEGIES, Sample, cases, samples, without_requests
 from training.logistic import DoubleArray
 
-_MOST_TAKEN = 10.0  # in log odds, far from any sensible term
+_MOST_TAKEN = 10.0  # log odds, far above any sensible term
 _EXACT = 1e-6
 
 

@@ -18,8 +18,8 @@ from toolsearch_indexes.views import SearchSpace, View
 
 STRATEGIES: Final[tuple[Ranking, ...]] = ("keyword", "semantic", "hybrid")
 ALL_TOOLS, FEW_TOOLS, REMOVED, NOTHING = "all tools", "few tools", "right tools removed", "nothing serves"
-_FEW: Final = (4, 12, 40, 120)  # tools of a small catalog, in turn
-_ANY: Final = Scale(1.0, 1e6)  # by which the best hit makes an answer, however bad it is
+_FEW: Final = (4, 12, 40, 120)  # the sizes of small catalogs, which are used in turn
+_ANY: Final = Scale(1.0, 1e6)  # a scale by which any best hit makes an answer
 
 
 class Case(NamedTuple):

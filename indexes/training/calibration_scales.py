@@ -13,9 +13,9 @@ from toolsearch_indexes.scores import shrunk, size_of
 from training.calibration_samples import FEW_TOOLS, Sample
 from training.logistic import DoubleArray, fit_logistic
 
-_MISSED = 0.015  # of the best hits for requests with a right tool, those that make no answer
-_SURE_OF_NOTHING = 0.06  # of the best hits for requests without one, those of high confidence
-_FOLLOWS = 0.7  # in log odds: a hit after the best may be half as likely as the least of those
+_MISSED = 0.015  # the share of correct best hits that may get no answer
+_SURE_OF_NOTHING = 0.06  # the share of wrong best hits that may get high confidence
+_FOLLOWS = 0.7  # log odds by which a later hit may be below LEAST: half as likely
 
 _Features: TypeAlias = Callable[[Sample], Mapping[str, float]]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 LEFT_OUT = (
-    "azure.com",  # azcli
+    "azure.com",  # for azcli
     "github.com",
     "googleapis.com/gmail",
     "googleapis.com/calendar",

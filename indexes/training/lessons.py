@@ -18,10 +18,10 @@ from training.corpora import TrainingTool
 from training.wordnet import Synset
 
 IntArray = NDArray[np.int64]
-Fields = tuple[int, ...]  # the texts of a tool: what the semantic arm embeds of it
+Fields = tuple[int, ...]  # the embedded texts of a tool, by their numbers
 
 _LONGEST_TEXT = 500  # characters
-_LEAST_TEXT = 30  # characters, of a part of a tool that a lesson may ask about
+_LEAST_TEXT = 30  # characters that a part of a tool needs to become a lesson
 
 
 class Cutter(Protocol):
@@ -73,8 +73,8 @@ class Lessons:
     texts: Texts
     requests: dict[str, list[Request]] = field(default_factory=lambda: defaultdict(list))
     parts: dict[str, list[Lesson]] = field(default_factory=lambda: defaultdict(list))
-    synsets: list[tuple[list[int], int]] = field(default_factory=list)  # words, gloss
-    tools: int = 0  # how many there are; each lesson has the number of its own
+    synsets: list[tuple[list[int], int]] = field(default_factory=list)  # (words, gloss)
+    tools: int = 0  # the number of tools; each lesson has a tool's number
 
     def add_tools(self, source: str, tools: Iterable[TrainingTool], *, with_parts: bool = True) -> None:
         """Learn the requests of *tools* and, *with_parts*, one part of each from another.

@@ -11,7 +11,7 @@ DoubleArray: TypeAlias = NDArray[np.float64]
 
 _STEPS = 100
 _CONVERGED = 1e-10
-_RIDGE = 1e-6  # times the total weight: what makes no difference to the outcome gets 0, and separable data an end
+_RIDGE = 1e-6  # times the total weight; it gives useless terms the coefficient 0 and lets separable data converge
 
 
 def fit_logistic(features: DoubleArray, is_true: NDArray[np.bool_], weights: DoubleArray) -> DoubleArray:

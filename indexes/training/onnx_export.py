@@ -16,7 +16,7 @@ from training.sentence_model import SentenceModel, unit_vectors
 
 _WHAT, _EXTRA = "exporting to ONNX", "dev"
 _OPSET = 17
-FLOAT_WEIGHTS = "float.pt"  # beside a graph: what another training may start from; not for shipping
+FLOAT_WEIGHTS = "float.pt"  # a file beside a graph from which another training may start; it is not shipped
 
 
 class _Names(NamedTuple):
@@ -72,7 +72,7 @@ def _trace(module: Any, forward: Callable[..., Any], names: _Names, file: Path) 
     example = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
     texts, tokens = {0: "texts"}, {0: "texts", 1: "tokens"}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the exporter by tracing: it is the old one, and it traces
+        warnings.simplefilter("ignore")  # the exporter warns that it is the old one, and that it traces
         torch.onnx.export(
             graph.cpu().eval(),
             (torch.ones_like(example), example, torch.zeros_like(example))[: len(names.inputs)],
@@ -81,7 +81,7 @@ def _trace(module: Any, forward: Callable[..., Any], names: _Names, file: Path) 
             output_names=[names.output],
             dynamic_axes={**dict.fromkeys(names.inputs, tokens), names.output: texts},
             opset_version=_OPSET,
-            dynamo=False,  # the newer exporter wants onnxscript, takes five times as long and gives no better graph
+            dynamo=False,  # the newer exporter needs onnxscript, takes five times as long and gives no better graph
         )
 
 

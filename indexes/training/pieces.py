@@ -17,7 +17,7 @@ from toolsearch_indexes.encoders.static import WordPieces, folded, parts
 UNKNOWN = "[UNK]"
 _ENGLISH = re.compile(r"(?:##)?[a-z0-9]+")
 _WORD = re.compile(r"[a-z0-9]+")
-_LEAST_TOOLS = 5  # that say a new word
+_LEAST_TOOLS = 5  # tools that must say a new word
 _LONGEST_NEW_WORD = 20
 
 

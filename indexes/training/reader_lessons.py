@@ -19,7 +19,7 @@ from training.corpora import TrainingTool
 from training.lessons import IntArray, Texts
 from training.transformer_lessons import MEASURED_FILES, MEASURED_SERVERS, Tokens
 
-_LEAST_TEXT = 20  # characters, of a part of a tool that may be asked for
+_LEAST_TEXT = 20  # characters that a part of a tool needs to become a question
 
 
 class Question(NamedTuple):
@@ -142,7 +142,7 @@ def _neighbours(file: Path, public: Iterable[TrainingTool], texts: Texts) -> She
         for place, asked in enumerate(few["tools"]):
             tool = known.get((asked["api"], asked["name"]))
             if tool is None:
-                continue  # of an API's many operations another seed takes others
+                continue  # another seed takes other operations of a large API
             numbers[place] = number = len(shelf.texts)
             others = (_others(asked["requests"], one) for one in (0, 1))
             views = [as_read(tool.name, tool.description, requests) for requests in ((), *others)]

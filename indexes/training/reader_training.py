@@ -20,14 +20,15 @@ from training.sentence_model import SentenceModel
 from training.transformer_training import TextVectors, ends_of_text, quick_numbers, share_of_rate, without_dropout
 
 _WHAT, _EXTRA = "training a reader", "semantic"
-_SHARES = {"neighbours": 0.4, "written": 0.2, "shipped": 0.2, "parts": 0.12, "public": 0.08}  # of the questions
-_UNSERVED = 0.3  # of the questions, where there are any that nothing serves
-_REMOVED = 0.3  # of the questions that a tool serves, which then is not among the tools
-_EACH = 4.0  # the weight of what is said of a tool for itself
-_BESIDE, _FARTHER = 16, 8  # tools near a question: of its group, and of others
-_NEARER = (20, 200)  # places among the tools of others: nearer ones might serve it, too
-_ALIKE = 0.93  # cosine of two tools from which neither is a wrong answer for the other
-_FALLING = 0.88  # how much less often than the one before it the next tool is drawn
+# Source -> its share of the questions.
+_SHARES = {"neighbours": 0.4, "written": 0.2, "shipped": 0.2, "parts": 0.12, "public": 0.08}
+_UNSERVED = 0.3  # the share of questions without any right tool, if there are such questions
+_REMOVED = 0.3  # the share of other questions whose right tool is not shown
+_EACH = 4.0  # the weight of the judgement of each tool alone
+_BESIDE, _FARTHER = 16, 8  # tools near a question from its own group, and from others
+_NEARER = (20, 200)  # ranks from which tools of other groups are taken; nearer ones might serve the question, too
+_ALIKE = 0.93  # cosine of two tools from which on neither is a wrong answer for the other
+_FALLING = 0.88  # the chance that a tool is drawn, relative to the next nearer one
 _REQUEST_TOKENS, _VECTOR_TOKENS = 30, 40
 _LONGEST_GRADIENT = 1.0
 _BUCKETS, _BATCH = 4, 256
@@ -100,7 +101,8 @@ class _Pairs:
 
     def _bucket(self, model: PairModel, asked: IntArray, shown: IntArray, requests: IntArray, tools: IntArray) -> Any:
         torch = require("torch", what=_WHAT, extra=_EXTRA)
-        middle, end = requests[:, None] + 1, (requests + tools)[:, None] + 2  # where one ends, and the other
+        # Where the request ends, and where the tool ends.
+        middle, end = requests[:, None] + 1, (requests + tools)[:, None] + 2
         place = np.arange(int(end.max()) + 1)
         is_request, is_tool = (place > 0) & (place < middle), (place > middle) & (place < end)
         begins = np.where(is_request, self._ends[asked, None] - 1, self._ends[shown, None] - middle - 1)
@@ -174,7 +176,7 @@ class _NearShelf:
         is_removed = not is_unserved and random.random() < _REMOVED
         chances = _FALLING ** np.arange(self.near.shape[1])
         shown = random.choice(self.near[row], tools - (not is_removed), replace=False, p=chances / chances.sum())
-        if not is_removed:  # what comes nearest to an unserved request is shown, too
+        if not is_removed:  # the right tool is shown; if nothing serves the request, this is the nearest tool
             shown = np.concatenate([[tool], shown])
         return int(text), self.texts[shown, view], tools if is_unserved or is_removed else 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from statistics import fmean
 
-_EVERY = 25  # steps
+_EVERY = 25  # steps between two reports
 
 
 class StepReport:

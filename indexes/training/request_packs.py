@@ -15,7 +15,7 @@ from toolsearch.catalog.request_packs import PACKS_FILE
 SOURCES = Path(__file__).parent / "data" / "requests"
 PACKED = Path(__file__).parents[2] / "toolsearch" / "data" / PACKS_FILE
 
-# Whoever unpacks sets as much memory aside as the dictionary has, and by the preset that is 64 MiB.
+# Unpacking takes as much memory as the dictionary has. The preset would give it 64 MiB.
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 2 << 20}]
 
 

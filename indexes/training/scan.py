@@ -34,16 +34,18 @@ from toolsearch.scanning.texts import sentences_of, texts_of
 TEXTS: Final = Path(__file__).parent / "data" / "scan_texts"
 OUT: Final = Path(steering.__file__).parent
 POISONED: Final = "poisoned"
-FALSE_ALARMS: Final = 0.01  # of harmless texts, most of which sound dangerous; known phrases hold as many again
+# The share of harmless texts that may be flagged; most of them sound dangerous, and known phrases may flag as many
+# again.
+FALSE_ALARMS: Final = 0.01
 TWINS: Final = (
     "i",
     "j",
     "p",
-)  # hands whose harmless texts say what an attack says in other words; so few are in the wild
-_C: Final = 10.0  # the inverse of the ridge; 3 to 30 come out alike
-_WEIGHT_OF_REAL: Final = 0.3  # of a text of a real server: they are many, and few sound dangerous
+)  # authors whose harmless texts reword an attack; real servers have few such texts
+_C: Final = 10.0  # the inverse of the ridge; values from 3 to 30 give the same result
+_WEIGHT_OF_REAL: Final = 0.3  # the weight of a text of a real server; these are many, and few sound dangerous
 _BETWEEN_TECHNIQUES: Final = 1_500  # features for each technique
-_SHORTEST: Final = 8  # characters; shorter texts of servers are words
+_SHORTEST: Final = 8  # characters; shorter texts of servers are single words
 _AT_ONCE: Final = 1_000
 
 

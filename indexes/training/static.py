@@ -33,10 +33,10 @@ from training.teacher import Teacher
 from training.wordnet import Synset, used_synsets
 
 _WRITTEN = Path(__file__).parent / "data"
-_MOST_QUERIES = 6_000  # of one set
-_EXAMPLES = 24_000  # tools whose likenesses the teacher shows
-_COMMON_WORD = 25  # tools that say it
-_REPORT_EVERY = 50  # steps
+_MOST_QUERIES = 6_000  # the most queries of one set
+_EXAMPLES = 24_000  # tools for which the teacher shows similar ones
+_COMMON_WORD = 25  # tools that must say a word to make it common
+_REPORT_EVERY = 50  # steps between two reports
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -20,11 +20,11 @@ from training.teacher import Teacher
 
 FloatArray = NDArray[np.float32]
 
-_SCALE = 20.0  # of cosines before the softmax
+_SCALE = 20.0  # the factor of cosines before the softmax
 _MASKED = -1e4
-_REQUEST_DROPOUT, _PART_DROPOUT, _TOOL_DROPOUT = 0.1, 0.25, 0.1  # of pieces
-_WARM_UP = 30  # steps
-_ONE_GROUP = 256  # lessons of one group of tools in a batch of neighbours
+_REQUEST_DROPOUT, _PART_DROPOUT, _TOOL_DROPOUT = 0.1, 0.25, 0.1  # the shares of pieces that are left out
+_WARM_UP = 30  # warm-up steps
+_ONE_GROUP = 256  # lessons from one group of tools in a batch of neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def train(
         optimizer.step()
         on_step(step + 1, float(loss.detach()))
     trained: FloatArray = course.table.detach().numpy().copy()
-    trained[0] = 0  # of what is unknown, nothing is known
+    trained[0] = 0  # row 0 stands for unknown words, so its vector is zero
     return trained
 
 
@@ -90,7 +90,7 @@ class _Course:
         self._examples = [lessons.texts.add(text) for text in examples]
         self._flat, self._ends = lessons.texts.flat()
         self._teach_examples = torch.tensor(teacher.vectors(examples))
-        # by source, so that leaving one out asks the teacher nothing new
+        # Each source is embedded by itself, so that leaving one out gives the teacher no new texts.
         sources = list(lessons.requests.values())
         self._teach_requests = torch.tensor(np.concatenate([teacher.vectors([r.words for r in s]) for s in sources]))
         self._teach_tools = torch.tensor(np.concatenate([teacher.vectors([r.whole for r in s]) for s in sources]))

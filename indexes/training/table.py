@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float32]
 
-_SMOOTHING = 1e-3  # of the inverse frequency; Arora, Liang and Ma, A Simple but Tough-to-Beat Baseline, ICLR 2017
+_SMOOTHING = 1e-3  # Source: Arora, Liang and Ma, A Simple but Tough-to-Beat Baseline, ICLR 2017
 
 
 def first_table(vectors: FloatArray, counts: NDArray[Any], dimensions: int) -> FloatArray:

@@ -25,7 +25,7 @@ from training.transformer_lessons import Course
 from training.transformer_training import TransformerTraining, train
 
 _DATA = Path(__file__).parent / "data"
-_PROBES = 200  # texts by which the export is compared with the model
+_PROBES = 200  # texts on which the export is compared with the model
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,7 +67,7 @@ def _description(model: SentenceModel, folder: Path, texts: Sequence[str]) -> st
     encoder = OnnxEncoder(folder)
     with torch.no_grad():
         exact = model.vectors(texts).numpy()
-    vectors = encoder.encode_queries(texts)  # one by one, and warms up what is timed next
+    vectors = encoder.encode_queries(texts)  # encoding all texts also warms up the encoder for the timing
     start = time.process_time()
     for text in texts:
         encoder.encode_queries([text])

@@ -18,7 +18,7 @@ from toolsearch_indexes.semantic import spaced
 from training.corpora import TrainingTool
 from training.lessons import IntArray, Lesson, Lessons, Texts
 
-_FEWEST = 3  # requests of a tool, of which one is asked and two describe it
+_FEWEST = 3  # requests that a tool needs: one is asked, and two describe the tool
 MEASURED_FILES = frozenset({"aws", "github", "google"})  # catalogues of benchmarks.agent_queries
 MEASURED_SERVERS = frozenset(
     {"everything", "fetch", "filesystem", "git", "github", "memory", "sequential-thinking", "time"}

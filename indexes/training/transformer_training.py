@@ -26,19 +26,19 @@ from training.transformer_lessons import Course
 FloatArray = NDArray[np.float32]
 
 _WHAT, _EXTRA = "training a transformer", "semantic"
-_SCALE = 20.0  # of cosines before the softmax
+_SCALE = 20.0  # the factor of cosines before the softmax
 _MASKED = -1e4
-_ALIKE = 0.93  # cosine of two tools by the teacher from which neither is a wrong answer for the other
+_ALIKE = 0.93  # the teacher's cosine of two tools from which on neither is a wrong answer for the other
 _TOKEN_DROPOUT = 0.05
-_CLUSTERED, _NEIGHBOURS = 0.4, 0.3  # of the batches; the rest is drawn from all
+_CLUSTERED, _NEIGHBOURS = 0.4, 0.3  # shares of the batches; the others are drawn from all lessons
 _OF_ONE_CLUSTER, _OF_ONE_GROUP = 64, 128  # lessons in a batch
 _LESSONS_PER_CLUSTER = 150
-_LEAST_CLUSTER, _LEAST_GROUP = 16, 32  # lessons, for batches of its own
-_SHORT = 0.35  # of the lessons show a tool's name with its first sentence, the others with the whole text
-_WARM_UP = 1 / 12  # of all steps
-_LEAST_RATE = 0.01  # of the highest, at the end
+_LEAST_CLUSTER, _LEAST_GROUP = 16, 32  # lessons that a cluster or a group needs for batches of its own
+_SHORT = 0.35  # the share of lessons that show only a tool's name and first sentence
+_WARM_UP = 1 / 12  # the share of steps for warming up
+_LEAST_RATE = 0.01  # the last learning rate, relative to the highest
 _LONGEST_GRADIENT = 1.0
-_BUCKETS = 5  # of texts of like length, so that little is padded
+_BUCKETS = 5  # buckets of texts with similar lengths, so that there is little padding
 _TEACHER_BATCH = 512
 
 
@@ -68,7 +68,7 @@ def train(
 ) -> None:
     """Train *model* in place, and leave it ready to run. *teacher* has vectors of the same width."""
     torch = require("torch", what=_WHAT, extra=_EXTRA)
-    torch.manual_seed(how.seed)  # which tokens are left out
+    torch.manual_seed(how.seed)  # the seed decides which tokens are left out
     texts = TextVectors(course.flat, course.ends, how.tokens, model.tokenizer)
     known = texts.known(teacher, _used(course))
     draw = _Batches(course, known, how)
@@ -160,7 +160,8 @@ class TextVectors:
     def _bucket(self, model: SentenceModel, rows: IntArray, dropout: float) -> Any:
         torch = require("torch", what=_WHAT, extra=_EXTRA)
         lengths, begins = self._lengths[rows, None], self._ends[rows, None]
-        place = np.arange(lengths.max() + 2) - 1  # of what begins a text: -1
+        # Places relative to the first token of the text; the start token is at -1.
+        place = np.arange(lengths.max() + 2) - 1
         is_text = (place >= 0) & (place < lengths)
         ids = np.where(is_text, self._flat[np.where(is_text, begins + place, 0)], self._last)
         ids[:, 0] = self._first

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
-_PARTS = {"noun": "1", "verb": "2"}  # and their numbers in sense keys
+_PARTS = {"noun": "1", "verb": "2"}  # part of speech -> its number in sense keys
 
 
 class Synset(NamedTuple):
@@ -33,7 +33,7 @@ def _synsets(archive: Path) -> Iterator[Synset]:
             counts[key.partition("%")[2][0], offset] += int(count)
         for part, number in _PARTS.items():
             for line in _lines(files, f"data.{part}"):
-                if line.startswith(" "):  # the licence
+                if line.startswith(" "):  # lines of the licence
                     continue
                 head, _, gloss = line.partition(" | ")
                 fields = head.split()

@@ -51,7 +51,7 @@ class MultilingualEncoder:
         def raw(batch: list[str]) -> FloatArray:
             texts = [_plain(text) for text in batch]
             with self._lock:
-                # OpenMP waits for ever for the threads that a forked process's own thread had in the parent.
+                # After a fork, OpenMP in the child waits for ever for threads that only the parent has.
                 if was_forked():
                     return _in_new_thread(partial(self._model.encode, texts, query))
                 vectors: FloatArray = self._model.encode(texts, query)

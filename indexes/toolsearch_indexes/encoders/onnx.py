@@ -146,7 +146,7 @@ def _load_tokenizer(tokenizers: Any, file: Path, max_length: int) -> Any:
     except Exception as error:
         raise EncoderError(f"the tokenizer {str(file)!r} cannot be read: {error}") from error
     padding: Mapping[str, Any] = tokenizer.padding or {}
-    # As stored, many a tokenizer.json pads every text to 128 tokens, and cuts there.
+    # Many a tokenizer.json is stored with padding of every text to 128 tokens, and with truncation there.
     tokenizer.enable_padding(pad_id=padding.get("pad_id", 0), pad_token=padding.get("pad_token", "[PAD]"))
     tokenizer.enable_truncation(max_length)
     return tokenizer
@@ -156,7 +156,7 @@ def _load_session(runtime: Any, model: Path, threads: int) -> Any:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # errors, which are raised as well
+    options.log_severity_level = 3  # only errors, which are raised as well
     try:
         return runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except Exception as error:
@@ -174,7 +174,8 @@ def _integer_inputs(session: Any) -> Mapping[str, type[np.signedinteger[Any]]]:
     return {name: _INTEGERS[kind] for name, kind in inputs.items()}
 
 
-_OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")  # the first there is; else the graph's first
+# The first that exists is used, else the graph's first.
+_OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
 
 
 class OnnxEncoder:
@@ -200,7 +201,7 @@ class OnnxEncoder:
 
         Raises MissingExtraError, or EncoderError if a file is missing or cannot be used.
         """
-        require("onnxruntime", what="OnnxEncoder", extra="onnx")  # which is told before anything about the folder
+        require("onnxruntime", what="OnnxEncoder", extra="onnx")  # a missing package is reported before a faulty folder
         self._folder = OnnxFolder.read(Path(folder).expanduser(), model_file=model_file)
         if max_length is not None:
             self._folder = replace(self._folder, max_length=max_length)
@@ -261,7 +262,7 @@ class OnnxReader:
 
         Raises MissingExtraError, or EncoderError if a file is missing or cannot be used.
         """
-        require("onnxruntime", what="OnnxReader", extra="onnx")  # which is told before anything about the folder
+        require("onnxruntime", what="OnnxReader", extra="onnx")  # a missing package is reported before a faulty folder
         files = OnnxFolder.read(Path(folder).expanduser())
         self._graph = OnnxGraph(
             files.model, files.tokenizer, max_length=files.max_length, threads=threads, what="OnnxReader"

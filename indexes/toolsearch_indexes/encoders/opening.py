@@ -18,7 +18,7 @@ BUILT_IN = "built-in"
 TRANSFORMER = "transformer"
 MULTILINGUAL = "multilingual"
 _ONNX = "onnx:"
-_WEIGHTS = "toolsearch_transformer"  # a distribution of its own, in indexes/transformer
+_WEIGHTS = "toolsearch_transformer"  # a separate distribution, built from indexes/transformer
 
 
 def open_encoder(spec: str | Path) -> Encoder:

@@ -52,7 +52,7 @@ class KnowsWords(Protocol):
         ...
 
 
-_WORTH_A_BAR = 300  # texts: below that it is over before it is read
+_WORTH_A_BAR = 300  # texts; fewer are embedded too quickly for a progress bar
 
 
 @contextmanager

@@ -146,7 +146,7 @@ def _without_weight_bar() -> Generator[None]:
             logging.enable_progress_bar()
 
 
-_UNKNOWN = "[UNK]"  # the piece of row 0, which is all zeros
+_UNKNOWN = "[UNK]"  # the piece in row 0, which is all zeros
 
 
 def write_static_embedding(encoder: StaticEncoder, folder: str | Path) -> None:
@@ -168,7 +168,7 @@ def write_static_embedding(encoder: StaticEncoder, folder: str | Path) -> None:
 def _modules() -> Any:
     try:
         return importlib.import_module("sentence_transformers.sentence_transformer.modules")
-    except ImportError:  # where they were before version 6
+    except ImportError:  # the place of these modules before version 6
         return require("sentence_transformers.models", what="write_static_embedding", extra="semantic")
 
 

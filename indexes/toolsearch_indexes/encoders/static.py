@@ -21,22 +21,24 @@ from toolsearch_indexes.errors import EncoderError
 _WORD = re.compile(r"[^\W_]+")
 
 
-_GAPS = bytes(byte if byte < 128 and chr(byte).isalnum() else ord(" ") for byte in range(256))  # between words
+# Everything between words becomes a space.
+_GAPS = bytes(byte if byte < 128 and chr(byte).isalnum() else ord(" ") for byte in range(256))
 
 
-CASE = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"  # where an identifier's case begins a word
+CASE = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"  # places in an identifier where a capital begins a word
 
 
 _CASE = re.compile(CASE)
 
 
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")  # no space between words
+# Scripts without spaces between words.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
 LONGEST_WORD = 100  # characters; longer ones are data, not words
 
 
-_TELLING = 4  # letters of a word's beginning that tell what it is about: ``calendarevents``
+_TELLING = 4  # letters at the beginning of a word that show its subject: ``calendarevents``
 
 
 _REMEMBERED_WORDS = 100_000
@@ -84,7 +86,7 @@ class WordPieces:
             while (number := self._pieces.get(prefix + word[start:end])) is None:
                 end -= 1
                 if end == start:
-                    return ()  # a word with one unknown piece is unknown
+                    return ()  # one unknown piece makes the whole word unknown
             found.append(number)
             start, prefix = end, "##"
         return found
@@ -126,13 +128,13 @@ BUILT_IN_FOLDER = Path(__file__).parent / "built_in"
 _TABLE, _PIECES, _ABOUT = "table.npy", "pieces.json", "about.json"
 
 
-_LONGEST_TEXT = 4_000  # characters; what lies behind is not read
+_LONGEST_TEXT = 4_000  # characters; the rest of the text is not read
 
 
-_SUMMED_IN_16_BITS = 255  # pieces, whose 8-bit numbers add up to what 16 bits hold
+_SUMMED_IN_16_BITS = 255  # pieces; a sum of that many 8-bit numbers fits in 16 bits
 
 
-_SUMMED_AT_ONCE = 1_024  # pieces; these stay in the processor's cache
+_SUMMED_AT_ONCE = 1_024  # pieces; so few stay in the processor's cache
 
 
 def is_static(folder: Path) -> bool:
@@ -176,7 +178,7 @@ class StaticEncoder:
         for row, found in enumerate(numbers):
             by_count[len(found)].append(row)
         by_count.pop(0, None)
-        for count, rows in by_count.items():  # texts of as many pieces are added up together
+        for count, rows in by_count.items():  # texts with the same number of pieces are added up together
             kind = np.int16 if count <= _SUMMED_IN_16_BITS else np.int32
             at_once = max(1, _SUMMED_AT_ONCE // count)
             for some in (rows[first : first + at_once] for first in range(0, len(rows), at_once)):
