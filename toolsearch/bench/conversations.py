@@ -166,7 +166,7 @@ class _Maker:
         self._queries: dict[str, tuple[str, ...]] = {}
 
     def conversation(self, number: int) -> Conversation:
-        draw = Random(f"{self._seed} {number}")  # noqa: S311  no secret
+        draw = Random(f"{self._seed} {number}")  # noqa: S311  the seed is not a secret
         known: list[ToolDefinition] = []
         return Conversation(tuple(self._turn(known, draw) for _ in range(self._preset.turns)))
 

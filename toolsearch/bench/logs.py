@@ -71,7 +71,7 @@ def text_of(blocks: Iterable[JsonObject]) -> str:
 class _GrowingStep:
     texts: list[str]
     calls: list[ToolCall]
-    results: dict[int, str] = field(default_factory=dict[int, str])  # by the call's place
+    results: dict[int, str] = field(default_factory=dict[int, str])  # place of the call -> its result
 
     def finished(self) -> Step:
         uses = [
@@ -119,13 +119,14 @@ def _give_back(turns: list[_GrowingTurn], result: ToolResult) -> None:
                     return
 
 
-_WRAPPED_IN: Final = ("request", "body", "params", "message")  # of logs, files of batches, and Claude Code
+# Keys that wrap a request in logs, batch files, and Claude Code.
+_WRAPPED_IN: Final = ("request", "body", "params", "message")
 
 
 _REPLIES: Final = ("response", "reply")
 
 
-_BLANK: Final = " \t\r\n\ufeff"  # a mark of the byte order, too, with which some editors begin a file
+_BLANK: Final = " \t\r\n\ufeff"  # white space, and the byte order mark that some editors write first
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +191,10 @@ class _Log:
     """Collects what the entries of a log say."""
 
     def __init__(self) -> None:
-        self._skipped: dict[int, Skipped] = {}  # by the entry's number, as messages are read after all else
-        self._conversations: list[list[Message]] = []  # in the order in which they begin
-        self._ends: dict[bytes, int] = {}  # which of them has come to which end, as a digest of all that was said
+        # Number of the entry -> why it is skipped; messages are read last, so the order differs.
+        self._skipped: dict[int, Skipped] = {}
+        self._conversations: list[list[Message]] = []  # ordered by their beginnings
+        self._ends: dict[bytes, int] = {}  # digest of all that was said -> the conversation that ends there
         self._singles: list[_Entry] = []
         self._place_of_singles = 0
 
@@ -222,7 +224,7 @@ class _Log:
         wire_format = format_of(entries, request)
         try:
             return read_conversation(entries, request, wire_format)
-        except BadArgumentsError:  # whose message may quote what it refuses
+        except BadArgumentsError:  # its message may quote what it refuses
             self._skip(entry, f"its messages are not all in the format {wire_format!r}")
             return []
 
@@ -306,7 +308,7 @@ def _said(message: Message) -> list[Json] | None:
             return None
 
 
-_OF_CLIENTS: Final = "mcp__"  # some clients put it before the name of each MCP server
+_OF_CLIENTS: Final = "mcp__"  # a prefix that some clients put before the name of each MCP server
 
 
 _MOST_QUERIES: Final = 2

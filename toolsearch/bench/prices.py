@@ -18,11 +18,13 @@ from toolsearch.errors import BadSettingError, UnknownPriceError
 __all__ = ["PRICES", "CacheRules", "LongPrompts", "Prices", "cost_of", "listed_name", "prices_of"]
 
 _PER_MILLION: Final = 1_000_000
-_DATE: Final = re.compile(r"-20\d\d-?\d\d-?\d\d$", re.ASCII)  # as in claude-opus-4-5-20251101 and gpt-5-2025-08-07
+# Matches the dates of claude-opus-4-5-20251101 and gpt-5-2025-08-07.
+_DATE: Final = re.compile(r"-20\d\d-?\d\d-?\d\d$", re.ASCII)
 
 
 def _check_number(option: str, value: object, *, least: int = 0) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value < math.inf:  # nor NaN
+    # The comparison refuses NaN, too.
+    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value < math.inf:
         raise BadSettingError(f"{option} must be a number of at least {least}, not {value!r:.80}")
 
 
@@ -146,7 +148,7 @@ def cost_of(prices: Prices, *, uncached: int, read: int, written: int, output: i
 
 _CLAUDE_PRICES: Final = "https://platform.claude.com/docs/en/about-claude/pricing"
 _CLAUDE_MODELS: Final = "https://platform.claude.com/docs/en/models"
-_TODAY: Final = "2026-11-23"  # for pages that say no day of their own
+_TODAY: Final = "2026-11-23"  # the date for pages without a date of their own
 
 
 def _claude(
@@ -177,7 +179,7 @@ def _claude(
             lifetime_s=300.0,
             long_lifetime_s=3_600.0,
             max_marks=4,
-            look_back=19,  # "20 positions per breakpoint, counting the breakpoint itself"
+            look_back=19,  # the page says "20 positions per breakpoint, counting the breakpoint itself"
         ),
         source=source,
         looked_up=looked_up,
@@ -188,8 +190,8 @@ _OPUS_4_1: Final = _claude(15.0, 75.0, cache_read=1.5, least_tokens=1_024)
 _SONNET_4: Final = _claude(3.0, 15.0, cache_read=0.3, least_tokens=1_024)
 
 _CLAUDE: Final[Mapping[str, Prices]] = {
-    # Not found on a stored page of Anthropic itself; no page was found that says its least tokens, which are those of
-    # the model before.
+    # No stored page of Anthropic has this price. No page was found that gives the least tokens, so those of the model
+    # before are used.
     "claude-fable-5-2": _claude(
         8.0,
         40.0,
@@ -212,7 +214,8 @@ _CLAUDE: Final[Mapping[str, Prices]] = {
     "claude-opus-4-1": _OPUS_4_1,
     "claude-opus-4": _OPUS_4_1,
     "claude-opus-4-0": _OPUS_4_1,
-    # The model's own page has $0.20 for cached reads: it is older than the cut of October 7th, which the overview has.
+    # The model's own page has $0.20 for cached reads, but it is older than the cut of October 7th. The overview is
+    # newer.
     "claude-sonnet-5-5": _claude(
         2.0,
         10.0,
@@ -224,7 +227,7 @@ _CLAUDE: Final[Mapping[str, Prices]] = {
     "claude-sonnet-5": _claude(
         2.0, 10.0, cache_read=0.2, least_tokens=1_024, source=f"{_CLAUDE_MODELS}/sonnet-5/overview"
     ),
-    # Sonnet 4.5 and 4 cost more above 200,000 tokens while a beta let them read as much; it has ended.
+    # Sonnet 4.5 and 4 cost more above 200,000 tokens during a beta that let them read more. The beta has ended.
     "claude-sonnet-4-6": _SONNET_4,
     "claude-sonnet-4-5": _SONNET_4,
     "claude-sonnet-4": _SONNET_4,
@@ -240,23 +243,23 @@ _CLAUDE: Final[Mapping[str, Prices]] = {
     "claude-haiku-4-5": _claude(1.0, 5.0, cache_read=0.1, least_tokens=4_096),
 }
 
-# OpenAI. The rules of the cache are from its guide of 2026-10-02, and so different from model to model.
+# OpenAI. The rules of the cache are from its guide of 2026-10-02. They differ from model to model.
 
 _GPT_PRICES: Final = "https://developers.openai.com/api/docs/pricing"
 _GPT_MODELS: Final = "https://developers.openai.com/api/docs/models"
-_SECOND_HAND: Final = "https://github.com/pydantic/genai-prices, 0.2.3"  # agrees with every other row it has, too
+_SECOND_HAND: Final = "https://github.com/pydantic/genai-prices, 0.2.3"  # its other rows agree with these prices, too
 _LONG_GPT: Final = LongPrompts(over_tokens=272_000, input_factor=2.0, output_factor=1.5)
 
-# From GPT-5.6 on. Ends of messages that count: each of the user's, and the last of several results in a row. The SDK's
-# reference says that up to 80 marks are looked at; the guide, that it is 20 ends of messages and 52 marks.
+# GPT-5.6 and later. These ends of messages count: each of the user's, and the last of several results in a row. The
+# SDK's reference says that up to 80 marks are looked at. The guide says 20 ends of messages and 52 marks.
 _CACHE_OF_5_6: Final = CacheRules(step_tokens=1, lifetime_s=1_800.0, max_marks=4, look_back=20)
 _CACHE_OF_6_1: Final = CacheRules(
     step_tokens=1, lifetime_s=1_800.0, long_lifetime_s=43_200.0, max_marks=4, look_back=20
 )
-# Before: how short a prompt may be varies with a request's settings, and an older guide's figure is taken. Prompts stay
-# for "around 30 minutes, up to 24 hours" where an organisation's data may be kept, otherwise for 5 to 10 minutes. They
-# are cached at intervals: every 2,048 tokens with GPT-5.5, unknown ones with older models, of which the guide says only
-# that what was read is told as a multiple of 128.
+# Before GPT-5.6. The least length of a prompt varies with a request's settings, so an older guide's figure is used.
+# Prompts stay for "around 30 minutes, up to 24 hours" if an organisation's data may be kept, otherwise for 5 to 10
+# minutes. They are cached at intervals of 2,048 tokens with GPT-5.5. The intervals of older models are unknown: the
+# guide says only that the tokens read are reported as a multiple of 128.
 _CACHE_OF_5_5: Final = CacheRules(step_tokens=2_048, lifetime_s=1_800.0)
 _KEPT_FOR_A_DAY: Final = CacheRules(lifetime_s=1_800.0)
 _IN_MEMORY: Final = CacheRules()
@@ -308,7 +311,7 @@ def _gpt_since_5_6(
     )
 
 
-# Announced as a promotion "at least through November 21, 2026", after $5 and $30; no page of a later day was found.
+# Announced as a promotion "at least through November 21, 2026", after $5 and $30. No page of a later day was found.
 _GPT_5_6_SOL: Final = _gpt_since_5_6(4.0, 20.0, cache_read=0.4, source=_GPT_PRICES, looked_up="2026-09-23")
 
 _GPT: Final[Mapping[str, Prices]] = {
@@ -358,7 +361,7 @@ _GPT: Final[Mapping[str, Prices]] = {
     ),
     "gpt-4.1-nano": _gpt(0.1, 0.4, cache_read=0.025, cache=_IN_MEMORY, source=_SECOND_HAND, looked_up=_TODAY),
     "gpt-4o": _gpt(2.5, 10.0, cache_read=1.25, cache=_IN_MEMORY, looked_up="2026-09-23"),
-    "gpt-4o-2024-05-13": _gpt(  # no price for cached reads
+    "gpt-4o-2024-05-13": _gpt(  # cached reads have no price
         5.0, 15.0, cache_read=5.0, cache=_IN_MEMORY, source=_SECOND_HAND, looked_up=_TODAY
     ),
     "gpt-4o-mini": _gpt(0.15, 0.6, cache_read=0.075, cache=_IN_MEMORY, source=_SECOND_HAND, looked_up=_TODAY),

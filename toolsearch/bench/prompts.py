@@ -124,8 +124,8 @@ def cache_uses(prompts: Sequence[Prompt], rules: CacheRules | None, *, is_warm: 
 class _Cache:
     def __init__(self, rules: CacheRules) -> None:
         self._rules = rules
-        self._expiry_s: dict[bytes, float] = {}  # by the digest of a beginning
-        self._warm = 0  # parts of the front, which has a mark of its own
+        self._expiry_s: dict[bytes, float] = {}  # digest of a beginning -> when it expires
+        self._warm = 0  # parts of the front that a mark keeps in the cache
 
     def warm(self, parts: Sequence[Part]) -> None:
         if parts and parts[-1].is_end:
@@ -211,7 +211,7 @@ _GPT_MODELS: Final = "https://developers.openai.com/api/docs/models"
 _COMPARED: Final = f"{_GPT_MODELS}/compare"
 
 
-_SECOND_HAND: Final = "https://github.com/pydantic/genai-prices, 0.2.3"  # agrees with all others but GPT-5.5's
+_SECOND_HAND: Final = "https://github.com/pydantic/genai-prices, 0.2.3"  # agrees with all other prices except GPT-5.5's
 
 
 _200K, _400K, _1M, _1_05M = 200_000, 400_000, 1_000_000, 1_050_000

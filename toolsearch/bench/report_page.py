@@ -20,7 +20,7 @@ from toolsearch.bench.study import Row, Study
 SERIES: Final = 6
 
 
-COLOURS: Final[Mapping[str, tuple[str, str]]] = {  # light and dark; none says what words do not say too
+COLOURS: Final[Mapping[str, tuple[str, str]]] = {  # (light, dark); every colour only repeats what words say
     "ground": ("#ffffff", "#0f1217"),
     "ink": ("#171c25", "#e7ebf1"),
     "faint": ("#566072", "#9aa6b6"),
@@ -35,7 +35,7 @@ COLOURS: Final[Mapping[str, tuple[str, str]]] = {  # light and dark; none says w
 }
 
 
-WIDTH: Final = 380  # of the whole picture, in its own units, which a page scales to its own width
+WIDTH: Final = 380  # units of the picture; a page scales it to its own width
 
 
 HEIGHT: Final = 270

@@ -241,7 +241,7 @@ def _text(text: str) -> str:
 FORMAT = 1
 
 
-_DIGITS = 10  # of dollars; what is beyond is the rounding of sums
+_DIGITS = 10  # decimal places of dollars; the rest is float noise
 
 
 def as_json(study: Study) -> dict[str, Json]:

@@ -17,7 +17,7 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch_indexes.index import ToolSearchIndex, index_bytes
 from toolsearch_indexes.queries import Ranking
 
-_LIMIT = 5  # tools that are asked for, as by default
+_LIMIT = 5  # tools that a search asks for, as by default
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ def _catalogs(
     """The smaller ones are contained in the larger ones."""
     needed = {use.name for each in conversations for turn in each.turns for step in turn.steps for use in step.calls}
     others = [tool for tool in tools if tool.definition.name not in needed]
-    Random(options.seed).shuffle(others)  # noqa: S311  no secret
+    Random(options.seed).shuffle(others)  # noqa: S311  the seed is not a secret
     in_order = [*(tool for tool in tools if tool.definition.name in needed), *others]
     least = len(in_order) - len(others)
     for size in SIZES if options.grows else ():
@@ -191,7 +191,7 @@ async def _row(
     by_turn: dict[Caching, tuple[Costs, ...]] = {
         caching: _together(played, options.prices, caching) for caching in CACHINGS
     }
-    if way == FOUND_BEFORE:  # its list is another one for each user
+    if way == FOUND_BEFORE:  # every user has another list, so there is nothing warm to read
         by_turn["warm"] = by_turn["cold"]
     return Row(way, by_turn, _refusal(way, len(engine.catalog), options.endpoint, played))
 

@@ -27,7 +27,7 @@ from toolsearch.wire.formats import Entries, WireFormat, as_reply, render_messag
 from toolsearch.wire.messages import AssistantMessage
 from toolsearch.wire.native_search import NativeSearch
 
-ANSWERS: Final = "canned answers"  # in the context of calls: by the call's id, what the tool answers
+ANSWERS: Final = "canned answers"  # the context key of a dict: id of a call -> the tool's answer
 
 
 class Clock:
@@ -84,7 +84,7 @@ def engine_options(clock: Clock, options: SessionOptions | None = None) -> Canne
 
 
 def _answered(call: ToolCall, scope: ToolScope, answers: Mapping[str, str]) -> ToolResult:
-    scope.resolve(call.name)  # as a call that runs
+    scope.resolve(call.name)  # a call that really runs resolves its tool, too
     return ToolResult(call.id, call.name, (text_block(answers[call.id]),))
 
 
@@ -94,7 +94,7 @@ EVERY: Final = "every definition"
 FOUND_BEFORE: Final = "found before"
 
 
-_numbers = count(1)  # no two conversations are one session
+_numbers = count(1)  # every conversation gets a session of its own
 
 
 WayName: TypeAlias = Literal["every definition", "found before"] | RevealMode
@@ -161,7 +161,8 @@ class Every:
     def write(self, calls: Sequence[ToolCall], text: str) -> Entries:
         return render_messages([AssistantMessage(text, tuple(calls))], self.endpoint.wire_format)
 
-    async def execute(self, reply: Entries, answers: Mapping[str, str] | None) -> Entries:  # noqa: ARG002  no session reads it
+    # No session reads it.
+    async def execute(self, reply: Entries, answers: Mapping[str, str] | None) -> Entries:  # noqa: ARG002
         results = [ToolResult(call_id, "", (text_block(text),)) for call_id, text in (answers or {}).items()]
         return wire_module(self.endpoint.wire_format).write_results(results)
 

@@ -10,12 +10,12 @@ from toolsearch.chat.model import ChatModel, Prompt, closing, prompt_for
 from toolsearch.errors import BadSettingError
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 
-TOOL_LOOP_ORDER = 300  # memory outside the tool loop has a lower order, inside it a higher one
+TOOL_LOOP_ORDER = 300  # memory outside the tool loop has a lower order, and memory inside it a higher one
 MEMORY_ORDER = 200
-CONVERSATION_ID = "conversation_id"  # the context key of the conversation, for memory and for tool sessions
-REACH = "reach"  # the context key of what the conversation may see of the tools that are searched
-PRINCIPAL = "principal"  # the context key of whose conversation it is, a `Principal`
-TURN_MESSAGES = "turn_messages"  # the context key of a turn's messages so far, where a prompt holds the newest only
+CONVERSATION_ID = "conversation_id"  # the context key of the conversation's id, for memory and for tool sessions
+REACH = "reach"  # the context key of the conversation's reach among the searched tools
+PRINCIPAL = "principal"  # the context key of the conversation's owner, a `Principal`
+TURN_MESSAGES = "turn_messages"  # the context key of the messages of this turn, since a prompt may hold only the newest
 LAST_STEP = "toolsearch.last_step"  # the context key of a `LastStep`
 
 LastStep: TypeAlias = Callable[[Prompt], Awaitable[Prompt]]

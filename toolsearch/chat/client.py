@@ -33,7 +33,8 @@ from toolsearch.tools.providers import as_tools
 from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason
 from toolsearch.wire.messages import Message, SystemMessage, UserMessage
 
-_ANSWERED: tuple[FinishReason, ...] = ("stop", "length")  # by the model itself, so that it can do better
+# The model ended these answers itself, so asking again can help.
+_ANSWERED: tuple[FinishReason, ...] = ("stop", "length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,7 @@ class PromptSpec:
         if not any(not isinstance(message, SystemMessage) for message in messages):
             raise BadSettingError("there is nothing to answer: give prompt() a text or messages, or use user()")
         tools = (*self.given_tools, *self.client.named_tools(self.given_tool_names))
-        once = {id(tool): tool for tool in tools}.values()  # a function is made a tool anew each time
+        once = {id(tool): tool for tool in tools}.values()  # given twice, a function would become two tools
         added = ChatOptions(tools=tuple(as_tools(*once)), tool_context=self.given_tool_context)
         return ChatRequest(Prompt(messages, merged(self.given_options, added)), dict(self.given_context))
 

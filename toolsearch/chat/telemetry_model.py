@@ -26,7 +26,7 @@ from toolsearch.wire.messages import (
     UserMessage,
 )
 
-_PROVIDERS = {"openai-responses": "openai"}  # one provider's several APIs have one name in the conventions
+_PROVIDERS = {"openai-responses": "openai"}  # the conventions have one name for all APIs of a provider
 
 
 class TelemetryModel:

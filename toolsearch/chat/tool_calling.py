@@ -103,11 +103,11 @@ class ToolCallingAdvisor:
 
     # The steps of a turn
 
-    async def initialize(self, request: ChatRequest, chain: Chain) -> ChatRequest:  # noqa: ARG002  for subclasses
+    async def initialize(self, request: ChatRequest, chain: Chain) -> ChatRequest:  # noqa: ARG002  subclasses use it
         """Prepare a turn; once this has returned, `finalize` is sure to be called."""
         return request
 
-    async def opening(self, request: ChatRequest) -> Sequence[Message]:  # noqa: ARG002  for subclasses
+    async def opening(self, request: ChatRequest) -> Sequence[Message]:  # noqa: ARG002  subclasses use it
         """Return messages that go after those of *request* before the model is asked first; they belong to the turn."""
         return ()
 
@@ -150,7 +150,7 @@ class ToolCallingAdvisor:
     async def finalize(self, request: ChatRequest) -> None:
         """End the turn, however it ended: answered, returned directly, stopped, failed, cancelled, or left."""
 
-    # What `_Turn` needs
+    # Members for `_Turn`
 
     def sent(self, request: ChatRequest, *, is_first: bool) -> ChatRequest:
         """Return *request* as it goes on to the model."""
@@ -170,7 +170,8 @@ class ToolCallingAdvisor:
         return self._max_rounds
 
 
-_ENDED_HERE: tuple[FinishReason, ...] = ("return_direct", "call_limit")  # not by the model: nothing was streamed of it
+# The loop itself ended these turns, so nothing of the answer was streamed.
+_ENDED_HERE: tuple[FinishReason, ...] = ("return_direct", "call_limit")
 
 
 class _Turn:
@@ -181,7 +182,7 @@ class _Turn:
         self._advisor = advisor
         self._calls = TurnCounter()
         self._rounds = 0
-        self._unfinished_rounds = 0  # in a row
+        self._unfinished_rounds = 0  # counted in a row
         self._usage = Usage()
         self._steps: tuple[Message, ...] = ()
 

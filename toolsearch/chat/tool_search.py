@@ -169,7 +169,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             )
 
         self._engines = RequestEngines(indexed)
-        self._running: Counter[str] = Counter()  # turns, by session
+        self._running: Counter[str] = Counter()  # session id -> number of running turns
         self._lock = threading.Lock()
 
     def evict_session(self, session_id: str) -> bool:
@@ -242,7 +242,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             turn.session.end_turn()
             await turn.session.written()
 
-    # The turns of a session: tools are evicted between them, which must not happen to another that is running
+    # The turns of a session. Tools are evicted between turns, and never while another turn is running.
 
     def _enter(self, session_id: str) -> bool:
         """Note that a turn begins; return whether no other is running."""
@@ -279,7 +279,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             session.begin_turn()
         attached: Mapping[str, Tool] = own if self._engine else {}
         _check_names(attached, session)
-        session.save()  # so that no restart brings back a wider reach
+        session.save()  # saved now, so that a restart cannot bring back a wider reach
         turn = SearchTurn(session, endpoint, attached, {} if self._engine else own)
         choice = request.prompt.options.tool_choice
         turn.begin(choice if choice is not None and choice not in attached else "")
@@ -316,7 +316,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         bound = capabilities_of(turn.endpoint).max_deferred
         if bound is None or turn.session.state.sent.now.mode != "deferred" or turn.session.reach_size <= bound:
             return
-        note = too_many_to_defer(bound)  # which the engine has logged
+        note = too_many_to_defer(bound)  # the engine has logged this note already
         if note not in self.notes:
             self.notes.append(note)
 

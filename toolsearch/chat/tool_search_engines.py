@@ -17,7 +17,7 @@ from toolsearch.sessions.conversation import Conversation
 from toolsearch.sessions.state import SessionState
 from toolsearch.tools.definition import Tool
 
-_MAX_ENGINES = 16  # kept beyond the turns that use them
+_MAX_ENGINES = 16  # engines that are kept although no turn uses them
 
 SessionType = TypeVar("SessionType", bound=Conversation)
 
@@ -40,8 +40,9 @@ class RequestEngines:
 
     def __init__(self, make: Callable[[Catalog], ToolSearch]) -> None:
         self._make = make
-        self._engines: OrderedDict[str, _Shared] = OrderedDict()  # by fingerprint, used longest ago first
-        self._last: WeakKeyDictionary[SessionState, str] = WeakKeyDictionary()  # the fingerprint of its last request
+        self._engines: OrderedDict[str, _Shared] = OrderedDict()  # fingerprint -> engine, least recently used first
+        # Session -> fingerprint of its last request.
+        self._last: WeakKeyDictionary[SessionState, str] = WeakKeyDictionary()
         self._fingerprints = FingerprintCache()
         self._lock = threading.Lock()
 
@@ -80,7 +81,7 @@ class RequestEngines:
             return None
         if any(used == last for other, used in self._last.items() if other is not state):
             return None
-        del self._engines[last]  # so that a change that fails half-way leaves no engine under a wrong fingerprint
+        del self._engines[last]  # removed first, so that a failed update leaves no engine under a wrong fingerprint
         _update(shared.engine.catalog, tools)
         return shared
 

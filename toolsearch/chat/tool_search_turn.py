@@ -204,7 +204,8 @@ class SearchTurn:
         options = prompt.options
         if self._forgets(prompt.messages):
             self.session.note_history_cut()
-            others = [tool for tool in options.tools if tool.name not in self._listed]  # of advisors in between
+            # Tools that inner advisors have added.
+            others = [tool for tool in options.tools if tool.name not in self._listed]
             options = self.options(options)
             options = replace(options, tools=(*options.tools, *others))
             self.told = self._known()

@@ -17,7 +17,7 @@ from toolsearch_indexes.queries import Ranking, Strategy
 DEPTH = 10  # ranks that count
 
 
-_Z_95 = 1.959964  # standard deviations of a normal distribution on either side of its mean that hold 95 %
+_Z_95 = 1.959964  # a normal distribution has 95 % within this many standard deviations of its mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _TOOL_KEYS = ("relevant", "tools", "tool")
 _CSV_SEPARATOR = ";"
 
 
-_MOST_HINTS = 20  # unknown names that near ones are looked up for: with the wrong catalog, each name is unknown
+_MOST_HINTS = 20  # unknown names that get suggestions; with the wrong catalog each name is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,8 @@ def _relevant(entry: JsonObject) -> frozenset[str]:
 
 
 def _json_lines(path: Path) -> Generator[tuple[int, Json | BadQueryError]]:
-    # What is no UTF-8 becomes surrogates, which are refused where they matter, and cost no other line.
+    # Bytes that are not UTF-8 become surrogates. These are refused in the lines that contain them, and other lines are
+    # read.
     with path.open(encoding="utf-8-sig", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -177,13 +178,13 @@ def _csv_lines(path: Path) -> Generator[tuple[int, Json | BadQueryError]]:
 
 
 def _csv_entry(row: Mapping[str | None, Json]) -> Json | BadQueryError:
-    if None in row or None in row.values():  # where csv puts cells too many, and what it gives for cells too few
+    if None in row or None in row.values():  # csv puts extra cells under the key None, and gives None for missing cells
         return BadQueryError("the line has not as many cells as the header; put a text with commas in quotes")
     names = [name.strip() for name in row["tools"].split(_CSV_SEPARATOR)]
     return {"query": row["query"], "tools": [name for name in names if name]}
 
 
-_FEWEST_WORDS = 2  # stop words aside; one word alone is a tool's whole name, or fits many
+_FEWEST_WORDS = 2  # stop words do not count; one word alone is a tool's whole name, or fits many
 
 
 _MOST_SENTENCE_WORDS = 12
@@ -222,7 +223,7 @@ class _Proposal(NamedTuple):
 
 
 def _random(seed: int, name: str) -> Random:
-    return Random(f"{seed} {name}")  # noqa: S311  no secret; a text as seed gives the same in every process
+    return Random(f"{seed} {name}")  # noqa: S311  not a secret; a text as seed gives the same numbers in every process
 
 
 def _proposals(definition: ToolDefinition, seed: int) -> list[_Proposal]:

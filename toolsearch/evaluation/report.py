@@ -80,10 +80,10 @@ _LABELS = {
 }
 
 
-_COLOURS = ("#0969da", "#bc4c00", "#57606a")  # differ in lightness, too, for those who do not tell colours apart
+_COLOURS = ("#0969da", "#bc4c00", "#57606a")  # the colours differ in lightness, too, for colour-blind readers
 
 
-_GROUP_WIDTH = 0.8  # of the room that a measure has
+_GROUP_WIDTH = 0.8  # the share of a measure's room that its bars fill
 
 
 def check_picture(path: Path) -> None:

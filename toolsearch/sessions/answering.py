@@ -25,8 +25,8 @@ from toolsearch.tools.naming import near_names
 from toolsearch.tools.results import ToolOutput, text_block
 from toolsearch_indexes.queries import Select, Strategy, Words, read_form, select_missing
 
-_COUNTED = 50  # tools that fit are counted up to here
-_MOST_NEAR = 5  # missing names of a call that near ones are looked for: each is compared with every name in reach
+_COUNTED = 50  # matching tools are counted up to this number
+_MOST_NEAR = 5  # missing names of a call that get suggestions; each is compared with every name in reach
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,11 +57,11 @@ class Conversation:
         self.options = options or host.options
         if state.budget is not None:
             self.options = replace(self.options, budget=state.budget)
-        self.runs: Collection[str] = ()  # the names of tools that the catalog alone could not run
-        self.lists_shrink = False  # whether a list that is appended to loses what is not discovered any more
+        self.runs: Collection[str] = ()  # names of tools that the catalog alone cannot run
+        self.lists_shrink = False  # whether a list in append mode loses tools that are no longer discovered
         self._searched: Exposure | None = None
         self._view: tuple[Reach, View] | None = None
-        self._used: list[str] = []  # called tools, to be learnt from when the session is saved
+        self._used: list[str] = []  # called tools; they are learnt from when the session is saved
 
     @property
     def id(self) -> str:

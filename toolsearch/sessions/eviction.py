@@ -41,7 +41,7 @@ class LruEvictionStrategy:
         if max_sessions < 1:
             raise BadSettingError(f"max_sessions must be 1 or more; got {max_sessions}")
         self._max_sessions = max_sessions
-        self._ids: OrderedDict[str, None] = OrderedDict()  # used longest ago first
+        self._ids: OrderedDict[str, None] = OrderedDict()  # ordered by last use, oldest first
 
     def on_access(self, session_id: str) -> frozenset[str]:
         self._ids[session_id] = None
@@ -62,7 +62,7 @@ class TtlEvictionStrategy:
             raise BadSettingError(f"ttl_s must be above 0; got {ttl_s}")
         self._ttl_s = ttl_s
         self._clock = clock
-        self._used_s: OrderedDict[str, float] = OrderedDict()  # last access, used longest ago first
+        self._used_s: OrderedDict[str, float] = OrderedDict()  # id -> time of the last access, oldest first
 
     def on_access(self, session_id: str) -> frozenset[str]:
         now = self._clock()
@@ -128,7 +128,7 @@ class LoadedSessions:
         self._lock = threading.Lock()
         self._states: dict[str, SessionState] = {}
         self._leaving: dict[str, SessionState] = {}
-        # Every session that has not ended, also one that only running work still holds: each has exactly one state.
+        # Every session that has not ended, even if only running work still holds it: each has exactly one state.
         self._living: WeakValueDictionary[str, SessionState] = WeakValueDictionary()
 
     def __len__(self) -> int:

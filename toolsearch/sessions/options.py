@@ -72,7 +72,7 @@ class SearchOptions(AnswerOptions):
     ] = None
 
     def __post_init__(self) -> None:
-        super(SearchOptions, self).__post_init__()  # with names, since a class with slots is made twice
+        super(SearchOptions, self).__post_init__()  # a class with slots is made twice, so plain super() fails
         if self.exposure not in get_args(RevealSetting):
             raise BadSettingError(
                 f"exposure must be one of {', '.join(get_args(RevealSetting))}; got {self.exposure!r:.80}"

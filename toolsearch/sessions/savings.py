@@ -150,7 +150,7 @@ def count_request(conversation: Counted, messages: Sequence[Message] | None) -> 
         tokens += sent.revealed_tokens + counters.history_tokens
     else:
         deferred = sent.deferred_by_name
-        if sent.endpoint is not None:  # what its API takes of the messages
+        if sent.endpoint is not None:  # the part of the messages that its API accepts
             known = capabilities_of(sent.endpoint)
             messages = sendable(messages, known, listed=sent.listed, deferred=deferred)
         tokens += history_tokens(messages, host.counter, tokens_of=view.tokens_of, deferred=deferred)
@@ -176,7 +176,8 @@ def count_searches(
         written_tokens += written
         counters.history_tokens += written + counter.count(answer)
     counters.written_tokens += written_tokens
-    counters.only_searched = int(is_search_round and counters.requests > 0)  # else no request has led to it
+    # A reply that no request led to does not count.
+    counters.only_searched = int(is_search_round and counters.requests > 0)
     if conversation.host.telemetry.has_metrics and written_tokens:
         conversation.host.telemetry.tokens(saved=-written_tokens)
 

@@ -17,10 +17,10 @@ from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
 from toolsearch.wire.capabilities import Endpoint, RevealMode
 from toolsearch.wire.messages import ToolChangeMessage
 
-OWN_TOOLS = (TOOL_NAME, CALL_TOOL)  # never withdrawn, and not bounded
+OWN_TOOLS = (TOOL_NAME, CALL_TOOL)  # never withdrawn, and exempt from the budget
 
 
-Count = Callable[[ToolDefinition], int]  # the tokens of a definition
+Count = Callable[[ToolDefinition], int]  # counts the tokens of a definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class SentTools:
         with self._lock:
             before = self._now.listed
             other = {each.name: each for each in definitions if before.get(each.name) != each}
-            if other:  # of equal definitions the one that was sent stays, as another may be written in another order
+            if other:  # an equal definition may be written in another order, so the one that was sent stays
                 self._now = replace(self._now, listed={**before, **other})
             return bool(other)
 

@@ -21,7 +21,7 @@ from toolsearch.storage.sessions import StoredSession
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.capabilities import RevealSetting
 
-_VERSION = 1  # of the JSON
+_VERSION = 1  # the version of the stored JSON
 
 
 @dataclass(slots=True)
@@ -32,15 +32,16 @@ class SessionCounters:
     """
 
     requests: int = 0  # lists of tools handed out, one for each model request
-    search_rounds: int = 0  # requests that followed a reply which only searched: they are there for that alone
+    search_rounds: int = 0  # requests that followed a reply which only searched; no other work needed them
     searches: int = 0
-    empty_searches: int = 0  # of these, the ones that found nothing
-    calls: int = 0  # of other tools than the search tool
+    empty_searches: int = 0  # searches that found nothing
+    calls: int = 0  # calls of tools other than the search tool
     failed_calls: int = 0
-    history_tokens: int = 0  # of the search tool's calls and answers, which stay in the conversation
-    sent_tokens: int = 0  # of all requests: the definitions, and the search history, which is sent again each time
-    written_tokens: int = 0  # by the model, to call the search tool
-    only_searched: int = 0  # above 0: the reply to the last request has only searched, so far
+    history_tokens: int = 0  # tokens of the search tool's calls and answers, which stay in the conversation
+    # Tokens of all requests: the definitions, and the search history, which is sent again each time.
+    sent_tokens: int = 0
+    written_tokens: int = 0  # tokens that the model wrote to call the search tool
+    only_searched: int = 0  # above 0 if the reply to the last request has only searched so far
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -54,12 +55,13 @@ class SessionState:
     used_s: float
     counters: SessionCounters = field(default_factory=SessionCounters)
     sent: SentTools = field(default_factory=SentTools)
-    exposure: RevealSetting | None = None  # None: as the engine's options say
-    budget: Budget | None = None  # the same; `keep_to` sets it
-    weak_searches: WeakSearches = field(default_factory=WeakSearches)  # not kept
-    unused: set[str] = field(default_factory=set[str])  # found by a search and not called since; not kept
-    principal: str = LOCAL.id  # the owner's id; its reach is given with each opening and not stored
-    saved: StoredSession | None = None  # the version that was last read or written, from which this state has developed
+    exposure: RevealSetting | None = None  # None means the engine's options
+    budget: Budget | None = None  # None means the engine's options; `keep_to` sets it
+    weak_searches: WeakSearches = field(default_factory=WeakSearches)  # not stored
+    # Tools that a search found and that were not called since; not stored.
+    unused: set[str] = field(default_factory=set[str])
+    principal: str = LOCAL.id  # the owner's id; its reach is given at each opening and not stored
+    saved: StoredSession | None = None  # the last version that was read or written; this state developed from it
 
     @classmethod
     def new(

@@ -20,11 +20,11 @@ from toolsearch.threads import FairLock, in_thread
 _logger = logging.getLogger(__name__)
 _Outcome = TypeVar("_Outcome")
 
-Settle: TypeAlias = Callable[[SessionState], None]  # applies reach and budget to what was merged
+Settle: TypeAlias = Callable[[SessionState], None]  # applies reach and budget to a merged state
 
-_MAX_ATTEMPTS = 20  # to save; an attempt only fails if another process's succeeds
-_RETRY_AFTER_S = 1.0  # when all attempts have failed
-_UNREADABLE = "{}"  # stands for a stored text that cannot be read and will be replaced
+_MAX_ATTEMPTS = 20  # attempts to save; an attempt fails only if another process has saved
+_RETRY_AFTER_S = 1.0  # advice to the caller when all attempts have failed
+_UNREADABLE = "{}"  # replaces a stored text that cannot be read
 
 
 def _unsettled(_: SessionState) -> None:
@@ -63,8 +63,8 @@ class SessionStore:
         self._persistence = persistence
         self._budget = budget or Budget()
         self._clock = clock
-        # The lock of a session is held while it is read or written, so that it cannot be saved after its end, or read
-        # before its saving. Nobody holds two of them.
+        # A session's lock is held while it is read or written. So it cannot be saved after its end or read while it is
+        # saved. Nobody holds two of these locks.
         self._locks: WeakValueDictionary[str, FairLock] = WeakValueDictionary()
         self._lock = threading.Lock()  # guards the dict of locks
 
@@ -303,7 +303,7 @@ class SessionStore:
             self._write(state, None)
         except SessionConflictError:
             _logger.info("the evicted session %r stays as another process has written it since", state.id)
-        except SessionStoreError as error:  # the session that is being used must not fail because of another one
+        except SessionStoreError as error:  # a fault of an evicted session must not stop the session in use
             _logger.error("the evicted session %r could not be saved: %s", state.id, error)  # noqa: TRY400
         self._loaded.has_left(state)
 

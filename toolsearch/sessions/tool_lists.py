@@ -53,7 +53,7 @@ def next_list(conversation: Listing, endpoint: Endpoint) -> ToolList:
     is_warm = sent.is_warm(conversation.host.clock(), _cache_s(conversation, known))
     if not sent.is_begun(endpoint, mode) or (mode == "append" and not is_warm):
         _begin(conversation, endpoint, mode, known)
-        if is_warm and sent.endpoint == endpoint:  # another mode was asked for
+        if is_warm and sent.endpoint == endpoint:  # the caller asked for another mode
             ledger.note_break()
     elif sent.deferred is None:
         ledger.defer(_deferred(conversation, endpoint, mode, sent.listed))
@@ -72,7 +72,7 @@ def next_change(conversation: Listing) -> ToolChangeMessage:
         return ledger.change_to(_wanted(conversation, sent), sent.visible, count)
     new = _new(conversation, sent)
     added = _that_fit(conversation, sent, new)
-    if len(added) < len(new):  # nothing can be withdrawn to make room, so these are run by the call tool
+    if len(added) < len(new):  # no tool can be withdrawn to make room, so the call tool runs the others
         added.append(CALL_TOOLS[CALL_TOOL])
     return ledger.change_to(added, (), count)
 
@@ -160,7 +160,7 @@ def _deferred(
     if endpoint.wire_format == "anthropic":
         found = {name: _kept(conversation, name, known) for name, known in sent.all_referred().items()} | found
     if sent.is_begun(endpoint, mode):
-        found |= sent.revealed  # as they were sent, whatever became of them
+        found |= sent.revealed  # revealed tools stay as they were sent, even if they have changed
     return [found[name] for name in sorted(found) if name not in listed]
 
 
@@ -190,7 +190,7 @@ def _append(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> N
 def _wanted(conversation: Listing, sent: Sent) -> list[ToolDefinition]:
     """What the model is to have where messages can also withdraw tools."""
     wanted = _definitions(conversation.shown())
-    if sent.is_whole:  # what was listed because it was all there is stays, although nobody has searched for it
+    if sent.is_whole:  # a list of the whole catalog stays, although nobody has searched for its tools
         stays = [tool for name in sent.visible if (tool := conversation.shown_tool(name)) is not None]
         wanted = list({**_by_name(_definitions(stays)), **_by_name(wanted)}.values())
     bounds = _bounds_of(conversation, sent)

@@ -65,7 +65,7 @@ class ConversationScope:
     resolved: set[str] = field(default_factory=set[str])
 
     def resolve(self, name: str) -> Tool:
-        if name == CALL_TOOL:  # its calls come here as those of the tools that they run, but for those that run none
+        if name == CALL_TOOL:  # only calls that name no tool come here; others were replaced by calls of the tool
             return Tool(CALL_TOOLS[CALL_TOOL], callback=_NothingToCall())
         tool = self.conversation.resolve(name)
         if name != TOOL_NAME:
@@ -91,7 +91,8 @@ class _SearchCallback:
     conversation: Conversation
     searching: asyncio.Lock
 
-    async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002  nothing of it is needed
+    # They are not needed.
+    async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002
         async with self.searching:
             return await search_threads.run(self.conversation.answer, arguments)
 
@@ -100,7 +101,8 @@ class _SearchCallback:
 class _NothingToCall:
     """What a call of the call tool comes to that names no tool that it can run."""
 
-    async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002  nothing of it is needed
+    # They are not needed.
+    async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002
         raise BadArgumentsError(
             f"{CALL_TOOL} runs a tool that {TOOL_NAME} has found: give its 'name', and its 'arguments' as an object"
         )

@@ -15,10 +15,10 @@ from toolsearch.errors import BadSettingError, UsageStoreError
 from toolsearch.sessions.usage_evidence import Evidence, LearntUse, Terms
 from toolsearch.storage.usage import StoredWeight, UsageCell, UsageStore
 
-_REMEMBERED_SEARCHES = 20  # a call is credited to one of these, or to none
+_REMEMBERED_SEARCHES = 20  # searches of a session that a call can be credited to
 
 
-_LEAST_WEIGHT = 1 / 8  # a credit below this is not stored
+_LEAST_WEIGHT = 1 / 8  # a smaller credit is not stored
 
 
 _MOST_CREDITS = 40
@@ -42,7 +42,8 @@ class Credit:
 class SessionContribution:
     """The latest searches of one session, and what it was credited for. Its owner guards it."""
 
-    _shown: dict[Terms, frozenset[str]] = field(default_factory=dict[Terms, frozenset[str]])  # oldest first
+    # Terms of a search -> the tools that it found, oldest search first.
+    _shown: dict[Terms, frozenset[str]] = field(default_factory=dict[Terms, frozenset[str]])
     _asked: dict[Terms, float] = field(default_factory=dict[Terms, float])
     _credited: set[tuple[Terms, str]] = field(default_factory=set[tuple[Terms, str]])
     _times: Counter[str] = field(default_factory=Counter[str])
@@ -73,10 +74,10 @@ logger = logging.getLogger(__name__)
 DAY_S = 86_400.0
 
 
-_MAX_SESSIONS = 1_000  # whose latest searches are remembered
+_MAX_SESSIONS = 1_000  # sessions whose latest searches are remembered
 
 
-_MAX_PRINCIPALS = 100  # in memory
+_MAX_PRINCIPALS = 100  # principals whose evidence is in memory
 
 
 _MAX_CELLS = 20_000  # pairs of a term and a tool, for each principal; about 3 MB
@@ -115,7 +116,7 @@ class UsageLog:
         self._clock = clock
         self._lock = threading.Lock()
         self._principals: OrderedDict[str, Evidence] = OrderedDict()  # least recently used first
-        self._calls = Counter[str]()  # of each principal, so that a reading that was overtaken is seen
+        self._calls = Counter[str]()  # calls of each principal; a reading is out of date if this has grown
         self._sessions: OrderedDict[tuple[str, str], SessionContribution] = OrderedDict()
 
     def discovered(self, principal: str, session_id: str, terms: Terms, tools: Collection[str]) -> None:
@@ -185,7 +186,8 @@ class UsageLog:
                 logger.error("learning from use goes on with what is in memory: %s", error)  # noqa: TRY400
                 return
             with self._lock:
-                if principal in self._principals and self._calls[principal] == calls:  # else the next time
+                # An outdated reading is dropped; the next one counts.
+                if principal in self._principals and self._calls[principal] == calls:
                     self._principals[principal] = evidence
 
     def forget(self, principal: str) -> None:

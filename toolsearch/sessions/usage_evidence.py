@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Terms: TypeAlias = frozenset[str]
 
 
-_MOST_TERMS = 16  # kept of one query; of a longer one the rarest words are kept
+_MOST_TERMS = 16  # terms that are kept of one query, the rarest first
 
 
 class Vocabulary(Protocol):
@@ -42,7 +42,7 @@ def vocabulary_of(index: ToolIndex) -> Vocabulary:
 
 
 class _NoWords:
-    def terms_of(self, query: str) -> Terms:  # noqa: ARG002  as `Vocabulary` has it
+    def terms_of(self, query: str) -> Terms:  # noqa: ARG002  the name in `Vocabulary`
         return frozenset()
 
 
@@ -77,22 +77,23 @@ _N_HALF = 3.0
 _LIFT = 2.0  # a tool that is called for half of all queries is never favoured
 
 
-_SMOOTHING = 5.0  # sessions assumed for each tool at first, with the words for which any tool is called
+_SMOOTHING = 5.0  # assumed sessions of each new tool, with the words of an average tool
 
 
-_OTHER_QUERIES = 20.0  # queries that led to other tools, assumed at first
+_OTHER_QUERIES = 20.0  # assumed queries that led to other tools
 
 
-_OTHER_TOOLS = 5.0  # calls, assumed at first, of tools that were not called so far
+_OTHER_TOOLS = 5.0  # assumed calls of tools that were not called so far
 
 
-_ONCE = 0.5, 1.5  # sessions: less has faded, and from there on a tool was called again
+# Weights in sessions: below the first an event has faded, and from the second on a tool was called again.
+_ONCE = 0.5, 1.5
 
 
 _LEAST_FAVOUR = 0.01
 
 
-_KEPT_SHARE = 0.9  # of the cells, after some were dropped
+_KEPT_SHARE = 0.9  # the share of cells that is kept when some are dropped
 
 
 _FORGOTTEN = 64.0  # half-lives after which an event is forgotten, long before floats overflow
@@ -104,7 +105,7 @@ _FADED = 1e-9
 _MOST_LOG_ODDS = 300.0
 
 
-_ALL = ""  # the term, or the tool, of a sum over all of them
+_ALL = ""  # stands for every term or every tool in sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,8 @@ class Evidence:
         self._epoch_s = epoch_s
         self._half_life_s = half_life_s
         self._max_cells = max_cells
-        self._rows: defaultdict[str, dict[str, float]] = defaultdict(dict)  # by term, then by tool
-        self._size = 0  # cells with both
+        self._rows: defaultdict[str, dict[str, float]] = defaultdict(dict)  # term -> tool -> weight
+        self._size = 0  # cells of a term and a tool; sums do not count
 
     def add(self, weights: Mapping[UsageCell, float], at_s: float) -> list[UsageCell]:
         """Count what happened at that moment; return the cells that were dropped for it, the faintest of all."""
@@ -160,7 +161,7 @@ class Evidence:
         rows = [self._rows[term] for term in sorted(terms) if term in self._rows]
         if not rows:
             return {}
-        unit = max(1.0, self._unit(now_s))  # nothing counts more because the clock was set back
+        unit = max(1.0, self._unit(now_s))  # a clock that was set back must not increase any weight
         calls = self._rows[_ALL]
         queries = calls[_ALL] + _OTHER_QUERIES * unit
         once, again = self._tools_called(unit)
@@ -169,7 +170,7 @@ class Evidence:
         odds = self._odds(rows, len(terms), unit)
         whole = (
             sum(odds.values()) + _OTHER_TOOLS + once
-        )  # Good-Turing: a new tool is as likely next as all that were called once
+        )  # Good-Turing: a new tool is as likely next as all tools that were called once together
         favour: dict[str, float] = {}
         for tool in sorted(odds):
             support = sum(row.get(tool, 0.0) for row in rows) / len(terms)
@@ -180,7 +181,7 @@ class Evidence:
 
     def learnt(self, now_s: float) -> list[LearntUse]:
         """Everything that is known, the strongest first, ties by term and tool."""
-        unit = max(1.0, self._unit(now_s))  # nothing counts more because the clock was set back
+        unit = max(1.0, self._unit(now_s))  # a clock that was set back must not increase any weight
         learnt = [
             LearntUse(term, tool, called / unit, row[_ALL] / unit)
             for term, row in self._rows.items()

@@ -180,13 +180,14 @@ class AnthropicModel:
                 if reply is None:
                     raise ChatModelError("the stream ended in the midst of the answer; ask again")
                 is_over = not turn.add(reply)
-        yield last_chunk(turn.response())  # after the connection is closed: who has it may let go of the rest
+        # The connection is closed first, since the caller may stop reading after this chunk.
+        yield last_chunk(turn.response())
 
     async def _turn(self, prompt: Prompt) -> AnthropicTurn:
         model = prompt.options.model or self.model
         known = capabilities_of(replace(self.endpoint, model=model))
         asked, told = with_possible_choice(prompt, known, model)
-        deferred = asked.options.deferred_tools  # thousands of tools would hold up the loop
+        deferred = asked.options.deferred_tools  # converting thousands of tools would hold up the event loop
         request = await in_thread(self._request, asked, known) if deferred else self._request(asked, known)
         return AnthropicTurn(request, self._max_continuations, told)
 
@@ -224,7 +225,7 @@ class AnthropicModel:
         needed = [beta for mode, is_used in used.items() if is_used for beta in betas_in(known.headers.get(mode, {}))]
         given: Mapping[str, str] = request.get("extra_headers", {})
         if not needed and not self._betas:
-            return dict(given)  # the SDK sends what the client names
+            return dict(given)  # the SDK itself sends the client's betas
         return with_betas(given, [*betas_in(self._clients.first.default_headers), *self._betas, *needed])
 
     def _format(self, model: str, wanted: ResponseFormat[Any] | None) -> dict[str, Any]:

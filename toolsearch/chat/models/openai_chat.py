@@ -72,7 +72,7 @@ class StrictTools:
         try:
             filled = without_absent(schema, parse_arguments(arguments))
         except ToolSearchError:
-            return call  # refused when it is run
+            return call  # running the call reports the fault
         return replace(call, arguments=json.dumps(filled))
 
 

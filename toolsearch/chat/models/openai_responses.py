@@ -98,7 +98,7 @@ class OpenAIResponsesModel:
                         yield chunk
         if last is None:
             raise ChatModelError("the stream ended in the midst of the answer; ask again")
-        yield last  # after the connection is closed: who has the last piece may let go of the rest
+        yield last  # the connection is closed first, since the caller may stop reading after this chunk
 
     def _strict_tools(self, prompt: Prompt) -> StrictTools:
         return StrictTools.of(prompt.options.tools, self.provider) if self._strict else StrictTools()

@@ -29,7 +29,7 @@ class ScriptedModel:
         *replies: ScriptedReply,
         native_tool_search: bool = False,
         default_options: ChatOptions | None = None,
-        endpoint: Endpoint = Endpoint("scripted"),  # noqa: B008  it is frozen
+        endpoint: Endpoint = Endpoint("scripted"),  # noqa: B008  the default is frozen
     ) -> None:
         self.endpoint = endpoint
         self.default_options = default_options or ChatOptions()

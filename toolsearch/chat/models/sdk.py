@@ -17,10 +17,10 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.capabilities import Capabilities, Cloud
 from toolsearch.wire.messages import Message, ToolChangeMessage
 
-_MAX_REASON = 600  # characters of what a provider says; some repeat the request
+_MAX_REASON = 600  # characters of a provider's message; some messages repeat the request
 
 
-_KEY_STATUSES = (401, 403)  # what these say may show a part of the key
+_KEY_STATUSES = (401, 403)  # messages with these statuses may contain a part of the key
 
 
 class _Closeable(Protocol):
@@ -39,7 +39,7 @@ class Clients(Generic[Client]):
     def __init__(self, given: Client | None, make: Callable[[], Client]) -> None:
         self._given = given
         self._make = make
-        self.first = make() if given is None else given  # made at once, so that a missing key is told at once
+        self.first = make() if given is None else given  # made at once, so that a missing key is reported at once
         self._next = self.first if given is None else None
         self._own: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 
@@ -70,7 +70,7 @@ def require_sdk(package: str, what: str) -> None:
 @contextmanager
 def translated(model: str, error_base: type[Exception]) -> Generator[None]:
     """Raise ChatModelError for an SDK's errors, for a broken connection, and for arguments that the SDK refuses."""
-    import httpx2  # both SDKs bring it
+    import httpx2  # both SDKs depend on it
 
     try:
         yield
@@ -78,7 +78,8 @@ def translated(model: str, error_base: type[Exception]) -> Generator[None]:
         raise
     except (error_base, httpx2.HTTPError, httpx2.StreamError, TypeError, ValueError) as error:
         raise ChatModelError(f"{model}: {_reason(error)}") from error
-    except (AttributeError, LookupError, RuntimeError) as error:  # SDKs trip over answers that are not of their API
+    # The SDKs raise these for answers that are not of their API.
+    except (AttributeError, LookupError, RuntimeError) as error:
         raise ChatModelError(
             f"{model}: the SDK cannot read the endpoint's answer ({type(error).__name__}: {_reason(error)}); "
             "check the model and the base URL, or ask again"
@@ -125,8 +126,8 @@ def refuse_deferred(model: str, deferred: Sequence[object]) -> None:
         raise BadSettingError(f"{model} cannot load deferred tools; send them in options.tools instead")
 
 
-# By the names of the SDKs' classes, since some can only be imported with a cloud's own libraries. Claude Platform on
-# AWS (AsyncAnthropicAWS) is Anthropic's own API, whatever its address.
+# Names of the SDKs' classes, since some can only be imported with a cloud's own libraries. Claude Platform on AWS
+# (AsyncAnthropicAWS) is Anthropic's own API, whatever its address.
 _CLIENTS: dict[str, Cloud] = {
     "AsyncAnthropicAWS": "",
     "AsyncAnthropicBedrock": "bedrock",
