@@ -17,12 +17,13 @@ from heapq import heapify, heappop, heappush
 from io import BytesIO
 from zlib import crc32
 
-_SLOTS = 2**19  # for 200,000 ranks, so that most are found at once
+_SLOTS = 2**19  # sparse for 200,000 ranks, so that most lookups need one step
 _KNOWN_PIECES = 16_384
-_LONG = 64  # characters; longer pieces do not come again
-_PART = 2_048  # characters of a piece that are merged at a time; no tool says a word or number so long
+_LONG = 64  # characters; longer pieces hardly ever repeat
+_PART = 2_048  # characters of a piece that are merged at a time; tools have no words or numbers so long
 
-# The pattern below reads a text in which one character stands for all of its class. None of them is written in it.
+# The pattern below reads a text in which one character stands for its whole class. The pattern contains none of these
+# characters literally.
 _STANDING_FOR = {
     **dict.fromkeys(("Lu", "Lt"), "B"),
     "Ll": "b",
@@ -31,14 +32,14 @@ _STANDING_FOR = {
     **dict.fromkeys(("Nd", "Nl", "No"), "0"),
 }
 _SPACE, _OTHER = "\v", "!"
-_LONG_S = "\u017f"  # a lower-case letter that is an s where case does not count
+_LONG_S = "\u017f"  # a lower-case letter that equals s if case is ignored
 _SPACES = frozenset("\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(map(chr, range(0x2000, 0x200B)))
 
 _UPPER, _LOWER = r"A-Z\u00aa\u0300", r"a-z\u017f\u00aa\u0300"
 _LETTER = r"A-Za-z\u017f\u00aa"
 _SPACED = r" \t-\r"
 _SHORT_FORM = r"(?:'(?:[sS\u017f]|[tT]|[rR][eE]|[vV][eE]|[mM]|[lL][lL]|[dD]))?"
-# How o200k_base cuts text into pieces before it merges bytes; as OpenAI published it, since any change changes counts.
+# The pattern by which o200k_base cuts a text into pieces, as OpenAI published it. Any change would change counts.
 _PIECES = re.compile(
     "|".join(
         [
@@ -60,7 +61,7 @@ class BytePairs:
     def __init__(self, ranks: bytes) -> None:
         """*ranks* has lines of ``<base64 of a token's bytes> <rank>``, in the order of ranks, from 0 on."""
         self._ends = array("I", [0])
-        self._slots = array("I", bytes(4 * _SLOTS))  # of each token a rank and 1
+        self._slots = array("I", bytes(4 * _SLOTS))  # rank + 1 of the token in each slot; 0 means empty
         tokens = bytearray()
         for place, line in enumerate(BytesIO(ranks), 1):
             token = a2b_base64(line.partition(b" ")[0])
@@ -92,15 +93,15 @@ class BytePairs:
         if rank(data):
             return 1
         count = size = len(data)
-        ends = list(range(1, size + 1))  # of the token that begins here; 0: none does
-        before = list(range(-1, size))  # where the token begins that ends here
+        ends = list(range(1, size + 1))  # start of a token -> its end; 0 means that no token starts here
+        before = list(range(-1, size))  # end of a token -> its start
         pairs = [(found, at, at + 2) for at in range(size - 1) if (found := rank(data[at : at + 2]))]
         heapify(pairs)
         while pairs:
             _, start, end = heappop(pairs)
             middle = ends[start]
             if not middle or middle == size or ends[middle] != end:
-                continue  # one of the two has been merged with another since
+                continue  # one of the two was merged with another token since
             ends[start], ends[middle] = end, 0
             count -= 1
             if end < size:

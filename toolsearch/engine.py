@@ -41,7 +41,7 @@ from toolsearch.wire.capabilities import RevealSetting
 from toolsearch.wire.formats import RenderedTools
 from toolsearch_indexes.queries import RANKINGS, Ranking, Strategy, require_limit, require_text
 
-if TYPE_CHECKING:  # an engine loads what indexes, and numpy with it, as it is made: many an import makes none
+if TYPE_CHECKING:  # indexes and numpy are loaded when an engine is made, since many imports make none
     from toolsearch.catalog.index_opening import IndexKeeper
     from toolsearch_indexes.encoders.protocol import Encoder
     from toolsearch_indexes.explanation import Explanation
@@ -51,7 +51,7 @@ if TYPE_CHECKING:  # an engine loads what indexes, and numpy with it, as it is m
 
 logger = logging.getLogger(__name__)
 
-_MAX_NOTES = 1_000  # all are logged
+_MAX_NOTES = 1_000  # notes that are kept; all are logged
 _WHOLE = Reach()
 
 _Asked = TypeVar("_Asked")
@@ -120,7 +120,7 @@ class ToolSearch:
         index: ToolIndex | None = None,
         requests: bool = True,
         requests_files: Iterable[str | Path] = (),
-        _keeper: IndexKeeper | None = None,  # for the service, which keeps indexes beside its store
+        _keeper: IndexKeeper | None = None,  # the service keeps indexes beside its store
     ) -> None:
         from toolsearch.catalog.index_directory import Generation, IndexDirectory
         from toolsearch.catalog.index_opening import IndexOpener, own_cache
@@ -157,7 +157,8 @@ class ToolSearch:
         self._followed = own or self._opener.open(stored)
         self.vocabulary = vocabulary_of(self.index)
         self._views = ViewCache(self.catalog, self.counter)
-        self._open: WeakKeyDictionary[SessionState, Session] = WeakKeyDictionary()  # each counts the calls of its turn
+        # Kept, since each session counts the calls of its turn.
+        self._open: WeakKeyDictionary[SessionState, Session] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     @classmethod

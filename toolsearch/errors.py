@@ -132,7 +132,7 @@ __all__ = [
 ]
 
 
-_MAX_SHOWN = 80  # characters; tools have names of at most 64
+_MAX_SHOWN = 80  # characters of a name that a message shows; tools have names of at most 64
 
 
 def shown_name(name: str) -> str:
@@ -299,7 +299,7 @@ class StorageError(ToolSearchError):
         elif is_callers_fault:
             self.code = "bad_value"
             self.status = 422
-            self.model_text = ""  # what is wrong with it is for the model to read
+            self.model_text = ""  # empty, so that the model reads the message itself
 
 
 class SessionStoreError(StorageError):
@@ -676,5 +676,5 @@ class ServiceError(ToolSearchError):
 
     def __init__(self, message: str, *, code: str, status: int, request_id: str = "") -> None:
         super().__init__(message)
-        vars(self).update(code=code, status=status)  # other errors have them from their class
+        vars(self).update(code=code, status=status)  # other errors have these from their class
         self.request_id = request_id

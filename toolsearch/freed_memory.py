@@ -11,7 +11,7 @@ import sys
 from functools import cache
 from typing import Any, Final
 
-_M_ARENA_MAX: Final = -8  # as malloc.h has it
+_M_ARENA_MAX: Final = -8  # the value in malloc.h
 
 
 def give_back_freed_memory() -> None:

@@ -64,7 +64,7 @@ class Told(NamedTuple):
     remedy: str
 
 
-REMEDIES = {  # by code, for what is raised
+REMEDIES = {  # code of a raised error -> its remedy
     "audit_store_error": "See that the file or the database of the record can be written. No decision is made before.",
     "bad_answer": "Ask again with `entity(..., attempts=3)`, or use a model that can be given a schema. "
     "`error.response` has the whole answer.",
@@ -129,7 +129,7 @@ REMEDIES = {  # by code, for what is raised
 }
 
 
-VARIANTS = {  # codes that a class has by what has happened: of which class, and what each means
+VARIANTS = {  # code that an error of a class may have instead -> (class, status, meaning)
     "bad_value": ("StorageError", 422, "No database can keep the value."),
     "store_unavailable": ("StorageError", 503, "The database is away, busy or takes no writes at the moment."),
 }

@@ -100,7 +100,7 @@ class Session:
         self.principal = principal
         self._engine = engine
         self._turn = TurnCounter()
-        self._told: dict[str, ToolDefinition] = {}  # what `delta` has told of
+        self._told: dict[str, ToolDefinition] = {}  # definitions that `delta` has returned
         self._lock = threading.Lock()
 
     @property
@@ -267,7 +267,7 @@ class Session:
             conversation.note_usage(input_tokens(reply))
             results = await self._run(conversation, calls, context, turn)
             written = render_results(results, wire_format, native_search=conversation.native_search())
-            if not written or not conversation.is_for(wire_format):  # what was not written does not count as said
+            if not written or not conversation.is_for(wire_format):  # an unwritten change must not count as told
                 return written
             return written + render_change(conversation.tool_change(), wire_format)
 

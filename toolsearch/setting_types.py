@@ -64,7 +64,7 @@ def _strategy(given: object) -> object:
     return read_strategy(given) if isinstance(given, str) else given
 
 
-DURATION: Final = BeforeValidator(_seconds)  # marks what may be written as ``30m``, for the documentation too
+DURATION: Final = BeforeValidator(_seconds)  # allows values like ``30m``, and marks them for the documentation
 
 
 Count: TypeAlias = Annotated[int, Field(ge=1)]
@@ -85,7 +85,7 @@ Seconds: TypeAlias = Annotated[float, DURATION, Field(gt=0, allow_inf_nan=False)
 Folder: TypeAlias = Annotated[Path, BeforeValidator(_folder)]
 
 
-Wait: TypeAlias = Annotated[float, DURATION, Field(ge=0, allow_inf_nan=False)]  # seconds, or none at all
+Wait: TypeAlias = Annotated[float, DURATION, Field(ge=0, allow_inf_nan=False)]  # seconds; 0 is allowed
 
 
 _SYNONYMS: Final[Mapping[str, Strategy]] = {"lucene": "keyword", "vector": "semantic"}
@@ -162,7 +162,7 @@ def fields_of(section: type[Any]) -> Mapping[str, FieldInfo]:
     return _fields_of_dataclass(cast("Hashable", section))
 
 
-@cache  # to read the annotations of a dataclass takes a millisecond
+@cache  # reading the annotations of a dataclass takes a millisecond
 def _fields_of_dataclass(section: Any) -> Mapping[str, FieldInfo]:
     hints = get_type_hints(section, include_extras=True)
     return {field.name: FieldInfo.from_annotated_attribute(hints[field.name], field) for field in fields(section)}
@@ -203,7 +203,7 @@ def _values(annotation: Any) -> str:
     return " or ".join(map(_values, arguments))
 
 
-UNKNOWN_SETTING: Final = "unknown_setting"  # as pydantic's kinds of errors are named
+UNKNOWN_SETTING: Final = "unknown_setting"  # named like pydantic's kinds of errors
 
 
 class SettingsSection(BaseModel):

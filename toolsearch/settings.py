@@ -39,10 +39,10 @@ from toolsearch_indexes.encoders.opening import AUTO
 _TABLE = "toolsearch"
 
 
-_MOST_NEAR = 3  # names that are suggested
+_MOST_NEAR = 3  # suggested names
 
 
-_PYPROJECT = "pyproject.toml"  # where the table is below [tool], as for every program
+_PYPROJECT = "pyproject.toml"  # our table is below [tool] in this file
 
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
@@ -55,7 +55,7 @@ class GivenSettings:
         self._settings = {setting.name: setting for setting in settings}
         self._values: dict[str, Any] = {}
         self._origins: dict[str, str] = {}
-        self._given_here: set[str] = set()  # names that the source that is being read has given
+        self._given_here: set[str] = set()  # names that the source being read has given
         self._problems: list[str] = []
 
     def add_file(self, path: Path) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 
 
-_TOKENS = tuple(4**power for power in range(14))  # as the conventions want it: 1 to 67 million
+_TOKENS = tuple(4**power for power in range(14))  # the conventions' buckets: 1 to 67 million
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +129,10 @@ class _Operation:
         self._instruments = instruments
         self._name = name
         self._attributes = attributes or {}
-        self._labels = labels or {}  # of the metrics: few values each
+        self._labels = labels or {}  # labels of the metrics, with few values each
         self._kind: Kind = kind
         self._is_current = is_current
-        self._carrier = carrier  # the headers that may name the parent, which runs in another process
+        self._carrier = carrier  # headers that may name a parent in another process
         self._error_type = ""
         self._span: Span | None = None
         self._context: Token[Context] | None = None
@@ -175,7 +175,7 @@ class _Operation:
         kind = getattr(instruments, self._kind)
         parent = _extracted(self._carrier) if self._carrier is not None else None
         span = instruments.tracer.start_span(self._name, parent, kind, self._attributes)
-        if span.get_span_context().is_valid:  # also one that is not sampled, whose children must not be either
+        if span.get_span_context().is_valid:  # also true for an unsampled span, whose children must stay unsampled
             self._span = span
             if self._is_current:
                 self._context = _attach(span)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["ChatSpan", "RequestSpan", "SearchSpan", "Telemetry", "ToolCallSpan"]
 
 _SCOPE = "toolsearch"
-_OTHER = "_OTHER"  # the conventions' word for a value that would be one of too many
+_OTHER = "_OTHER"  # the conventions' word for a value beyond the limit
 
 
 class Telemetry:
@@ -164,9 +164,9 @@ class Telemetry:
     def _bound(self) -> Instruments | None:
         try:
             from opentelemetry import metrics, trace
-        except ImportError:  # half of an installation
+        except ImportError:  # OpenTelemetry is only partly installed
             return None
-        # The API's own stand-ins pass on to the global providers once these are set.
+        # The API's placeholders use the global providers once these are set.
         tracers = self._tracer_provider or trace.get_tracer_provider()
         meters = self._meter_provider or metrics.get_meter_provider()
         kinds = (trace.SpanKind.INTERNAL, trace.SpanKind.CLIENT, trace.SpanKind.SERVER)
@@ -185,7 +185,7 @@ def _does_nothing(provider: object) -> bool:
     return type(provider).__module__.startswith("opentelemetry.metrics")
 
 
-# Shared, since they hold nothing.
+# Shared, since it has no state.
 _NO_TOOL_CALL = ToolCallSpan(None)
 _NO_SEARCH = SearchSpan(None)
 _NO_CHAT = ChatSpan(None)

@@ -38,7 +38,7 @@ class ThreadCache:
 
     def __init__(self, idle_s: float = 10.0) -> None:
         self._idle_s = idle_s
-        self._idle: list[SimpleQueue[_Job]] = []  # the queue of each idle thread; the thread used last is used first
+        self._idle: list[SimpleQueue[_Job]] = []  # the queue of each idle thread; the last used thread is taken first
         follow_forks(self)
 
     def before_fork(self) -> None:
@@ -64,13 +64,13 @@ class ThreadCache:
             except Empty:
                 try:
                     self._idle.remove(jobs)
-                except ValueError:  # somebody has just taken it: a job is on its way
+                except ValueError:  # another thread has just taken the queue: a job will come
                     continue
                 return
             deliver = job()
-            self._idle.append(jobs)  # before anybody learns of the result, and asks for a thread again
+            self._idle.append(jobs)  # idle again before the caller learns the result and asks for a thread
             deliver()
-            del job, deliver  # or they would live, with all that they hold, until the next one
+            del job, deliver  # otherwise they stay in memory until the next job
 
 
 _threads = ThreadCache()
@@ -88,11 +88,11 @@ async def in_thread(function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.
     def job() -> _Deliver:
         try:
             settle = partial(_settle, answer, answer.set_result, context.run(function, *args, **kwargs))
-        except StopIteration as error:  # which no future can carry: the caller would wait forever
+        except StopIteration as error:  # a future cannot carry it, and the caller would wait forever
             failure = RuntimeError("the function raised StopIteration")
             failure.__cause__ = error
             settle = partial(_settle, answer, answer.set_exception, failure)
-        except BaseException as error:  # noqa: BLE001  it is the caller's
+        except BaseException as error:  # noqa: BLE001  the caller's error, which is passed on
             settle = partial(_settle, answer, answer.set_exception, error)
         return partial(_deliver, loop, settle)
 
@@ -106,7 +106,7 @@ def _deliver(loop: asyncio.AbstractEventLoop, settle: Callable[[], None]) -> Non
 
 
 def _settle(answer: asyncio.Future[Any], set_outcome: Callable[[Any], None], outcome: object) -> None:
-    if not answer.done():  # by a cancellation
+    if not answer.done():  # a cancellation may have ended it
         set_outcome(outcome)
 
 
@@ -126,7 +126,7 @@ class FairLock:
             turn = threading.Lock()
             turn.acquire()
             self._waiting.append(turn)
-        turn.acquire()  # until whoever holds this lock hands it on
+        turn.acquire()  # waits until the holder of the lock hands it on
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -165,7 +165,8 @@ class BoundedThreads:
             return await in_thread(function, *args, **kwargs)
 
 
-search_threads = BoundedThreads(min(32, (os.cpu_count() or 1) + 4))  # searches compute, so more would not be faster
+# Searches compute, so more threads would not be faster.
+search_threads = BoundedThreads(min(32, (os.cpu_count() or 1) + 4))
 
 
 def run_sync(work: Coroutine[Any, Any, _T], instead: str) -> _T:
@@ -237,7 +238,7 @@ class _Steps(Generic[_T]):
         """End the task, and wait for its end where that is possible."""
         if self._task is None or self.is_of_parent:
             return
-        if sys.is_finalizing() or _is_in_a_loop():  # the loop's thread has ended, or may be this one
+        if sys.is_finalizing() or _is_in_a_loop():  # the loop's thread has ended, or is perhaps the current one
             self._loop.call_soon_threadsafe(self._task.cancel)
         else:
             _result(self._end(self._task))
@@ -247,11 +248,11 @@ class _Steps(Generic[_T]):
         try:
             async with aclosing(self._items) as items:
                 async for item in items:
-                    if not answer.cancelled():  # as it is once the one who waits was interrupted
+                    if not answer.cancelled():  # an interrupt has cancelled the waiting caller
                         answer.set_result(item)
                     answer = await self._asked.get()
         except BaseException as error:
-            if answer.done():  # nobody waits: it is being closed
+            if answer.done():  # nobody waits, since the iterator is being closed
                 raise
             answer.set_exception(error)
         else:

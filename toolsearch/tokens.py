@@ -26,12 +26,12 @@ __all__ = [
 
 _RANKS_FILE = "o200k_base.tiktoken.xz"
 _RANKS_SHA256 = (
-    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"  # tiktoken's own pin, of the raw file
+    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"  # tiktoken's own hash of the raw file
 )
 
-_PART_CHARS = 200_000  # whose pieces are in memory at once
+_PART_CHARS = 200_000  # characters whose pieces are in memory at once
 
-_CHARS_PER_TOKEN = 4.63  # fitted to the compact JSON of 3,000 real tools; a catalogue's total is within 7 %
+_CHARS_PER_TOKEN = 4.63  # fitted to the compact JSON of 3,000 real tools; a catalog's total is within 7 %
 
 
 class TokenCounter(Protocol):
@@ -105,7 +105,7 @@ def definition_tokens(definition: CountedDefinition, counter: TokenCounter) -> i
     return count_json(wire, counter)
 
 
-_loading = threading.Lock()  # `cache` alone would let threads that come at once load once each
+_loading = threading.Lock()  # `cache` alone would let simultaneous threads load several times
 
 
 def _o200k() -> BytePairs:

@@ -169,7 +169,7 @@ def build_tool_advisor(
     if not settings.advisor.enabled:
         resolver = resolver if settings.calling.resolution_fallback else None
         return ToolCallingAdvisor(manager, order=settings.calling.order, resolver=resolver)
-    own = settings.index if engine is None else IndexSettings()  # an engine has its own index and sessions
+    own = settings.index if engine is None else IndexSettings()  # a given engine has its own index and sessions
     return ToolSearchAdvisor(
         engine,
         system_suffix=_suffix(settings.advisor.system_suffix),

@@ -32,7 +32,7 @@ def suit_model(session: Session, model: object, *, announces: bool = False) -> S
 
 def for_framework(definition: ToolDefinition) -> ToolDefinition:
     """*definition* as every model API takes it: a framework does not say which one it will send it to."""
-    return sendable_definition(definition, "openai")  # whose bound on descriptions is the tightest
+    return sendable_definition(definition, "openai")  # OpenAI has the tightest bound on descriptions
 
 
 def listed(session: Session) -> list[ToolDefinition]:

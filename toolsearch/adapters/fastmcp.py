@@ -110,5 +110,5 @@ def _searchable(name: str, tool: base.Tool) -> Tool:
 def _session_id() -> str:
     try:
         return get_context().session_id
-    except RuntimeError:  # outside any request
+    except RuntimeError:  # there is no request
         return "no request"

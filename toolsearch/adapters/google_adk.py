@@ -34,17 +34,18 @@ class ToolSearchToolset(BaseToolset):
 
     def __init__(self, engine: ToolSearch, *, exposure: RevealSetting | None = None) -> None:
         super().__init__()
-        self._use_invocation_cache = False  # the next request of an invocation has what the last one's search found
+        self._use_invocation_cache = False  # a cache would hide the tools that the last request's search found
         self._engine = engine
         self._exposure: RevealSetting | None = exposure
         self._invocations: WeakKeyDictionary[Session, str] = WeakKeyDictionary()
 
     async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
-        if readonly_context is None:  # outside any conversation
+        if readonly_context is None:  # there is no conversation
             return []
         theirs, invocation = readonly_context.session, readonly_context.invocation_id
         key = json.dumps([theirs.app_name, theirs.user_id, theirs.id, readonly_context.agent_name])
-        model = getattr(readonly_context._invocation_context.agent, "canonical_model", None)  # nothing public names it
+        # There is no public way to the model.
+        model = getattr(readonly_context._invocation_context.agent, "canonical_model", None)
         session = suit_model(self._engine.session(key, exposure=self._exposure), getattr(model, "model", None))
         if self._invocations.setdefault(session, invocation) != invocation:
             self._invocations[session] = invocation

@@ -48,7 +48,7 @@ class ToolSearchMiddleware(AgentMiddleware[Any, Any, Any]):
         return await handler(self._with_tools(request))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
-        if request.tool is not None:  # one of the agent's own
+        if request.tool is not None:  # the agent's own tool
             return handler(request)
         return _answer(request, self._session().call_sync(**_called(request)))
 

@@ -33,12 +33,12 @@ try:
 except ImportError as error:
     raise MissingExtraError("the adapter for LiteLLM", "litellm") from error
 
-_AS_THEY_ARE = {  # the requests that LiteLLM hands on untranslated, by provider and call, and their formats
+_AS_THEY_ARE = {  # (provider, call) -> format, for requests that LiteLLM does not translate
     ("anthropic", "anthropic_messages"): "anthropic",
     ("openai", "aresponses"): "openai-responses",
 }
 _HOSTS = {"anthropic": "api.anthropic.com", "openai": "api.openai.com"}
-_MOST_CHARACTERS = 2_000  # of one message; what is asked for stands at the end of a long one
+_MOST_CHARACTERS = 2_000  # characters of one message; the question stands at the end of a long message
 
 
 class ToolSearchCallback(CustomLogger):
@@ -59,7 +59,7 @@ class ToolSearchCallback(CustomLogger):
         self._engine = lru_cache(maxsize=16)(partial(_engine_over, options))
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
-        if not kwargs.get("tools") or kwargs.get("previous_response_id"):  # what was said before is not in the request
+        if not kwargs.get("tools") or kwargs.get("previous_response_id"):  # earlier messages are not in the request
             return None
         return {**kwargs, **await search_threads.run(self._changes, kwargs, _endpoint(kwargs, call_type))}
 
@@ -89,7 +89,7 @@ class ToolSearchCallback(CustomLogger):
     def _asked_for(self, engine: ToolSearch, message: Any) -> Iterator[str]:
         fields = _fields(message)
         if fields.get("role") == "user" and (text := _text(fields.get("content"))):
-            with suppress(BadQueryError):  # it looks like a regular expression, and is none
+            with suppress(BadQueryError):  # the text looks like a regular expression but is not one
                 yield from (found.name for found in engine.search(text[-_MOST_CHARACTERS:], limit=self._limit))
         yield from names_in(fields)
 
@@ -139,12 +139,12 @@ def _endpoint(request: Mapping[str, Any], call_type: Any) -> Endpoint:
     model = request.get("model") or getattr(request.get("litellm_logging_obj"), "model", "") or ""
     base = request.get("api_base") or request.get("base_url")
     provider = ""
-    with suppress(BadRequestError):  # it does not know the model
+    with suppress(BadRequestError):  # LiteLLM does not know the model
         model, provider, _, _ = get_llm_provider(model, request.get("custom_llm_provider"), base)
     wire_format = _AS_THEY_ARE.get((provider, getattr(call_type, "value", call_type)))
     if wire_format and (base is None or urlsplit(base).hostname == _HOSTS[provider]):
         return Endpoint(wire_format, model)
-    return Endpoint("anthropic", model, "other")  # no more than how a Claude thinks can be told of it
+    return Endpoint("anthropic", model, "other")  # the model's name only shows how a Claude thinks
 
 
 def _engine_over(options: EngineOptions, entries: tuple[str, ...]) -> ToolSearch:

@@ -33,7 +33,8 @@ class ToolSearchServer(MCPServer):
     def __init__(self, session: Callable[[RunContextWrapper[Any]], Session], **options: Any) -> None:
         super().__init__(tool_meta_resolver=self._number, **options)
         self._session = session
-        self._runs: WeakValueDictionary[str, RunContextWrapper[Any]] = WeakValueDictionary()  # the last of each session
+        # Session id -> context of its last run.
+        self._runs: WeakValueDictionary[str, RunContextWrapper[Any]] = WeakValueDictionary()
         self._calls: WeakValueDictionary[int, RunContextWrapper[Any]] = WeakValueDictionary()
         self._numbers = count()
 
@@ -59,7 +60,7 @@ class ToolSearchServer(MCPServer):
         self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
     ) -> CallToolResult:
         run_context: Any = self._calls.get((meta or {}).get("call", -1))
-        status = getattr(getattr(run_context, "tool_call", None), "status", None)  # not in Chat Completions
+        status = getattr(getattr(run_context, "tool_call", None), "status", None)  # Chat Completions gives no status
         result = await self._session(run_context).call(
             tool_name,
             arguments or {},
@@ -67,7 +68,7 @@ class ToolSearchServer(MCPServer):
             unfinished=cut_off(status) if status else "",
         )
         content = tuple(block if image_of(block) else text_block(in_words(block)) for block in result.content)
-        structured = result.structured if isinstance(result.structured, dict) else None  # mcp 1 takes no list
+        structured = result.structured if isinstance(result.structured, dict) else None  # mcp 1 allows no list here
         return CallToolResult.model_validate(write_result(replace(result, content=content, structured=structured)))
 
     async def list_prompts(self) -> ListPromptsResult:

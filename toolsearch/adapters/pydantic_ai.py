@@ -24,7 +24,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("the adapter for pydantic-ai", "pydantic-ai") from error
 
-_ANYTHING = SchemaValidator(core_schema.any_schema())  # arguments are validated where the tool is called
+_ANYTHING = SchemaValidator(core_schema.any_schema())  # the tool's call validates the arguments
 
 
 class ToolSearchToolset(AbstractToolset[Any]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # as type checkers know it: typing is imported once Ctrl-C is taken care of
+TYPE_CHECKING = False  # type checkers take it as true; typing is imported only after Ctrl-C is set up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ def _start(arguments: Sequence[str]) -> None:
     """Open the gateway's door, then import what *arguments* need. Until then, Ctrl-C ends the process in silence."""
     import signal
 
-    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # jobs in the background may ignore it
+    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a background job may ignore Ctrl-C
     if is_ours:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     import gc
@@ -39,6 +39,6 @@ def _start(arguments: Sequence[str]) -> None:
     from toolsearch.cli.app import command_line
 
     command_line(arguments)
-    gc.set_threshold(50_000)  # what is made at the start stays; looking through it takes 6 % of the time
+    gc.set_threshold(50_000)  # objects made at the start stay; scanning them takes 6 % of the time
     if is_ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)

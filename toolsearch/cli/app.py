@@ -30,7 +30,8 @@ from toolsearch.cli.command_line import (
 from toolsearch.cli.output import be_quiet, escape_what_cannot_be_written, logs_on_stderr, print_error
 from toolsearch.errors import ToolSearchError
 
-_MODULES: Final[dict[str, str | None]] = {  # command: its module, None if they have one name; in the order of the help
+# Command -> its module, None if the names are equal; in the order of the help.
+_MODULES: Final[dict[str, str | None]] = {
     **dict.fromkeys(("demo", "index", "search", "show", "call")),
     "sources": "index",
     "tokens": "show",
@@ -40,7 +41,7 @@ _MODULES: Final[dict[str, str | None]] = {  # command: its module, None if they 
 }
 
 
-_BEFORE: Final = ("--quiet", "-q", "--verbose", "-v", "-vv")  # options that may stand before the name of a command
+_BEFORE: Final = ("--quiet", "-q", "--verbose", "-v", "-vv")  # options that may stand before a command's name
 
 
 _VERSION: Final = (["--version"], ["-V"], ["version"])
@@ -68,12 +69,12 @@ def _with(names: tuple[str, ...]) -> CommandLine:
         command = getattr(importlib.import_module(f"toolsearch.cli.{_MODULES[name] or name}"), name)
         if isinstance(command, CommandLine):
             app.add_typer(command, name=name)
-        else:  # serve has options of its own for what it logs
+        else:  # serve has logging options of its own
             app.command()(command if name == "serve" else with_verbosity(command))
     return app
 
 
-def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  typer's way of calling
+def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  Typer passes it by position
     if is_wanted:
         from importlib.metadata import PackageNotFoundError, version
 
@@ -86,7 +87,7 @@ def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  typer's way of cal
 
 def toolsearch(
     *,
-    version: Annotated[  # noqa: ARG001  its callback does it
+    version: Annotated[  # noqa: ARG001  its callback prints it
         bool, typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
     quiet: QuietOption = False,
@@ -111,13 +112,13 @@ def run(arguments: Sequence[str]) -> int:
         print_error(error.code, str(error), as_json=as_json)
         return exit_code_of(error)
     except TyperException as error:
-        if message := error.format_message():  # empty if no command was given: the help was printed then
+        if message := error.format_message():  # empty without a command, since the help was printed already
             print_error("usage", _with_help(message, error), as_json=as_json)
         return ExitCode.USAGE
     except OSError as error:
         print_error("file_error", _reason(error), as_json=as_json)
         return ExitCode.UNREADABLE
-    except Exception as error:  # noqa: BLE001  nobody at a command line can use a traceback
+    except Exception as error:  # noqa: BLE001  a traceback is of no use at a command line
         place = traceback.extract_tb(error.__traceback__)[-1]
         print_error("internal", f"{error!r} at {place.filename}:{place.lineno}; please report this", as_json=as_json)
         return ExitCode.INTERNAL
@@ -131,9 +132,9 @@ def _run(arguments: Sequence[str]) -> ExitCode:
     escape_what_cannot_be_written()
     be_quiet(wanted=False)
     if "" not in sys.path:
-        sys.path.append("")  # so that a module in the working directory can be a source, as under python -m
+        sys.path.append("")  # a module in the working directory can be a source, as under python -m
     with logs_on_stderr():
-        # Not standalone, or usage errors would be printed in typer's way and end the process from inside.
+        # Not standalone: Typer would print usage errors in its own way and end the process from inside.
         app = command_line(arguments)
         return ExitCode(app(list(arguments), prog_name="toolsearch", standalone_mode=False) or ExitCode.OK)
 

@@ -82,7 +82,7 @@ def _show_report(report: Report) -> None:
 
 
 def _table(report: ReportTable) -> object:
-    columns = [column.replace(" ", "\n") for column in report.columns]  # so that 80 columns are enough
+    columns = [column.replace(" ", "\n") for column in report.columns]  # the table fits into 80 columns
     shown = table("", columns, numbers=columns[1:])
     for first, *others in report.rows:
         shown.add_row(line(first, "cyan"), *map(line, others))

@@ -49,7 +49,7 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 }  # fmt: skip
 
 
-_MOST_REFERENCES: Final = 20  # that lead from one to the next
+_MOST_REFERENCES: Final = 20  # the longest chain of references that is followed
 
 
 def read_arguments(given: Sequence[str], definition: ToolDefinition) -> str | dict[str, Any]:
@@ -172,7 +172,7 @@ TIMEOUT_S: Final = 60.0
 _MOST_BYTES: Final = 20_000_000
 
 
-_MOST_SHOWN: Final = 2_000  # characters of an answer that is an error
+_MOST_SHOWN: Final = 2_000  # characters of an error that are shown
 
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -262,14 +262,14 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def _send(request: SentRequest, hidden: Collection[str]) -> Json:
-    made = urllib.request.Request(  # noqa: S310  http or https, as checked
+    made = urllib.request.Request(  # noqa: S310  only http or https, as checked before
         request.url, request.content, dict(request.headers), method=request.method
     )
     opener = urllib.request.build_opener(_NoRedirects)
     try:
         with opener.open(made, timeout=TIMEOUT_S) as answer:
             content = answer.read(_MOST_BYTES + 1)
-            if answer.length and len(content) <= _MOST_BYTES:  # bytes that were promised and never came
+            if answer.length and len(content) <= _MOST_BYTES:  # the server promised more bytes than it sent
                 raise ToolExecutionError(_CUT_OFF)
             return _read_answer(content, answer.headers.get_content_type())
     except urllib.error.HTTPError as error:

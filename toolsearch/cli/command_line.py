@@ -26,10 +26,10 @@ from toolsearch.errors import (
 
 
 class ExitCode(IntEnum):
-    OK = 0  # also for a search whose answer is weak: it says so
-    NOTHING = 1  # nothing fits, no such tool, the called tool failed, a model left tools out; or stdout was closed
-    USAGE = 2  # an option, a query, a rule or arguments that cannot be used
-    UNREADABLE = 3  # a source, an index, a store, an encoder or a package that cannot be read or is not there
+    OK = 0  # success, even for a search with a weak answer, which says so itself
+    NOTHING = 1  # nothing fits, no such tool, the called tool failed, a model left tools out, or stdout was closed
+    USAGE = 2  # a faulty option, query, rule, or arguments
+    UNREADABLE = 3  # a source, an index, a store, an encoder or a package cannot be read or is missing
     BELOW = 4  # 'evaluate --min-recall': recall is below the given value
     INTERNAL = 70  # an error in toolsearch itself; the number is that of sysexits.h
     INTERRUPTED = 130  # Ctrl-C
@@ -90,7 +90,7 @@ def with_verbosity(command: Callable[..., int]) -> Callable[..., int]:
     signature = inspect.Signature([*own, *more], return_annotation=int)
     run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
     vars(run).update(__signature__=signature)
-    del vars(run)["__wrapped__"]  # typer would read the annotations of that
+    del vars(run)["__wrapped__"]  # Typer would read the annotations of the wrapped function
     return run
 
 

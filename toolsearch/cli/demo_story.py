@@ -50,7 +50,7 @@ MODULES = (
 )  # fmt: skip
 
 
-BUDGET = Budget(max_tools=4, low_water=1)  # so small that a few turns show what eviction does
+BUDGET = Budget(max_tools=4, low_water=1)  # small enough that a few turns show evictions
 
 
 _FOUND_PER_SEARCH = 3
@@ -230,7 +230,7 @@ def _definition_tokens(engine: ToolSearch, session: Session, shown: Sequence[dic
     return sum(view.tokens_of(session.resolve(tool["function"]["name"]).definition) for tool in shown)
 
 
-_NEXT = (  # each works where nothing but the package is installed, the last two after the one before them
+_NEXT = (  # each works with nothing but the package installed; the last two need the one before them
     ("search any module", 'search "parse a web address" --source urllib.parse'),
     ("keep an index of modules and files, in .toolsearch", "index statistics textwrap"),
     ("run a tool of it", "call statistics__median data=3 data=1 data=4"),

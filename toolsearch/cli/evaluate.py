@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from toolsearch_indexes.queries import Strategy
 
 _MOST_WARNINGS = 20
-_ROUNDING = 1e-9  # the rounding error of a mean: a recall that equals --min-recall passes
+_ROUNDING = 1e-9  # a recall that equals --min-recall passes in spite of rounding
 _SHOWN_INSTEAD = 3  # found tools that are listed for each miss
 _FLATTERY = "made from the tools' own words, which flatters: trust queries of people or models more"
 
@@ -170,7 +170,7 @@ def _report(
 
 
 def _show(evaluation: Evaluation, misses: int) -> None:
-    # In two lines, so that 80 columns are enough.
+    # Each in two lines, so that 80 columns are enough.
     measures = ("recall\n@1", "recall@5\nat 95 %", "recall\n@10", "nDCG\n@10", "MRR\n@10", "false\nhits", "refused")
     shown = table(_title(evaluation), ("strategy", *measures), numbers=measures)
     for result in evaluation.strategies:

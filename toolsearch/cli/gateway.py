@@ -280,5 +280,5 @@ async def _until_terminated(serving: Coroutine[None, None, None]) -> None:
     try:
         await task
     except asyncio.CancelledError:
-        if (own := asyncio.current_task()) is not None and own.cancelling():  # cancelled by Ctrl-C, which is reported
+        if (own := asyncio.current_task()) is not None and own.cancelling():  # Ctrl-C has cancelled us, and is reported
             raise

@@ -63,10 +63,10 @@ def _names(value: Json) -> Iterator[str]:
                 yield from _names(inner)
 
 
-_INPUT = re.compile(r"\$\{input:[^{}]*\}")  # what an editor asks a person for
+_INPUT = re.compile(r"\$\{input:[^{}]*\}")  # a value that an editor asks a person for
 
 
-OURS = "toolsearch"  # what the gateway's entry is called in a client's file
+OURS = "toolsearch"  # the name of the gateway's entry in a client's file
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +139,13 @@ def names_in_gateway(readings: Sequence[Reading], kept: Mapping[str, JsonObject]
     One server that several clients have gets one name: that of the gateway if it has it, or else the most frequent
     one, or of those the shortest. Another server of that name gets the client's, or its project's, behind its own.
     """
-    alike: list[tuple[JsonObject, list[tuple[int, str]]]] = []  # each server, and where it stands under which name
+    # Each server, with the places and the names under which it is found.
+    alike: list[tuple[JsonObject, list[tuple[int, str]]]] = []
     for place, reading in enumerate(readings):
         for name, meaning in reading.meanings.items():
             for entry, at in alike:
-                if is_same(entry, meaning.entry) and place not in dict(at):  # a client that has it twice means that
+                # A client that lists a server twice means both entries.
+                if is_same(entry, meaning.entry) and place not in dict(at):
                     at.append((place, name))
                     break
             else:
@@ -211,7 +213,7 @@ def _deny_rules(server: str, tools: Iterable[str]) -> Iterable[str]:
     for tool in tools:
         name = namespaced(server, tool)
         yield name
-        if not name.endswith(tool):  # another tool may have become the same name; then this one has a tail
+        if not name.endswith(tool):  # a name without the tool's name may be shared, and then this tool gets a tail
             yield distinct(name, tool)
 
 
@@ -290,9 +292,9 @@ def _redacted(entry: JsonObject) -> JsonObject:
     for key, value in entry.items():
         if key == "transport" and is_object(value):
             shown[key] = _redacted(value)
-        elif key == "tools":  # names of tools, and what is said of them
+        elif key == "tools":  # names and notes of tools, which need not be shown
             continue
-        elif is_object(value):  # env, headers, and what else a client keeps with a server, such as its login
+        elif is_object(value):  # env, headers, and other data of a server, such as a login
             shown[key] = {name: _hidden(inner) for name, inner in value.items()}
         elif key in {"url", "httpUrl"} and isinstance(value, str):
             shown[key] = _redacted_url(value)

@@ -48,7 +48,7 @@ def reasons(held: ReviewItem) -> str:
 T = TypeVar("T")
 
 
-_MOST_SHOWN: Final = 200  # characters of a description in a list
+_MOST_SHOWN: Final = 200  # characters of a description that a list shows
 
 
 def approve(
@@ -241,7 +241,7 @@ def _person() -> str:
     """Who decides, for the record."""
     try:
         return getpass.getuser()
-    except (ImportError, KeyError, OSError):  # a container may run as a number without a name; Windows may say none
+    except (ImportError, KeyError, OSError):  # a container may run as a number without a name; Windows may give none
         number = getattr(os, "getuid", None)
         return f"user {number()}" if number else "somebody"
 

@@ -191,7 +191,7 @@ def _with_members(
     """*text* with other members in its object at *span*, whose comments between members stay; *add* are JSON texts."""
     plain = _plain_json(text)
     kept: list[str] = []
-    between: list[str] = []  # what stands before each member that is kept, and at the end
+    between: list[str] = []  # the text before each kept member, and the text at the end
     gap, place = "", span[0] + 1
     for each in _members(plain, span[0]):
         gap += _without_commas(text[place : each.start])
@@ -255,7 +255,7 @@ class TomlText:
         try:
             if own and self.servers(own) == {name: entry}:
                 return f"\n{own}\n"
-        except SourceError:  # a line of a text looks like a comment
+        except SourceError:  # a line of a text value looks like a comment
             pass
         return "".join(_toml_tables([self._section, name], entry))
 
@@ -273,7 +273,7 @@ class TomlText:
             else:
                 removed.append(row)
                 if not row.strip() and kept and kept[-1].strip():
-                    kept.append(row)  # paragraphs of comments stay apart
+                    kept.append(row)  # paragraphs of comments stay separate
         return "".join(kept), "".join(removed)
 
     def _server_of(self, header: str) -> str | None:
@@ -311,10 +311,10 @@ def _toml_value(value: Json) -> str:
         return "{ " + ", ".join(f"{_toml_key(key)} = {_toml_value(inner)}" for key, inner in value.items()) + " }"
     if is_list(value):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)  # strings, numbers and booleans are written alike in both
+    return json.dumps(value, ensure_ascii=False)  # JSON and TOML write strings, numbers and booleans alike
 
 
-View: TypeAlias = Callable[[str], JsonObject]  # what people are shown of a file's text, without secrets
+View: TypeAlias = Callable[[str], JsonObject]  # shows people a file's text without secrets
 
 
 class FileChanges:
@@ -371,7 +371,7 @@ def _show(path: Path, place: str, after: str, view: View) -> None:
 def _replace(path: Path, text: str) -> Path | None:
     """Write *text* to *path*, with the mode it had; gives the copy of what was there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    target = path.resolve()  # if the path is a link, the file that it points to is replaced
+    target = path.resolve()  # a link stays, and the file that it points to is replaced
     backup = _backup(target)
     fresh = target.with_name(f".{target.name}.new")
     fresh.touch(mode=0o600)  # an entry may hold a secret

@@ -11,7 +11,7 @@ Format: TypeAlias = Literal["json", "toml"]
 Dialect: TypeAlias = Literal["plain", "claude", "cline", "codex", "copilot", "editor", "gemini", "opencode", "qwen"]
 Guard: TypeAlias = tuple[Path, tuple[str, ...]]
 
-EACH_PROJECT = "*"  # in a section: the servers of each project, which the file itself names by its folder
+EACH_PROJECT = "*"  # stands for each project; the client's file has the project's folder here
 READS: Final = ("toolSearchTool", "callToolRead")  # the gateway's tools that change nothing
 _CLAUDE_RULES: Final = (("permissions", "deny"), ("permissions", "ask"), ("disabledMcpjsonServers",))
 _GEMINI_RULES: Final = (
@@ -85,16 +85,16 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
         home / ".claude.json",
         dialect="claude",
         variable="${%s}",
-        extra={"alwaysLoad": True},  # else its first request goes out before the gateway's tools are there
+        extra={"alwaysLoad": True},  # otherwise the first request is sent before the gateway's tools are there
         reads_elsewhere='put "mcp__toolsearch__toolSearchTool" and "mcp__toolsearch__callToolRead" into '
         "permissions.allow of ~/.claude/settings.json",
         guards=(*_claude_guards(home), *_claude_guards(project)),
     )
     cline = KnownClient(
-        "cline",  # the extension for VS Code reads the same file, and has moved its servers of old there
+        "cline",  # the extension for VS Code has moved its servers to this file, too
         home / ".cline" / "data" / "settings" / "cline_mcp_settings.json",
         dialect="cline",
-        extra={"timeout": 60},  # seconds; without it the command gives up after 3
+        extra={"timeout": 60},  # seconds; by default the command gives up after 3
         reads={"autoApprove": [*READS]},
         reads_elsewhere="",
     )
@@ -128,7 +128,7 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
     )
     opencode = KnownClient(
         "opencode",
-        home / ".config" / "opencode" / "opencode.json",  # on every platform
+        home / ".config" / "opencode" / "opencode.json",  # the same path on every platform
         section=("mcp",),
         dialect="opencode",
         variable="{env:%s}",
@@ -180,7 +180,7 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
             (vscode, ".vscode/mcp.json"),
         )
     ]
-    taken = {client.path for client in users}  # who stands in the home folder has no project
+    taken = {client.path for client in users}  # in the home folder the user's file is no project's file
     found = [*users, *(each for each in projects if each.path not in taken)]
     return sorted(map(_with_rules_of_its_file, found), key=lambda each: each.name)
 

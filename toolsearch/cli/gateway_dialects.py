@@ -17,17 +17,17 @@ from toolsearch.tools.json_types import Json, JsonObject
 
 VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-[^{}]*)?\}")
 OPENCODE_VARIABLE: Final = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
-_BARE_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")  # Gemini takes these beside ${NAME}
+_BARE_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")  # Gemini accepts $NAME and ${NAME}
 _WORD: Final = re.compile(r"\$\{([^{}]*)\}")
 _NAME_OF_VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _INPUT: Final = "input:"
-_NO_TOOL: Final = re.compile(r"[*?!,\s()\[\]{}]")  # a pattern, or more than one name
+_NO_TOOL: Final = re.compile(r"[*?!,\s()\[\]{}]")  # not the name of one tool: a pattern, or several names
 
 _MEANT: Final = ("type", "command", "args", "env", "cwd", "url", "httpUrl", "headers", "disabled", "mode")
 _READ: Final = (*_MEANT, "enabled")
-_ONLY: Final = ("includeTools", "enabled_tools", "enabledTools", "tools")  # a list of the only tools to use
-_FORBIDS: Final = ("excludeTools", "disabled_tools", "disabledTools")  # a list of tools not to use
-_TRUSTS: Final = ("trust", "autoApprove", "alwaysAllow")  # lets all tools, or some, run without a question
+_ONLY: Final = ("includeTools", "enabled_tools", "enabledTools", "tools")  # lists of the only tools to use
+_FORBIDS: Final = ("excludeTools", "disabled_tools", "disabledTools")  # lists of tools not to use
+_TRUSTS: Final = ("trust", "autoApprove", "alwaysAllow")  # keys that let all tools, or some, run without a question
 
 _OWN_LOGIN: Final = "it logs in by settings of its own, which the gateway does not know"
 _SANDBOX: Final = "the client runs it in a sandbox, which the gateway does not"
@@ -56,7 +56,7 @@ _CONNECT: Final = ("connectTimeoutS",)
 _CALL: Final = ("callTimeoutS",)
 _BOTH: Final = (*_CONNECT, *_CALL)
 _TIMEOUTS: Final[Mapping[Dialect, Mapping[str, tuple[int, tuple[str, ...]]]]] = {
-    # by client: each key, its units in a second, and the gateway's settings; of two for one setting the later counts
+    # Client -> key -> (units in a second, settings of the gateway). If two keys give one setting, the later one wins.
     "claude": {"timeout": (_MS, _CALL)},
     "cline": {"timeout": (_S, _BOTH)},
     "codex": {
@@ -70,7 +70,7 @@ _TIMEOUTS: Final[Mapping[Dialect, Mapping[str, tuple[int, tuple[str, ...]]]]] = 
     "qwen": {"timeout": (_MS, _CALL), "discoveryTimeoutMs": (_MS, _CONNECT)},
 }
 
-_OWN_WORDS: Final[Mapping[Dialect, tuple[str, ...]]] = {  # keys that are read below
+_OWN_WORDS: Final[Mapping[Dialect, tuple[str, ...]]] = {  # keys that the code below reads
     "cline": ("transport", "transportType"),
     "codex": ("bearer_token_env_var", "default_tools_approval_mode", "env_http_headers", "env_vars", "http_headers"),
     "opencode": ("environment",),

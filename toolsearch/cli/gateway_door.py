@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from toolsearch.gateway.door import Door
 
 _VALUED = ("--config", "--log-level")
-_opened: list[Door] = []  # a process has one stdin
+_opened: list[Door] = []  # at most one door, since a process has one stdin
 
 
 def open_for(arguments: Sequence[str]) -> None:
@@ -26,7 +26,7 @@ def open_for(arguments: Sequence[str]) -> None:
             return
         value = value if equals else next(rest, "")
         config = Path(value) if name == "--config" else config
-    with suppress(OSError):  # it is told of where errors are printed
+    with suppress(OSError):  # the command reports the error later, where errors are printed
         opened(config)
 
 

@@ -171,7 +171,7 @@ def import_servers(
 def _changes(found: Sequence[Place], own: OwnFile, home: Path, *, allow_reads: bool) -> FileChanges:
     """What changes in the clients' files, after *own* has taken what moves."""
     changes = FileChanges()
-    limited: list[tuple[str, str, JsonObject]] = []  # clients that have the gateway, each with a server that stays
+    limited: list[tuple[str, str, JsonObject]] = []  # clients with the gateway that keep a server, and the server
     readings = [read_servers(each.client, each.servers, home=home, inputs=each.inputs) for each in found]
     start = _command(own.path)
     for each, reading, names in zip(found, readings, names_in_gateway(readings, own.servers), strict=True):
@@ -297,7 +297,7 @@ def _with_its_servers(each: Place, copies: Sequence[str], text: str) -> str | No
     taken: dict[str, JsonObject] | None = None
     written: dict[str, str] = {}
     for copy, servers in zip(copies, map(each.format.servers, copies), strict=True):
-        if OURS not in servers:  # later copies are of later imports, until the servers were given back
+        if OURS not in servers:  # an earlier copy without the gateway is from before the first import
             taken = {}
         if taken is not None:
             new = {name: entry for name, entry in servers.items() if name not in {OURS, *each.servers}}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolsearch.settings import Settings
     from toolsearch.tools.definition import Refusal
 
-_MOST_WAITED_FOR = 3  # servers whose names the bar of progress has room for
+_MOST_WAITED_FOR = 3  # servers whose names fit into the progress bar
 DEFAULT_INDEX = Path(".toolsearch")
 
 
@@ -151,7 +151,7 @@ def read_settings(file: Path | None, **options: object) -> Settings:
         return settings
     named = settings.index.model_copy(
         update={"strategy": "hybrid"}
-    )  # under auto, search would go on without the encoder
+    )  # auto would search without the encoder if it fails
     return settings.model_copy(update={"index": named})
 
 

@@ -41,7 +41,7 @@ def read_address(text: str, option: str) -> tuple[str, int]:
 DEFAULT_MODELS: Final[Mapping[str, str]] = {
     "anthropic": "claude-sonnet-5-5",
     "openai-responses": "gpt-6.2-sol",
-    "openai": "gpt-5.1",  # later ones take no tools at Chat Completions while they reason
+    "openai": "gpt-5.1",  # later models take no tools at Chat Completions while they reason
 }
 
 
@@ -115,7 +115,7 @@ def _read_prices(given: str) -> dict[str, float]:
     return read
 
 
-_MOST_TOOLS = 500  # a shell asks about more than some hundreds before it shows them
+_MOST_TOOLS = 500  # shells ask before they show more suggestions than some hundreds
 
 
 _SUFFIXES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-FORMAT: Final = 1  # of every record that a command prints; keys are added, never renamed, or this counts up
+FORMAT: Final = 1  # the format of every printed record; it counts up unless keys are only added
 
 
-_WIDTH: Final = 110  # columns where no terminal has a width of its own
+_WIDTH: Final = 110  # columns without a terminal that knows its width
 
 
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
@@ -47,7 +47,7 @@ def stderr() -> Console:
 
 
 def _console(*, is_stderr: bool) -> Console:
-    from rich.console import Console as RichConsole  # a command that prints no text need not load it
+    from rich.console import Console as RichConsole  # imported late, since some commands print no text
 
     class PipeAwareConsole(RichConsole):
         def on_broken_pipe(self) -> NoReturn:
@@ -194,7 +194,7 @@ def size(count: int) -> str:
 def program() -> str:
     """How a shell runs this command again from here: ``toolsearch`` only where that is the program that runs now."""
     called = Path(sys.argv[0])
-    if called.stem != "toolsearch":  # python -m toolsearch, or a program that calls us
+    if called.stem != "toolsearch":  # started as python -m toolsearch, or by another program
         return f"{shlex.quote(sys.executable)} -m toolsearch"
     found = shutil.which("toolsearch")
     if found and Path(found).resolve() == called.resolve():
@@ -205,7 +205,8 @@ def program() -> str:
 def _from_here(path: Path) -> str:
     """*path* from the working directory, if it is in there: so it is shorter, and stays right while one stays."""
     try:
-        return os.path.join(".", path.absolute().relative_to(Path.cwd()))  # noqa: PTH118  a Path drops the dot
+        # A Path would drop the leading dot.
+        return os.path.join(".", path.absolute().relative_to(Path.cwd()))  # noqa: PTH118
     except ValueError:
         return str(path)
 
@@ -219,10 +220,11 @@ LogFormat: TypeAlias = Literal["text", "json"]
 _PACKAGES = ("toolsearch", "toolsearch_indexes")
 
 
-_DATABASE: Final = "psycopg"  # its pool logs each attempt to connect, with names; `storage.postgres` says what counts
+# Its pool logs each attempt to connect, with names; `storage.postgres` logs the important events.
+_DATABASE: Final = "psycopg"
 
 
-_SERVER: Final = "uvicorn.error"  # of whose records only warnings are shown
+_SERVER: Final = "uvicorn.error"  # only its warnings are shown
 
 
 # The commands themselves report refused tools and failed calls, in more detail.

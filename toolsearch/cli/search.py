@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from toolsearch.engine import ToolSearch
     from toolsearch_indexes.explanation import Explanation
 
-# Of the labelled sets that `benchmarks.recall` reads, but clinc: up to 300 test queries each, five hybrid hits, 1,881
-# answers in all. Of the tools after the first that score below this share of the best, one in 160 was right; of those
+# Measured on the labelled sets of `benchmarks.recall` except clinc: up to 300 test queries each, five hybrid hits,
+# 1,881 answers in all. The first tool does not count. Below this share of the best score, one tool in 160 was right;
 # above it, one in eight. At a half it is one in 70, and 1.3 % of the answers lose their only right tool, against 0.4 %.
 _SHARE_OF_THE_BEST: Final = 0.4
 
@@ -73,7 +73,7 @@ def _hint(engine: ToolSearch, rule: Rule) -> str:
     return f"; there are: {', '.join(known)}" if known else f"; no tool has a {rule.kind.value}"
 
 
-_MOST_MISSING = 5  # names that are told, with near ones
+_MOST_MISSING = 5  # missing names that are reported, with similar names
 
 
 def search(

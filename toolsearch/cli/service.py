@@ -92,7 +92,7 @@ def _serve(
     from toolsearch.service.serving import listening, serve, url_of
     from toolsearch.storage.opening import place_of
 
-    for each in tools:  # before anything is made, and told in a line: uvicorn tells of a failed start by a traceback
+    for each in tools:  # loaded first for a short error, since uvicorn reports a failed start by a traceback
         load(read_registration(each))
     with listening(host, port) as listener, data_folder(data) as folder, ExitStack() as ending:
         place = place_of(store, folder / STORE_FILE, max_connections=settings.replicas.max_connections)

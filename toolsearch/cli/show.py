@@ -99,11 +99,11 @@ def _show(facts: dict[str, Any]) -> None:
         if facts[label] is not None:
             console.print()
             console.print(Text(label.replace("_", " "), "bold"))
-            # ASCII, so that nothing in it can steer the terminal
+            # ASCII cannot contain anything that steers the terminal.
             console.print(Padding(JSON(json.dumps(facts[label])), (0, 2)))
 
 
-_MOST_CHANGED = 20  # tools that are shown
+_MOST_CHANGED = 20  # changed tools that are shown
 
 
 _COUNTED_AS = "raw JSON of name, description and input schema; providers bill something near it, not it"
@@ -136,7 +136,7 @@ def tokens(
         report: dict[str, Any] = {
             "tools": len(costs),
             "tokens": total,
-            # with all strategies, so this is the largest that it can be
+            # The search tool with all strategies, which is its largest form.
             "search_tool_tokens": view.tokens_of(search_tool_definition()),
             "is_shown_whole": engine.options.pass_through.covers(tools=len(costs), tokens=total),
             "is_estimate": engine.counter.estimate,

@@ -23,10 +23,10 @@ _T = TypeVar("_T")
 _NOTHING_WAS_DONE: Final = frozenset({429, 503})
 
 
-_OF_A_BALANCER: Final = frozenset({502, 503, 504})  # unless the service itself says what was wrong
+_OF_A_BALANCER: Final = frozenset({502, 503, 504})  # sent by a balancer, unless the body is a problem of the service
 
 
-_READING: Final = frozenset({"GET", "PUT", "DELETE"})  # or the same if it is done twice
+_READING: Final = frozenset({"GET", "PUT", "DELETE"})  # methods whose repetition changes nothing
 
 
 _CHANGING: Final = frozenset({"POST", "PATCH"})
@@ -35,7 +35,7 @@ _CHANGING: Final = frozenset({"POST", "PATCH"})
 _UNREACHABLE: Final = "service_unreachable"
 
 
-_BACKOFF_S: Final = 0.5  # before the first repetition; then twice as long each time
+_BACKOFF_S: Final = 0.5  # seconds before the first repetition; the wait doubles each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def exchange(
             return _read(request, outcome)
         waited_s += wait_s
         yield Pause(wait_s)
-    raise AssertionError  # the last round returns
+    raise AssertionError  # the last round has returned
 
 
 def _wait(request: Request[Any], outcome: Outcome, repeats: int, now_s: float) -> float | None:
@@ -139,7 +139,7 @@ def _wait(request: Request[Any], outcome: Outcome, repeats: int, now_s: float) -
         if outcome.status_code not in _OF_A_BALANCER or _is_problem(outcome):
             return None
     elif isinstance(outcome, httpx2.ConnectError | httpx2.ConnectTimeout):
-        may_be_sent_again = True  # it never arrived
+        may_be_sent_again = True  # the request never arrived
     return _BACKOFF_S * 2**repeats if may_be_sent_again else None
 
 
@@ -180,7 +180,7 @@ def require_success(response: httpx2.Response) -> None:
     request_id = response.headers.get("x-request-id", "")
     try:
         problem = Problem.model_validate_json(response.content)
-    except ValidationError:  # of a proxy on the way
+    except ValidationError:  # a proxy on the way has answered
         raise ServiceError(
             f"the service answered {response.status_code} {response.reason_phrase}",
             code="unknown_answer",
@@ -191,7 +191,7 @@ def require_success(response: httpx2.Response) -> None:
     raise ServiceError(problem.detail + wrong, code=problem.code, status=problem.status, request_id=request_id)
 
 
-_TIMEOUT_S: Final = 70.0  # longer than the service takes by its default settings, so that it says what was wrong
+_TIMEOUT_S: Final = 70.0  # longer than the service's default limits, so that the service can report the error
 
 
 _PATIENCE: Final = Patience(repeats=6, max_wait_s=30.0)

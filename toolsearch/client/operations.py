@@ -235,7 +235,7 @@ def delete_session(session: str) -> Request[None]:
 def session_tools(
     session: str,
     *,
-    format: ToolFormat = "openai",  # noqa: A002  the API's name
+    format: ToolFormat = "openai",  # noqa: A002  the API's own name
     model: str | None = None,
 ) -> Request[dict[str, Any]]:
     """The tools of the next model request, as arguments of the SDK's call. Ask once for each request."""
@@ -301,7 +301,7 @@ def deferred_tools(session: str) -> Listing[DeferredTool]:
     return _listing(_path("sessions", session, "deferred"), TypeAdapter(Page[DeferredTool]))
 
 
-# Calls, and what is known of them
+# Calls and their records
 
 
 def call(
