@@ -103,7 +103,7 @@ async def _unknown(path: str, _: Annotated[Visit, Depends(visit_with())]) -> Res
     raise UnknownRecordError("page", path)
 
 
-_ROUTERS = (  # routes are tried in their order, so what agents ask for most comes first
+_ROUTERS = (  # routes are tried in this order, so the most frequent ones come first
     *(search_routes, sessions_routes, session_search_routes, calls_routes),
     *(catalogs_routes, toolsets_routes, sources_routes, jobs_routes, approvals_routes),
     *(feedback_routes, usage_routes, misses_routes, receipts_routes),
@@ -133,7 +133,8 @@ def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = No
     use_document(app)
     app.state.service = service
     add_problem_handlers(app)
-    app.router.routes.append(Route(mcp_path("{session}"), service.mcp))  # before those that it would be compared with
+    # Placed first, so that MCP requests are compared with no other route.
+    app.router.routes.append(Route(mcp_path("{session}"), service.mcp))
     app.router.routes.extend(_routes())
     return app
 

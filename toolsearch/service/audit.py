@@ -77,7 +77,8 @@ class Audited:
             if message["type"] == "http.response.start":
                 try:
                     await self._record(scope, message["status"])
-                except AuditStoreError as error:  # answered here, since the route believes that it has answered
+                # The error is sent here, since the route thinks that its answer was sent.
+                except AuditStoreError as error:
                     is_recorded = False
                     await problem_of(error)(scope, receive, send)
             if is_recorded:
@@ -128,7 +129,7 @@ _Admin = Annotated[Visit, Depends(visit_with("admin"))]
 _Text = Annotated[str, Query(max_length=300)]
 
 
-_RECORDS: Final = 50  # on a page
+_RECORDS: Final = 50  # records on a page
 
 
 @page_router.get("/audit")

@@ -17,7 +17,7 @@ from toolsearch.storage.sqlite.schema import inspected
 STORE_FILE: Final = "toolsearch.db"
 
 
-INDEXES: Final = "indexes"  # a cache, which may be deleted
+INDEXES: Final = "indexes"  # a cache; it may be deleted
 
 
 _LOCK_FILE: Final = "serving.lock"

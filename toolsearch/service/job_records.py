@@ -18,7 +18,7 @@ from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import JsonObject
 
-JOB: Final = "job"  # the kind of their records
+JOB: Final = "job"  # the kind of the records of jobs
 JobState: TypeAlias = Literal["running", "done", "failed", "cancelled", "interrupted"]
 
 INTERRUPTED: Final = "the service stopped before the job had ended, and nothing half-done is kept; start it again"

@@ -22,8 +22,10 @@ from toolsearch.tools.json_types import JsonObject
 
 logger = logging.getLogger(__name__)
 
-_LOOK_EVERY_S: Final = 1.0  # how often a replica writes how far its jobs are, and looks at those of others
-_NOT_ENDED_BY_OTHERS: Final = ("running", "done")  # the end is written before this process takes note of it
+# Seconds between two looks: a replica writes the progress of its jobs, and reads those of others.
+_LOOK_EVERY_S: Final = 1.0
+# States in which no other process has ended the job; the end is written before this process notes it.
+_NOT_ENDED_BY_OTHERS: Final = ("running", "done")
 _UNEXPECTED = "the job has failed unexpectedly; the log says more, by its id"
 
 
@@ -150,10 +152,11 @@ class Jobs:
         self._turns_of_tenants = WeakValueDictionary[str, asyncio.Semaphore]()
         self._running: dict[str, _Running] = {}
         self._starting: set[asyncio.Task[Job]] = set()
-        self._owed = OwedWrites("how a job has ended", pause_s=look_every_s)  # else it would count as running for ever
+        # A job whose end is not written would count as running for ever.
+        self._owed = OwedWrites("how a job has ended", pause_s=look_every_s)
         self._looking: asyncio.Task[None] | None = None
         self._is_closing = False
-        self.ended_by_state = Counter[str]()  # of this process, since its start
+        self.ended_by_state = Counter[str]()  # state -> jobs that have ended in this process
 
     async def start(
         self,
@@ -173,7 +176,7 @@ class Jobs:
         starting = asyncio.create_task(self._start(tenant, job_id, subject, work, also, on_failure))
         self._starting.add(starting)
         starting.add_done_callback(self._has_started)
-        return await asyncio.shield(starting)  # nobody would run what was written if this was cancelled half-way
+        return await asyncio.shield(starting)  # if this was cancelled half-way, nobody would run the written job
 
     async def get(self, tenant: str, job_id: str) -> Job:
         """Raises UnknownRecordError."""
@@ -251,7 +254,7 @@ class Jobs:
     def _has_started(self, starting: asyncio.Task[Job]) -> None:
         self._starting.discard(starting)
         if not starting.cancelled():
-            starting.exception()  # so that it counts as seen, if whoever waited for it has gone
+            starting.exception()  # marks the error as seen, even if nobody waits for the task any more
 
     async def _start(
         self,
@@ -266,7 +269,7 @@ class Jobs:
         job = Job(job_id, tenant, subject, "running", self._records.clock(), lease=lease)
         try:
             await in_thread(self._add, job, also)
-        except StorageError as error:  # the store may have written it all the same
+        except StorageError as error:  # the store may have written the job in spite of the error
             interrupted = replace(job, state="interrupted", error=INTERRUPTED)
             self._owed.owe((tenant, job.id), partial(self._end, interrupted), error)
             raise
@@ -308,7 +311,7 @@ class Jobs:
             logger.exception("the job %s has failed unexpectedly", running.job.id)
             ended = running.ended("failed", clock(), code="internal_error", error=_UNEXPECTED)
         running.is_ending = True
-        del work, on_failure  # with the document that was read
+        del work, on_failure  # the document that was read need not stay in memory
         await in_thread(give_back_freed_memory)
         ended = await self._written(ended)
         del self._running[ended.id]
@@ -329,7 +332,7 @@ class Jobs:
         try:
             return self._records.end(ended)
         except JobEndedError:
-            with suppress(UnknownRecordError):  # it is gone with its tenant, or was never written
+            with suppress(UnknownRecordError):  # the job was deleted with its tenant, or never written
                 return self._records.get(ended.tenant, ended.id)
         return ended
 
@@ -350,8 +353,8 @@ class Jobs:
             there = await in_thread(self._records.get, job.tenant, job.id)
         except StorageError as error:
             logger.info("how far the job %s is cannot be written now: %s", job.id, error)
-            return True  # until its lease runs out
-        except ToolSearchError:  # it is gone, with its tenant
+            return True  # the job is ours until its lease runs out
+        except ToolSearchError:  # the job was deleted with its tenant
             return False
         return there.state in _NOT_ENDED_BY_OTHERS
 

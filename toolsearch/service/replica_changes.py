@@ -67,13 +67,13 @@ class LatestOnly(Generic[_Key, _Value]):
 logger = logging.getLogger(__name__)
 
 
-_UNHEARD_POLL_S: Final = 0.5  # while no notifications arrive, so that a second is still enough
+_UNHEARD_POLL_S: Final = 0.5  # seconds between two looks without notifications; changes are then seen within a second
 
 
 _RETRY_S: Final = 0.5
 
 
-_LEARN_EVERY_S: Final = 300.0  # what others saw of use only moves tools a little
+_LEARN_EVERY_S: Final = 300.0  # seconds; other replicas' learning only moves tools a little
 
 
 class Following:
@@ -87,7 +87,7 @@ class Following:
         self._keys = keys
         self._connecting = connecting
         self._poll_s = settings.poll_s
-        self._asked: set[str] = set()  # the tenants of whom something was written
+        self._asked: set[str] = set()  # tenants with unread changes
         self._wake = asyncio.Event()
         self._is_looking = False
         self._contents = LatestOnly(self._follow_contents)
@@ -121,7 +121,7 @@ class Following:
         works = (self._contents, self._servers, self._listings)
         return not self._asked and not self._is_looking and all(each.is_idle for each in works)
 
-    # What is heard
+    # Notifications
 
     def _heard(self, change: Change | None) -> None:
         """What is forbidden is so from now on; the rest is read soon."""
@@ -150,7 +150,7 @@ class Following:
         if self._asked:
             self._wake.set()
 
-    # What the store has
+    # The store's content
 
     async def _look(self, subscription: Subscription) -> None:
         """Ask the store what it has, of those whose data has changed, and now and then of all in memory."""
@@ -163,7 +163,7 @@ class Following:
             self._is_looking = True
             try:
                 await self._compare(tenants)
-            except Exception as error:  # noqa: BLE001  whatever it was, it goes on
+            except Exception as error:  # noqa: BLE001  any error: it must go on
                 self._warning.warn(f"what other replicas write cannot be read: {error}")
                 self._asked |= tenants
                 await asyncio.sleep(_RETRY_S)
@@ -222,7 +222,7 @@ class Following:
             if upstream is not None:
                 try:
                     await upstream.relist()
-                except ToolSearchError as error:  # it lists once it can be connected
+                except ToolSearchError as error:  # the server lists its tools once it can be connected
                     logger.warning("the server %s of %s was not asked for its tools anew: %s", name, ref, error)
 
     @contextmanager

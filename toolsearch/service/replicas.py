@@ -16,7 +16,7 @@ from toolsearch.threads import in_thread
 logger = logging.getLogger(__name__)
 
 
-_LEASE_S: Final = 15.0  # how long it takes to notice that a replica was killed
+_LEASE_S: Final = 15.0  # seconds until others notice that a replica was killed
 
 
 _RENEWED_EVERY_S: Final = 5.0
@@ -52,8 +52,8 @@ class Presence:
 
     def _renew(self) -> None:
         try:
-            self.leases.take(_name(self.replica), self.replica, for_s=_LEASE_S)  # also once it has run out
-        except StorageError as error:  # whoever cannot reach the store does not ask who is there either
+            self.leases.take(_name(self.replica), self.replica, for_s=_LEASE_S)  # works for an expired lease, too
+        except StorageError as error:  # without the store this replica cannot ask for others either
             logger.warning("this replica cannot tell others that it runs: %s", error)
 
     def _release(self) -> None:
@@ -67,7 +67,7 @@ def _name(replica: str) -> str:
     return f"replica/{replica}"
 
 
-LASTS_S: Final = 15.0  # how long others wait for a replica that says nothing more
+LASTS_S: Final = 15.0  # seconds for which others wait for a silent replica
 
 
 class ReplicaLease:
@@ -82,7 +82,7 @@ class ReplicaLease:
         self._replica = replica
         self._lasts_s = lasts_s
         self._taking = asyncio.Lock()
-        self._name = ""  # of the one that is held, as far as is known here
+        self._name = ""  # the lease that is held, as far as this process knows
         self._count = 0
         self._renewing: asyncio.Task[None] | None = None
 
@@ -145,7 +145,7 @@ class OwedWrites:
         self._what = what
         self._most = most
         self._pause_s = pause_s
-        self._owed: dict[tuple[str, str], Callable[[], object]] = {}  # by tenant and id
+        self._owed: dict[tuple[str, str], Callable[[], object]] = {}  # (tenant, id) -> write that is still to be done
         self._paying = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
@@ -191,5 +191,5 @@ class OwedWrites:
         for place in list(self._owed):
             try:
                 await self.pay(place)
-            except StorageError:  # still away
+            except StorageError:  # the store is still away
                 return

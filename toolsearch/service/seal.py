@@ -26,7 +26,7 @@ from toolsearch.storage.records import THE_SERVICE, Record, RecordStore
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import Json, JsonObject
 
-_START: Final = "sealed:"  # so that a sealed text is known as one wherever it is kept
+_START: Final = "sealed:"  # a prefix by which a sealed text is recognised everywhere
 
 
 _DERIVED_BYTES: Final = 32
@@ -78,10 +78,10 @@ def _urlsafe(key: bytes) -> bytes:
     return base64.urlsafe_b64encode(key)
 
 
-KEY_FILE: Final = "secret.key"  # in the folder of the data
+KEY_FILE: Final = "secret.key"  # a file in the folder of the data
 
 
-PROOF: Final = "seal"  # kind and id of a record which only the right key opens
+PROOF: Final = "seal"  # kind and id of a record that only the right key opens
 
 
 _KEY_BYTES: Final = 32
@@ -157,7 +157,7 @@ def _first_seal(file: Path, records: RecordStore, clock: Callable[[], float]) ->
     write_private(file, base64.b64encode(key) + b"\n")
     try:
         _prove(seal, records, clock)
-    except SealError:  # another start was faster, so this key is for nothing
+    except SealError:  # another start was faster, so this key is useless
         file.unlink()
         raise
     logger.warning(
@@ -228,7 +228,7 @@ def reseal_all(storage: Storage, seal: Seal) -> Resealed:
     after = ("", "", "")
     while found := storage.records.scan(after=after, limit=_BATCH):
         for tenant, of_tenant in groupby(found, itemgetter(0)):
-            with storage.transaction():  # of one tenant, as each holds up what others write for the tenant
+            with storage.transaction():  # one tenant in each transaction, since it holds up the tenant's other writes
                 for _, kind, record in of_tenant:
                     work = _reseal(storage.records, seal, tenant, kind, record)
                     texts, unreadable = texts + work.texts, unreadable + work.unreadable
@@ -261,7 +261,7 @@ def _reseal(records: RecordStore, seal: Seal, tenant: str, kind: str, record: Re
             found = records.get(tenant, kind, record.id, at_s=_BEFORE_ANY_S)
         else:
             return work
-    return _Work(seal)  # it was deleted
+    return _Work(seal)  # the record was deleted
 
 
 class _Work:

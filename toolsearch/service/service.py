@@ -63,13 +63,13 @@ class Outbound:
         return GuardedTransport(self.guard)
 
 
-_BATCH: Final = 500  # rows deleted in one transaction: some milliseconds in which others wait to write
+_BATCH: Final = 500  # rows deleted in one transaction; other writers wait some milliseconds for it
 
 
 _EVERY_S: Final = 3_600.0
 
 
-UPKEEP: Final = "upkeep"  # the lease of who does it
+UPKEEP: Final = "upkeep"  # the lease of the replica that does the upkeep
 
 
 _LEASE_S: Final = 60.0
@@ -177,7 +177,7 @@ def _prune_records(storage: Storage, now_s: float, batch: int) -> int:
     return len(gone)
 
 
-_PAGE = 1_000  # tenants
+_PAGE = 1_000  # tenants that are read at a time
 
 
 class Service(ServiceParts):
@@ -273,14 +273,15 @@ class Service(ServiceParts):
         if not is_session_token(token):
             return await self.keys.of_token(token)
         found = await self.tokens.read(token)
-        if found is None and self.issued_tokens is not None:  # of an issuer, which are JWTs as well
+        if found is None and self.issued_tokens is not None:  # an issuer's tokens are JWTs as well
             found = await self.issued_tokens.read(token)
         return found
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """While the application serves."""
-        async with self.presence.told(), self.activity.running():  # outermost: what ends at the end is noted, too
+        # Outermost, so that what ends at shutdown is recorded.
+        async with self.presence.told(), self.activity.running():
             try:
                 await self.registrar.register(FIRST_TENANT, self._registrations)
                 retention = pruning(self.storage, self.settings.retention, self.clock, replica=self.replica)
@@ -298,7 +299,7 @@ class Service(ServiceParts):
     def _reading(self) -> Reading:
         """What the metrics tell besides what is counted. It reads from the store."""
         sessions = None
-        with suppress(StorageError):  # the other figures are wanted all the more
+        with suppress(StorageError):  # the other figures are still of use
             sessions = self._count_sessions()
         jobs = self.imports.jobs
         return Reading(

@@ -55,7 +55,8 @@ def listening(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise BadSettingError(f"cannot listen at {host}:{port}: {_why(error)}") from error
-    # Connections inherit it. Without it the body of an answer waits 40 ms until the client has acknowledged the head.
+    # Connections inherit this option. Without it, the body of an answer waits 40 ms until the client has acknowledged
+    # the head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
@@ -99,7 +100,7 @@ class _Server(uvicorn.Server):
 Level: TypeAlias = Literal["ok", "warning", "error"]
 
 
-_LITTLE_SPACE: Final = 1024**3  # bytes; less is a reason to look at the disk soon
+_LITTLE_SPACE: Final = 1024**3  # bytes; with less free space the disk should be looked at soon
 
 
 _NO_SPACE: Final = 64 * 1024**2

@@ -61,7 +61,8 @@ class Tenants:
         Of several services that start at once over one store, one makes them.
         """
         records, at_s = self.storage.records, self.clock()
-        found = records.get(THE_SERVICE, TENANT, FIRST_TENANT, at_s=at_s)  # first, so that nobody can come in between
+        # Read first, so that a change in between is noticed.
+        found = records.get(THE_SERVICE, TENANT, FIRST_TENANT, at_s=at_s)
         if not self.storage.keys.is_empty():
             return None
         with self.storage.transaction():
@@ -101,7 +102,7 @@ class Tenants:
         await self.get(tenant)
         await asyncio.to_thread(self.storage.drop_tenant, tenant)
         self.keys.forget(tenant)
-        await self.corpora.drop_tenant(tenant)  # and what a request wrote that was on its way
+        await self.corpora.drop_tenant(tenant)  # also drops what a request in progress wrote meanwhile
         await asyncio.to_thread(self.storage.drop_tenant, tenant)
         await asyncio.to_thread(self.storage.records.delete, THE_SERVICE, TENANT, tenant)
 
@@ -113,7 +114,7 @@ class Tenants:
             return record
 
 
-_BY_JWT: Final = "jwt:"  # how the id of such a credential begins, before its subject
+_BY_JWT: Final = "jwt:"  # a prefix of the ids of such credentials; the subject follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,7 @@ _OperatorVisit = Annotated[Visit, Depends(visit_with("admin", is_for_operators=T
 _Sent = Annotated[Sent, Depends(sent_with("admin", is_for_operators=True))]
 
 
-_TENANTS: Final = 100  # on a page
+_TENANTS: Final = 100  # tenants on a page
 
 
 _TYPED: Final = ("name", "description")

@@ -155,7 +155,7 @@ def write_misses(log: MissLog, misses: Sequence[NewMiss]) -> None:
 UsedTokens: TypeAlias = Callable[[str, str, int], None]
 
 
-_MAX_NAME: Final = 200  # characters of a name that a receipt holds: anybody may call anything
+_MAX_NAME: Final = 200  # characters of a name that a receipt holds, since a caller may call anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ class Activity:
         self._receipts = Batches[tuple[str, Receipt]](self._write_receipts)
         self._misses = Batches[NewMiss](lambda misses: write_misses(storage.misses, misses))
         self._bound = MissBound(settings.misses_per_hour, steady)
-        self._last_us: dict[str, int] = {}  # of the last receipt of each tenant, since 1970
+        self._last_us: dict[str, int] = {}  # tenant -> time of its last receipt in microseconds since 1970
 
     def searched(self, who: Who, corpus: CorpusRef, notes: Sequence[SearchNote]) -> None:
         weak = [note for note in notes if note.is_weak]
@@ -280,7 +280,7 @@ class Activity:
 
     def _receipt(self, who: Who, corpus: CorpusRef, note: CallNote) -> Receipt:
         now_s = self._clock()
-        # Ids grow with time. They are counted for each tenant, so that nobody sees how busy others are.
+        # Ids grow with time. Each tenant has its own order, so that nobody sees how busy others are.
         order_us = max(int(now_s * 1_000_000), self._last_us.get(who.tenant, 0) + 1)
         self._last_us[who.tenant] = order_us
         return Receipt(

@@ -30,9 +30,9 @@ class Batches(Generic[_Item]):
         self._write = write
         self._most = most
         self._waiting: list[_Item] = []
-        self._written: asyncio.Future[None] | None = None  # of those that wait
+        self._written: asyncio.Future[None] | None = None  # done once the waiting items are written
         self._task: asyncio.Task[None] | None = None
-        self._settling = asyncio.Event()  # set while somebody waits for the end, so that nothing waits for the store
+        self._settling = asyncio.Event()  # set while a caller waits for the end; then there is no pause
 
     def add(self, item: _Item) -> asyncio.Future[None]:
         """What is returned is done once *item* is written, or could not be for now; it never fails."""
@@ -45,7 +45,7 @@ class Batches(Generic[_Item]):
         written = self._written
         if self._task is None:
             self._task = asyncio.create_task(self._work())
-        return asyncio.shield(written)  # so that who is cancelled while waiting cancels it for nobody else
+        return asyncio.shield(written)  # a cancelled caller must not cancel the others' wait
 
     async def settled(self) -> None:
         """Wait until all that was added is written. What the store does not take now is lost, and that is logged."""
@@ -86,15 +86,15 @@ class Batches(Generic[_Item]):
 
 FigureName: TypeAlias = Literal[
     "searches",  # queries
-    "weak_searches",  # of these, those whose answer fits hardly or not at all
+    "weak_searches",  # searches whose answers fit badly or not at all
     "requests",  # lists of tools handed out
-    "sent_tokens",  # of these lists, and of what searching adds to a conversation
-    "written_tokens",  # by models, in order to search
-    "all_tools_tokens",  # what would have been sent with every tool in reach; see `ToolCosts`
+    "sent_tokens",  # tokens of these lists, and of what searching adds to a conversation
+    "written_tokens",  # tokens that models wrote in order to search
+    "all_tools_tokens",  # tokens of lists with every tool in reach; see `ToolCosts`
     "calls",
-    "failed_calls",  # of these, those that the tool or the way to it failed
-    "refused_calls",  # that were not run
-    "handed_back_calls",  # that the caller runs
+    "failed_calls",  # calls that failed at the tool or on the way to it
+    "refused_calls",  # calls that were not run
+    "handed_back_calls",  # calls that the caller runs
 ]
 
 
@@ -112,7 +112,7 @@ class Figures:
         self._clock = clock
         self._added: defaultdict[str, defaultdict[FigureCell, float]] = _nothing()
         self._flushing = asyncio.Lock()
-        self.totals = Counter[str]()  # of all tenants, by name, since the start
+        self.totals = Counter[str]()  # name -> sum over all tenants since the start
 
     def add(self, tenant: str, key: str, session: str, amounts: Mapping[FigureName, float]) -> None:
         hour_s = int(self._clock()) // _HOUR_S * _HOUR_S

@@ -92,7 +92,7 @@ page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _Reader = Annotated[Visit, Depends(visit_with("read-catalog"))]
 
 
-_MISSES: Final = 50  # on a page
+_MISSES: Final = 50  # misses on a page
 
 
 @page_router.get("/misses")

@@ -67,7 +67,7 @@ _Calling = Annotated[Visit, Depends(visit_with("call", within_reach=True))]
 _Text = Annotated[str, Query(max_length=200)]
 
 
-_RECEIPTS: Final = 50  # on a page
+_RECEIPTS: Final = 50  # receipts on a page
 
 
 @page_router.get("/receipts")

@@ -44,7 +44,7 @@ from toolsearch.wire.mcp.requests import call_params, error_code, error_result, 
 class SilentDownstream:
     """A `Downstream` for the time of one request."""
 
-    session_key: str  # of its own for each request
+    session_key: str  # a new key for each request
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
     log_level: str | None = None
 
@@ -61,7 +61,7 @@ class SilentDownstream:
 logger = logging.getLogger(__name__)
 
 
-HANDED_BACK: Final = "handed-back call"  # the kind of their records
+HANDED_BACK: Final = "handed-back call"  # the kind of the records of such calls
 
 
 _REPORT_WITHIN_S: Final = 86_400.0
@@ -134,7 +134,7 @@ class Calls:
             raise UnknownRecordError(HANDED_BACK, call_id)
         document: Any = found.document
         ref = CorpusRef(caller.tenant, document["corpus"]["kind"], document["corpus"]["name"])
-        seconds = max(0.0, self._clock() - document["at_s"])  # the clock may have been set back meanwhile
+        seconds = max(0.0, self._clock() - document["at_s"])  # 0 if the clock was set back meanwhile
         note = CallNote(
             document["tool"],
             document["fingerprint"],
@@ -189,7 +189,7 @@ class Calls:
         except NotCallableHereError as error:
             return await self._hand_back(caller, corpus.ref, session_id, error)
         except MCPError as error:
-            corpus.gateway.surface.resolve(who, meant)  # raises our own error for a tool that is not there
+            corpus.gateway.surface.resolve(who, meant)  # raises our own error if the tool is missing
             return Done(meant, error_result(error.message, ToolExecutionError.code))
 
     async def _hand_back(
@@ -224,16 +224,16 @@ class Calls:
     def _take(self, tenant: str, call_id: str, version: int) -> bool:
         try:
             return self._records.delete(tenant, HANDED_BACK, call_id, over=version)
-        except RecordConflictError:  # reported twice at the same moment
+        except RecordConflictError:  # the call was reported twice at the same moment
             return False
 
     async def _note_in_session(self, caller: ServiceCaller, session_id: str, tool: str, *, is_error: bool) -> None:
         try:
             async with self._sessions.using(caller, session_id) as opened:
                 await opened.run(lambda conversation: conversation.note_call(tool, is_error=is_error))
-        except (UnknownSessionError, UnknownRecordError):  # it has ended meanwhile
+        except (UnknownSessionError, UnknownRecordError):  # the session has ended meanwhile
             pass
-        except StorageError as error:  # the report itself is kept, and cannot be repeated
+        except StorageError as error:  # the report is stored and cannot be repeated, so this is only logged
             logger.warning("a reported call is not noted in its session: %s", error)
 
 

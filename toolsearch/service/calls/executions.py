@@ -36,7 +36,7 @@ from toolsearch.upstreams.secrets import redacted, redacted_json
 _MOST_REDIRECTS: Final = 3
 
 
-_FOLLOWED: Final = ("GET", "HEAD")  # a redirected POST may have had its effect
+_FOLLOWED: Final = ("GET", "HEAD")  # only these, since a redirected POST may have had its effect
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,10 +140,10 @@ def _value(parameter: Parameter, text: str) -> Any:
     return value
 
 
-RECORDED_CALL: Final = "recorded call"  # the kind of their records
+RECORDED_CALL: Final = "recorded call"  # the kind of the records of such calls
 
 
-_MOST_CHARACTERS: Final = 200_000  # of a result; a longer one is kept up to there
+_MOST_CHARACTERS: Final = 200_000  # characters of a result that are kept
 
 
 _LISTED: Final = 200
@@ -281,7 +281,7 @@ async def show(request: Request, service: _Service, visit: _Searcher, kind: str,
 @router.post(f"{_TOOL}/call")
 async def call(request: Request, service: _Service, sent: _Sent, kind: str, name: str, tool: str) -> Response:
     corpus = f"{kind}/{name}"
-    sent.visit.caller.require("search")  # for the definition
+    sent.visit.caller.require("search")  # the page shows the tool's definition
     found = await _found(service, sent.visit, corpus, tool)
     try:
         arguments = _arguments(sent, found)

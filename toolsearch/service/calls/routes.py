@@ -30,7 +30,7 @@ from toolsearch.wire.replies import input_tokens, parse_tool_calls
 logger = logging.getLogger(__name__)
 
 
-_MOST_AT_ONCE: Final = 16  # calls of one reply
+_MOST_AT_ONCE: Final = 16  # calls of one reply that run at the same time
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,8 @@ class Replies:
             results = [each for _, each in outcomes if isinstance(each, ToolResult)]
             try:
                 written = await opened.run(partial(_written, results, wire_format, input_tokens(reply)))
-            except (StorageError, UnknownSessionError) as error:  # must not have the caller repeat what has run
+            # An error here would make the caller repeat calls that have run.
+            except (StorageError, UnknownSessionError) as error:
                 logger.warning("what a reply has come to is not noted in its session: %s", error)
                 written = render_results(results, wire_format)
         return ExecutedReply(written, [(call.id, each) for call, each in outcomes if isinstance(each, HandedBack)])
@@ -120,7 +121,7 @@ def _written(
     """The messages to append, and after them what changes the list of tools, where the format has that."""
     conversation.note_usage(prompt_tokens)
     written = render_results(results, wire_format, native_search=conversation.native_search())
-    if not written or not conversation.is_for(wire_format):  # what was not written does not count as said
+    if not written or not conversation.is_for(wire_format):  # an unwritten change must not count as told
         return written
     return written + render_change(conversation.tool_change(), wire_format)
 

@@ -44,9 +44,9 @@ from toolsearch.storage.storage import Storage
 from toolsearch.tools.definition import Refusal, Tool
 from toolsearch.tools.json_types import Json, JsonObject
 
-CATALOG: Final = "catalog"  # the kind of their records, and of their corpora
-LINES_AT_ONCE: Final = 1_000  # of NDJSON in one transaction
-_ATTEMPTS: Final = 10  # imports write to the catalog meanwhile
+CATALOG: Final = "catalog"  # the kind of the records of catalogs, and of their corpora
+LINES_AT_ONCE: Final = 1_000  # lines of NDJSON in one transaction
+_ATTEMPTS: Final = 10  # attempts, since imports may write to the catalog meanwhile
 _MOST_OWN_REFUSED: Final = 1_000
 _EVERYTHING: Final = Reach()
 
@@ -156,7 +156,7 @@ class Catalogs:
         await self.corpora.alone(ref, lambda: self._delete(tenant, name))
         await self.corpora.drop(ref)
 
-    # Its tools
+    # The tools of a catalog
 
     async def upsert(self, tenant: str, name: str, entries: Sequence[Json], reach: Reach = _EVERYTHING) -> Written:
         """Write tools, in any of the formats of listings, over those of the same names, in one transaction.

@@ -42,7 +42,7 @@ _SentByAll = Annotated[Sent, Depends(sent_with("write-catalog"))]
 _Text = Annotated[str, Query(max_length=200)]
 
 
-_CATALOGS: Final = 100  # on a page
+_CATALOGS: Final = 100  # catalogs on a page
 
 
 _TOOLS: Final = 50
@@ -111,7 +111,7 @@ async def catalog(
     async with opened(service, visit, corpus) as used:
         await used.gateway.lists_settled()
         tools = await search_threads.run(_tools, used, caller.principal.reach, q, after)
-    sees_all = caller.principal.reach.is_everything  # no rule can be asked about what a source has refused
+    sees_all = caller.principal.reach.is_everything  # refused entries are no tools, so rules cannot be applied to them
     listed = await source_routes.list_sources(name, service, caller, Paging("", "", _SOURCES)) if sees_all else None
     sources = listed.items if listed else []
     has_servers = any(source.kind == "mcp" for source in sources)

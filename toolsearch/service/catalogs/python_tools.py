@@ -75,7 +75,7 @@ class _Registered:
 logger = logging.getLogger(__name__)
 
 
-REGISTERED: Final = "registered"  # the kind of the records that say which replicas have registered what
+REGISTERED: Final = "registered"  # the kind of the records of which replica has registered what
 
 
 _DEFAULT_CATALOG: Final = "default"
@@ -131,7 +131,8 @@ class Registrar:
         self._exchanger = exchanger
         self._presence = presence
         self._clock = clock
-        self._registered: dict[str, tuple[Registration, list[StoredTool]]] = {}  # by id
+        # Id of a registration -> the registration and its tools.
+        self._registered: dict[str, tuple[Registration, list[StoredTool]]] = {}
 
     async def register(self, tenant: str, registrations: Sequence[Registration]) -> None:
         """Load the modules, which runs them, and write their tools; catalogs that are not there are made.
@@ -217,11 +218,11 @@ class Registrar:
         with suppress(_StillRegisteredError):
             try:
                 await self._exchanger.exchange(tenant, catalog, spec, (), also=lambda _: forget())
-            except UnknownRecordError:  # the catalog has been deleted since
+            except UnknownRecordError:  # the catalog was deleted since
                 await asyncio.to_thread(forget)
 
     async def _require_catalog(self, tenant: str, name: str) -> None:
-        with suppress(RecordConflictError):  # it is there
+        with suppress(RecordConflictError):  # the catalog exists already
             await asyncio.to_thread(
                 self._storage.records.put, tenant, CATALOG, name, {"description": ""}, over=0, at_s=self._clock()
             )

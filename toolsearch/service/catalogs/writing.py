@@ -21,16 +21,16 @@ from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import SEPARATOR
 from toolsearch.wire.mcp.definitions import write_tool
 
-REFUSED: Final = "refused"  # the kind of their records, which have the ids of the sources
+REFUSED: Final = "refused"  # the kind of the records of refused entries; their ids are those of the sources
 
 
-_MOST_KEPT = 2_000  # of one source; the count of all is with the source
+_MOST_KEPT = 2_000  # refused entries of one source that are kept; the source has the count of all
 
 
-_MOST_SOURCES = 10_000  # of one catalog; the quota of a tenant is far below
+_MOST_SOURCES = 10_000  # more sources than a catalog can have; the quota of a tenant is far below
 
 
-_MOST_CHARACTERS = 1_000  # of a name or a reason, which may quote the document
+_MOST_CHARACTERS = 1_000  # characters of a name or a reason, which may quote the document
 
 
 class Origin(Protocol):
@@ -92,7 +92,7 @@ def _items(record: Record) -> list[Any]:
     return list(items)
 
 
-FULL_NAME: Final = "is_full_name"  # of an entry whose name has that of its server in front already
+FULL_NAME: Final = "is_full_name"  # true if the name of an entry already begins with its server's name
 
 
 class EntryReader:

@@ -48,7 +48,7 @@ CorpusPath = Annotated[str, Query(max_length=200)]
 _KINDS: Final[tuple[CorpusKind, ...]] = get_args(CorpusKind)
 
 
-_MOST: Final = 500  # to choose from in a list
+_MOST: Final = 500  # catalogs and toolsets that a list offers
 
 
 async def choices(service: ServiceParts, visit: Visit) -> list[str]:

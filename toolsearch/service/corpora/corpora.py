@@ -26,10 +26,10 @@ from toolsearch.threads import in_thread
 
 logger = logging.getLogger(__name__)
 
-_MEASURE_AGAIN_S: Final = 1.0  # searches make an index remember things, so that its size is looked at now and then
-_UNSAVED_SHARE: Final = 0.1  # of the tools of a corpus: after so many changes its index is written again
-_UNSAVED_TOOLS: Final = 200  # but not after fewer than these
-_OPENED_FROM: Final = 200  # tools of one change: they take so long to be indexed that no search should wait for it
+_MEASURE_AGAIN_S: Final = 1.0  # seconds between two looks at the size of an index, which grows through searches
+_UNSAVED_SHARE: Final = 0.1  # the share of changed tools at which a corpus's index is saved again
+_UNSAVED_TOOLS: Final = 200  # the least number of changed tools for that
+_OPENED_FROM: Final = 200  # tools of one change that take too long to index while searches wait
 
 _Value = TypeVar("_Value")
 
@@ -90,9 +90,9 @@ class Corpora:
             observer_of=observer_of,
         )
         self._indexes = indexes
-        self._places: OrderedDict[CorpusRef, _Place] = OrderedDict()  # the least recently used first
+        self._places: OrderedDict[CorpusRef, _Place] = OrderedDict()  # least recently used first
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.evictions = 0  # how often one has left memory for room
+        self.evictions = 0  # corpora that have left memory for others
 
     @asynccontextmanager
     async def using(self, ref: CorpusRef) -> AsyncGenerator[Corpus]:
@@ -172,7 +172,7 @@ class Corpora:
         for ref, place in list(self._places.items()):
             toolset = place.corpus.toolset if place.corpus else None
             if ref.tenant == catalog.tenant and toolset is not None and catalog.name in toolset.spec.catalogs:
-                with suppress(UnknownRecordError):  # it is being deleted itself
+                with suppress(UnknownRecordError):  # the toolset is being deleted itself
                     await self.revise(ref)
 
     async def drop_tenant(self, tenant: str) -> None:
@@ -206,14 +206,15 @@ class Corpora:
     async def aclose(self) -> None:
         """Close all, whoever uses them, and keep their indexes."""
         await self.settled()
-        for place in sorted(self._places.values(), key=lambda each: each.ref.kind == "catalog"):  # toolsets hold these
+        # Toolsets are closed first, since they hold catalogs.
+        for place in sorted(self._places.values(), key=lambda each: each.ref.kind == "catalog"):
             async with place.lock:
                 await self._close(place)
         await self.settled()
         self._places.clear()
         self._opener.close()
 
-    # Who holds what
+    # Users of corpora
 
     @contextmanager
     def _held(self, ref: CorpusRef, *, is_use: bool = True) -> Generator[_Place]:
@@ -293,13 +294,13 @@ class Corpora:
         ref, corpus = place.ref, place.corpus
         if corpus is not None:
             for name in (*(row.name for row in put), *remove):
-                corpus.engine.catalog.find(name)  # so that whoever still sees the old tool need not read it later
+                corpus.engine.catalog.find(name)  # read now, so that views with the old tool need not read it later
         with self._transaction():
             also()
             revision = self._contents.change(ref.tenant, ref.name, put=put, remove=remove, over=over)
-            if not self._is_there(ref):  # a deletion by another replica is over, or waits for this
+            if not self._is_there(ref):  # another replica has deleted it, or its deletion waits for this transaction
                 raise UnknownRecordError(ref.kind, ref.name)
-        if corpus is not None and corpus.revision != over:  # another replica has written before
+        if corpus is not None and corpus.revision != over:  # another replica has written in between
             self._read_since(place)
         else:
             self._bring(place, revision, put, remove)
@@ -324,7 +325,8 @@ class Corpora:
                 if corpus is None:
                     return
                 if corpus.toolset is None:
-                    if not 0 < there.get((CONTENTS, ref.name), 0) <= corpus.revision:  # it may be newer than the look
+                    # The corpus may be newer than *there*.
+                    if not 0 < there.get((CONTENTS, ref.name), 0) <= corpus.revision:
                         await in_thread(self._read_since, place)
                 elif (
                     versions_of_toolset(corpus.toolset.spec, ref.name, there) != corpus.seen
@@ -380,7 +382,7 @@ class Corpora:
     async def _close_unused(self, place: _Place) -> None:
         async with place.lock:
             try:
-                if not place.users:  # else somebody has come meanwhile
+                if not place.users:  # a new user may have come meanwhile
                     await self._close(place)
             finally:
                 place.is_closing = False
@@ -440,4 +442,4 @@ class Corpora:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # so that it counts as seen, if whoever waited for it has gone
+            task.exception()  # marks the error as seen, even if nobody waits for the task any more

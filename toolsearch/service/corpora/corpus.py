@@ -21,8 +21,8 @@ from toolsearch_indexes.segments import IndexState
 
 CorpusKind: TypeAlias = Literal["catalog", "toolset"]
 
-_BASE_BYTES: Final = 200_000  # of an engine and a gateway without tools
-_SHOWN_CHARACTERS: Final = 40  # of a name, in the name of a folder
+_BASE_BYTES: Final = 200_000  # bytes of an engine and a gateway without tools
+_SHOWN_CHARACTERS: Final = 40  # characters of a corpus's name in the name of its folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,10 @@ class Corpus:
     revision: int
     tally: Tally = field(default_factory=Tally)
     cache: IndexCache | None = None
-    toolset: LiveToolset | None = None  # what makes it one
-    seen: Versions = field(default_factory=dict[tuple[str, str], int])  # of what it is made of, when that was read
-    resources: AsyncExitStack = field(default_factory=AsyncExitStack)  # what is held open for it
+    toolset: LiveToolset | None = None  # set if the corpus is a toolset
+    # Versions of its parts at the time when they were read.
+    seen: Versions = field(default_factory=dict[tuple[str, str], int])
+    resources: AsyncExitStack = field(default_factory=AsyncExitStack)  # resources that stay open as long as the corpus
 
     @property
     def bytes(self) -> int:

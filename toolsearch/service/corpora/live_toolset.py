@@ -255,7 +255,7 @@ class LiveToolset:
             others = {name for name, corpus in catalogs.items() if self._catalogs.get(name) is not corpus}
             self.close()
             kept = self._names.read()
-            if kept.number == spec.number:  # another replica may have given names, too
+            if kept.number == spec.number:  # another replica may have given names as well
                 self._holders = kept.holders
             elif spec.number != self._spec.number:
                 self._holders = replace(self._resolution, holders=self._holders).holders_in_use
@@ -315,7 +315,7 @@ class LiveToolset:
         for name, member in members.items():
             tool = self._tool(member) if overrides_of(member) else None
             fingerprint = tool.definition.fingerprint() if tool else known[member.catalog].get(member.tool)
-            if fingerprint is not None:  # else it has gone this moment, and a change tells of that
+            if fingerprint is not None:  # a tool that was just removed has none, and its catalog reports the change
                 found[name] = fingerprint
         return found
 

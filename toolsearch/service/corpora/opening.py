@@ -45,22 +45,22 @@ from toolsearch_indexes.vector_store import MemoryVectorStore, VectorStore
 _VECTORS: Final = "vectors.sqlite"
 
 
-_TRUST_POLL_S: Final = 10.0  # whoever follows the store tells of decisions sooner
+_TRUST_POLL_S: Final = 10.0  # seconds; a decision is known sooner if the store is followed
 
 
-_AT_ONCE: Final = 4  # more at once would only hold more memory
+_AT_ONCE: Final = 4  # corpora opened at the same time; more would only hold more memory
 
 
 Using = Callable[[CorpusRef], AbstractAsyncContextManager[Corpus]]
 
 
-CallbacksOf = Callable[[str], MakeCallback]  # for a tenant, what runs its stored tools
+CallbacksOf = Callable[[str], MakeCallback]  # tenant -> how its stored tools are run
 
 
-ObserverOf = Callable[[CorpusRef], GatewayObserver | None]  # who is told of what is done with a corpus
+ObserverOf = Callable[[CorpusRef], GatewayObserver | None]  # corpus -> its observer, if any
 
 
-ServersOf = Callable[[CorpusRef], Awaitable[tuple[UpstreamSettings, ...]]]  # the MCP servers of a corpus
+ServersOf = Callable[[CorpusRef], Awaitable[tuple[UpstreamSettings, ...]]]  # corpus -> its MCP servers
 
 
 async def no_servers(_ref: CorpusRef) -> tuple[UpstreamSettings, ...]:
@@ -88,7 +88,8 @@ class CorpusOpener:
         servers_of: ServersOf,
         observer_of: ObserverOf,
     ) -> None:
-        request_source(shipped=False, files=settings.index.requests_files)  # told now, not by the first catalog
+        # A faulty file is reported now, not by the first catalog.
+        request_source(shipped=False, files=settings.index.requests_files)
         self._storage = storage
         self._settings = _without_index_dir(settings)
         self._callbacks_of = callbacks_of
@@ -102,7 +103,7 @@ class CorpusOpener:
 
     async def open(self, ref: CorpusRef) -> Corpus:
         """Raises UnknownRecordError if there is none, whatever the reason."""
-        there = await self._there(ref)  # before anything is read, so that nothing that changes meanwhile is missed
+        there = await self._there(ref)  # read first, so that later changes are noticed
         if ref.kind == TOOLSET:
             return await self._toolset(ref, there)
         opened = await self._threads.run(self._engine_of_catalog, ref)
@@ -171,7 +172,8 @@ class CorpusOpener:
 
     async def _gateway(self, ref: CorpusRef, engine: ToolSearch) -> Gateway:
         settings = GatewaySettings(trust=self._settings.trust, state_dir=self._indexes)
-        servers = () if ref.kind == TOOLSET else await self._servers_of(ref)  # a toolset has those of its catalogs
+        # The servers of a toolset are those of its catalogs.
+        servers = () if ref.kind == TOOLSET else await self._servers_of(ref)
         config = GatewayConfig(str(ref), servers, settings)
         pins, observer = self._storage.pins(ref.tenant), self._observer_of(ref)
         return Gateway(

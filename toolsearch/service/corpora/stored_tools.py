@@ -17,7 +17,8 @@ from toolsearch.tools.json_types import Json, JsonObject
 BY_CALLER: Final[JsonObject] = {"kind": "caller"}
 
 
-MakeCallback: TypeAlias = Callable[[StoredTool, JsonObject], ToolCallback | None]  # of a row and its execution
+# (row, its execution) -> what runs the tool.
+MakeCallback: TypeAlias = Callable[[StoredTool, JsonObject], ToolCallback | None]
 
 
 _FIELDS: Final = tuple(field.name for field in fields(ToolDefinition))
@@ -28,7 +29,7 @@ _LISTS: Final = ("tags", "requests")
 
 def to_row(tool: Tool, *, source: str = "", execution: JsonObject = BY_CALLER) -> StoredTool:
     definition = {name: getattr(tool.definition, name) for name in _FIELDS}
-    definition |= {name: list(definition[name]) for name in _LISTS}  # as they come back
+    definition |= {name: list(definition[name]) for name in _LISTS}  # lists, since JSON has no tuples
     return StoredTool(
         tool.name, tool.definition.fingerprint(), {"definition": definition, "execution": execution}, source
     )
@@ -51,13 +52,13 @@ def to_tool(row: StoredTool, make_callback: MakeCallback) -> Tool:
     return Tool(definition, make_callback(row, execution), source=row.source)
 
 
-_TOOL: Final = 800  # bytes of the objects around a definition, and of what engines remember of each
+_TOOL: Final = 800  # bytes of a definition's objects, and of what engines remember of a tool
 
 
-_VALUE: Final = 50  # of one value of a schema, beside its text
+_VALUE: Final = 50  # bytes of one value of a schema, beside its text
 
 
-_OBJECT: Final = 190  # of an object of a schema, beside its values
+_OBJECT: Final = 190  # bytes of an object in a schema, beside its values
 
 
 class FoundTools(LazyTools):
@@ -107,7 +108,7 @@ def _bytes(value: Json) -> int:
     return _VALUE + sum(map(_bytes, as_list(value) or ()))
 
 
-_MOST: Final = 500  # at once
+_MOST: Final = 500  # tools that are read at once
 
 
 class ReadAhead:
@@ -116,8 +117,8 @@ class ReadAhead:
     def __init__(self, names: Sequence[str], get: Callable[[Collection[str]], list[StoredTool]]) -> None:
         self._names = names
         self._get = get
-        self._ahead: dict[str, StoredTool] = {}  # read, and not asked for yet
-        self._next = -1  # the place of the name that would be asked for in turn
+        self._ahead: dict[str, StoredTool] = {}  # tools that were read before they were asked for
+        self._next = -1  # the place of the name after the last one that was asked for
         self._count = 1
 
     def read(self, name: str) -> StoredTool | None:

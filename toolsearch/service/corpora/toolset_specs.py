@@ -18,7 +18,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, require_legal_name
 
-TOOLSET: Final = "toolset"  # the kind of their records, and of their corpora
+TOOLSET: Final = "toolset"  # the kind of the records of toolsets, and of their corpora
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _place(member: ToolsetMember) -> str:
     return f"{member.tool!r} of {member.catalog!r}"
 
 
-NAMES: Final = "toolset_names"  # the kind of the records that say whose tools have the names, by toolset
+NAMES: Final = "toolset_names"  # the kind of the records, one for each toolset, that map names to catalogs
 
 
 _CATALOG: Final = "catalog"
@@ -138,7 +138,7 @@ _CATALOG: Final = "catalog"
 _SOURCE: Final = "source"
 
 
-Versions: TypeAlias = Mapping[tuple[str, str], int]  # of one tenant: by kind and id, as `Change` has them
+Versions: TypeAlias = Mapping[tuple[str, str], int]  # (kind, id) -> version, for one tenant, as in `Change`
 
 
 def by_subject(changes: Iterable[Change]) -> Versions:
@@ -157,10 +157,10 @@ def versions_of_toolset(spec: ToolsetSpec, name: str, there: Versions) -> Versio
     return {key: there[key] for key in [(TOOLSET, name)] if key in there} | catalogs
 
 
-Holders: TypeAlias = Mapping[str, str]  # by name, the catalog of each tool that a rule has taken in
+Holders: TypeAlias = Mapping[str, str]  # name -> catalog of each tool that a rule has taken in
 
 
-_ATTEMPTS: Final = 10  # other replicas give names meanwhile
+_ATTEMPTS: Final = 10  # attempts, since other replicas may give names meanwhile
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,13 +28,13 @@ logger = logging.getLogger(__name__)
 FIRST_TENANT: Final = "default"
 
 
-TENANT: Final = "tenant"  # the kind of their records
+TENANT: Final = "tenant"  # the kind of the records of tenants
 
 
-_FIRST: Final = "first key"  # the kind of the records that say of an exchanged key which one it was at first
+_FIRST: Final = "first key"  # the kind of the records that map an exchanged key to the first key
 
 
-_START: Final = "ts_"  # so that scanners for leaked secrets know a key when they see one
+_START: Final = "ts_"  # a prefix by which scanners for leaked secrets recognise a key
 
 
 _SHOWN_CHARACTERS: Final = 10
@@ -43,7 +43,8 @@ _SHOWN_CHARACTERS: Final = 10
 _SECRET_BYTES: Final = 32
 
 
-_FRESH_S: Final = 5.0  # how long a key counts as good without being read again; another process may revoke it
+# Seconds for which a key is trusted without being read again; another process may revoke it meanwhile.
+_FRESH_S: Final = 5.0
 
 
 _MOST_FRESH: Final = 10_000
@@ -68,9 +69,10 @@ class Keys:
         self._storage = storage
         self._store = storage.keys
         self._clock = clock
-        self._fresh: OrderedDict[str, tuple[StoredKey, Grant, float]] = OrderedDict()  # by hash; read when
-        self._changes = 0  # what was read before the last one is not kept
-        self._noted_s: dict[str, float] = {}  # of each key that is fresh
+        # Hash of a key -> the key, its grant, and when it was read.
+        self._fresh: OrderedDict[str, tuple[StoredKey, Grant, float]] = OrderedDict()
+        self._changes = 0  # the number of changes; a reading from before the last one is dropped
+        self._noted_s: dict[str, float] = {}  # key -> when its use was last noted
         self._noting: set[asyncio.Task[None]] = set()
 
     async def of_token(self, token: str) -> Grant | None:
@@ -224,7 +226,8 @@ class Keys:
     def _note_use(self, key: StoredKey, now_s: float) -> None:
         """Behind the request, and not with each one."""
         noted_s = self._noted_s.get(key.id, key.used_s)
-        if noted_s is not None and 0 <= now_s - noted_s < _NOTED_EVERY_S:  # below 0: the clock was set back
+        # A negative difference means that the clock was set back.
+        if noted_s is not None and 0 <= now_s - noted_s < _NOTED_EVERY_S:
             return
         self._noted_s[key.id] = now_s
         task = asyncio.create_task(self._write_use(key.id, now_s))
@@ -259,7 +262,7 @@ def _granted(key: StoredKey | None, now_s: float) -> Grant | None:
 _PURPOSE: Final = "session tokens"
 
 
-_AUDIENCE: Final = "toolsearch:session"  # nothing else that is signed with these keys, or by others, is taken for one
+_AUDIENCE: Final = "toolsearch:session"  # tokens that are signed with these keys for another purpose are refused
 
 
 _ALGORITHM: Final = "HS256"
@@ -274,7 +277,7 @@ _MAX_CHARACTERS: Final = 2_048
 _SCOPES: Final[tuple[Scope, ...]] = ("search", "call")
 
 
-_ISSUED_ELSEWHERE: Final = "jwt:"  # how the id of a credential begins that an identity provider has issued
+_ISSUED_ELSEWHERE: Final = "jwt:"  # a prefix of the ids of credentials from an identity provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,14 +316,15 @@ class SessionTokens:
     def _claims(self, token: str) -> dict[str, Any] | None:
         if len(token) > _MAX_CHARACTERS:
             return None
-        for key in self.seal.derived(_PURPOSE):  # also those that were used before the last exchange of keys
+        for key in self.seal.derived(_PURPOSE):  # includes the keys from before the last exchange
             try:
                 claims: dict[str, Any] = jwt.decode(
                     token,
                     key,
                     algorithms=[_ALGORITHM],
                     audience=_AUDIENCE,
-                    options={"require": list(_REQUIRED), "verify_exp": False},  # by our own clock, in `read`
+                    # `read` compares the expiry with our own clock.
+                    options={"require": list(_REQUIRED), "verify_exp": False},
                 )
             except (jwt.PyJWTError, ValueError, TypeError):
                 continue

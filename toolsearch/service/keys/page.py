@@ -33,7 +33,7 @@ _Admin = Annotated[Visit, Depends(visit_with("admin", within_reach=True))]
 _Sent = Annotated[Sent, Depends(sent_with("admin", within_reach=True))]
 
 
-_KEYS: Final = 100  # on a page
+_KEYS: Final = 100  # keys on a page
 
 
 _TYPED: Final = ("name", "allow", "deny")

@@ -80,10 +80,10 @@ class LiveRequest:
         return self._has_begun
 
 
-CLOSED: Final = "closed mcp connection"  # the kind of the records of those that their clients have closed
+CLOSED: Final = "closed mcp connection"  # the kind of the records of connections that clients have closed
 
 
-_MAX_CHARACTERS: Final = 4_096  # of what a client says of itself, since it comes with each request
+_MAX_CHARACTERS: Final = 4_096  # characters of a client's description of itself, since each request has it
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ from toolsearch.wire.mcp.requests import COMPLETE, ERROR_CODE, GET_PROMPT, READ_
 SESSION_HEADER: Final = "mcp-session-id"
 
 
-_ID: ContextVar[str | None] = ContextVar("id", default=None)  # of the transport that the request at hand opens
+_ID: ContextVar[str | None] = ContextVar("id", default=None)  # the id of the transport that the current request opens
 
 
 class Transports(StreamableHTTPSessionManager):
@@ -103,7 +103,7 @@ async def ask(
     async def receive() -> Message:
         chunk = next(said, None)
         if chunk is None:
-            await anyio.sleep_forever()  # nobody leaves before the answer has ended
+            await anyio.sleep_forever()  # the client never disconnects before the answer has ended
         return {"type": "http.request", "body": chunk}
 
     async def send(message: Message) -> None:
@@ -115,7 +115,7 @@ async def ask(
     return status
 
 
-_CALLS: Final = frozenset({COMPLETE, GET_PROMPT, READ_RESOURCE, SUBSCRIBE})  # what runs something at a server
+_CALLS: Final = frozenset({COMPLETE, GET_PROMPT, READ_RESOURCE, SUBSCRIBE})  # requests that run something at a server
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +195,8 @@ class CorpusEndpoint:
         self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._requests: set[LiveRequest] = set()
         self._connections: dict[str, Connection] = {}
-        self._asked_s: dict[Credential, float] = {}  # when each has last asked for something
-        self._followed: dict[str, int] = {}  # the versions of sessions, as they were last seen
+        self._asked_s: dict[Credential, float] = {}  # credential -> time of its last request
+        self._followed: dict[str, int] = {}  # session id -> last seen version
         self._used_s = clock()
         self._running = asyncio.create_task(self._run())
 

@@ -26,7 +26,7 @@ from toolsearch.service.web.limits import Limits
 logger = logging.getLogger(__name__)
 
 _FOLLOWED_EVERY_S: Final = 1.0
-_ISSUED_ELSEWHERE = "jwt:"  # how the id of a credential begins of which only the request itself can tell if it holds
+_ISSUED_ELSEWHERE = "jwt:"  # a prefix of ids of credentials that are valid only if their request says so
 
 
 class McpFace:

@@ -14,8 +14,8 @@ from toolsearch.scanning.texts import printable
 from toolsearch.tools.json_types import Json, JsonObject
 
 _WORD: Final = re.compile(r"\s+|\w+|[^\w\s]")
-_LONGEST_WRITTEN_OUT: Final = 5  # times a character, of which `printable` gives twice as many
-_MOST_WORDS: Final = 2_000  # of a text; a longer one is marked as a whole
+_LONGEST_WRITTEN_OUT: Final = 5  # characters that one character may become; `printable` allows twice as many
+_MOST_WORDS: Final = 2_000  # words of a text that are compared; a longer text is marked as a whole
 
 
 class Run(NamedTuple):

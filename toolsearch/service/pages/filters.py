@@ -22,13 +22,13 @@ from toolsearch_indexes.explanation import Explanation, Outcome
 HEIGHT: Final = 220.0
 
 
-BOTTOM: Final = 26.0  # for those of the horizontal one
+BOTTOM: Final = 26.0  # room for the labels of the horizontal axis
 
 
 TOP: Final = 10.0
 
 
-_GAP: Final = 0.28  # of the room that a bar has
+_GAP: Final = 0.28  # the share of a bar's room that stays empty
 
 
 _MOST_BAR: Final = 5.0
@@ -37,10 +37,10 @@ _MOST_BAR: Final = 5.0
 _TICKS: Final = 4
 
 
-_LABELS: Final = 8  # on the horizontal axis, at most
+_LABELS: Final = 8  # the most labels on the horizontal axis
 
 
-Tone: TypeAlias = Literal["sent", "good", "weak", "refused", "failed"]  # which colour and which pattern
+Tone: TypeAlias = Literal["sent", "good", "weak", "refused", "failed"]  # the colour and the pattern of a series
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def shown(value: object) -> str:
     if isinstance(value, Exact):
         return value
     if isinstance(value, Markup):
-        return Markup(visible(value))  # noqa: S704  what is written out needs no escaping
+        return Markup(visible(value))  # noqa: S704  the text is shown as written, and nothing in it needs escaping
     return visible(str(value))
 
 

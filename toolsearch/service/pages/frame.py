@@ -77,7 +77,7 @@ class Section:
     title: str
     icon: str
     scope: Scope
-    is_about_all: bool = False  # and so not for keys with rules
+    is_about_all: bool = False  # True hides it from keys with rules
     is_for_operators: bool = False
 
     def is_for(self, caller: ServiceCaller) -> bool:
@@ -141,7 +141,7 @@ def _environment() -> Environment:
     return made
 
 
-ENVIRONMENT: Final = _environment()  # of all templates
+ENVIRONMENT: Final = _environment()  # the environment of all templates
 
 
 _GLOBALS: Final[dict[str, Any]] = {"static": STATIC_PATH, "icon": icon, "root": ROOT}
@@ -166,7 +166,7 @@ def page(
 logger = logging.getLogger(__name__)
 
 
-MOST_FIELDS: Final = 4_000  # of a form
+MOST_FIELDS: Final = 4_000  # fields of a form
 
 
 _NOTHING_HERE = (404, "Nothing here", "There is no such page, or your key does not allow you to see it.")
@@ -241,7 +241,7 @@ def visit_with(
         found = await visit_of(request)
         if found is None:
             raise NotAuthenticatedError
-        request.state.caller, request.state.needed_scopes = found.caller, scopes  # for the audit
+        request.state.caller, request.state.needed_scopes = found.caller, scopes  # the audit reads both
         await service_of(request)[Limits].request(found.caller)
         found.caller.admit(scopes, within_reach=within_reach, is_for_operators=is_for_operators)
         return found
@@ -284,7 +284,7 @@ def sent_with(
         try:
             yield Sent(visit, await own_form(request, visit.form_token))
         finally:
-            await request.close()  # the files that came with it
+            await request.close()  # also closes the uploaded files
 
     return sent
 

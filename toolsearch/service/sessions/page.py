@@ -29,7 +29,7 @@ _Searcher = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
 _Sent = Annotated[Sent, Depends(sent_with("search", within_reach=True))]
 
 
-_SESSIONS: Final = 50  # on a page
+_SESSIONS: Final = 50  # sessions on a page
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.capabilities import RevealSetting
 
-SESSION: Final = "session"  # the kind of their records
+SESSION: Final = "session"  # the kind of the records of sessions
 _READ_AT_ONCE: Final = 500
 
 
@@ -115,7 +115,7 @@ class OpenSession:
         """Return what *step* gives. The session is read before and written after it, all in a thread for searches."""
         outcome, is_changed = await search_threads.run(self._run, step)
         if is_changed:
-            self.corpus.gateway.session_changed(self.kept.id)  # so that its MCP clients list again
+            self.corpus.gateway.session_changed(self.kept.id)  # its MCP clients then list the tools again
         return outcome
 
     async def search(self, arguments: JsonObject, *, is_search_round: bool = True) -> tuple[Answered, int]:
@@ -204,7 +204,7 @@ class Sessions:
         for listener in self._on_end:
             await listener(session_id)
         if kept.plan.corpus in self._corpora.refs:
-            with suppress(UnknownRecordError):  # its catalog is gone, and with that the engine
+            with suppress(UnknownRecordError):  # the catalog was deleted, and its engine with it
                 async with self._corpora.using(kept.plan.corpus) as corpus:
                     await asyncio.to_thread(corpus.engine.sessions.forget, session_id)
 

@@ -24,7 +24,7 @@ from toolsearch.service.toolsets.toolsets import KeptToolset, Preview, Toolsets
 from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
 
-MOST_TOOLS: Final = 400  # that have rows in one form
+MOST_TOOLS: Final = 400  # tools that have rows in one form
 
 
 _SPARE_ROWS: Final = 2
@@ -187,7 +187,7 @@ _Writer = Annotated[Visit, Depends(visit_with("read-catalog", "write-catalog"))]
 _Sent = Annotated[Sent, Depends(sent_with("read-catalog", "write-catalog"))]
 
 
-_MOST_CATALOGS: Final = 500  # to choose from
+_MOST_CATALOGS: Final = 500  # catalogs that a list offers
 
 
 _MOST_FOUND: Final = 30
@@ -261,7 +261,7 @@ async def _sent_form(request: Request, service: ServiceParts, sent: Sent, kept: 
     draft, visit = Draft.sent(sent, kept.name if kept else ""), sent.visit
     wanted = sent.text("do")
     if wanted != "apply":
-        request.state.needed_scopes = ()  # nothing is written that the audit would have to tell of
+        request.state.needed_scopes = ()  # nothing is written, so the audit needs no record
     if wanted not in ("preview", "apply"):
         found = await _found(service, visit, sent.text("find-catalog"), sent.text("find"))
         return await _form(request, service, visit, draft, kept, found=found)
@@ -375,7 +375,7 @@ list_router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _Reader = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
 
 
-_TOOLSETS: Final = 100  # on a page
+_TOOLSETS: Final = 100  # toolsets on a page
 
 
 _VERSIONS: Final = 20

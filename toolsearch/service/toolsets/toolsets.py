@@ -22,7 +22,7 @@ from toolsearch.storage.storage import Storage
 from toolsearch.tools.definition import Tool
 
 VERSION: Final = "toolset_version"  # the kind of the records of earlier versions
-_DIGITS: Final = 8  # of the number of a version, so that versions are in order
+_DIGITS: Final = 8  # digits of a version's number in ids, so that these sort by version
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ def _id(name: str, number: int) -> str:
 
 def _tools(corpus: Corpus, reach: Reach) -> tuple[list[ToolsetTool], list[Absent]]:
     toolset, view = corpus.toolset, corpus.engine.view(reach)
-    assert toolset is not None  # noqa: S101  the corpus is that of a toolset
+    assert toolset is not None  # noqa: S101  the corpus is a toolset
     found = ((member, view.find(name)) for name, member in sorted(toolset.resolution.members.items()))
     shown = [ToolsetTool(member, tool) for member, tool in found if tool is not None]
     return shown, list(toolset.resolution.absent) if reach.is_everything else []

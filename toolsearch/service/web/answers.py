@@ -95,7 +95,7 @@ async def paging(
 _ANY: Final = "*"
 
 
-# What answers of routes that take conditions may be besides, for the OpenAPI document.
+# Other answers of routes that take conditions, for the OpenAPI document.
 UNCHANGED: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "It is as `If-None-Match` says."}}
 
 

@@ -39,13 +39,13 @@ _YAML: Final = frozenset({"application/yaml", "application/x-yaml", "text/yaml"}
 _ACCEPTED: Final = "application/json, application/x-ndjson for one JSON value a line, or application/yaml"
 
 
-_MAX_UNKNOWN_BYTES: Final = 65_536  # of callers who have not said who they are
+_MAX_UNKNOWN_BYTES: Final = 65_536  # bytes that callers without a key may send
 
 
 _ESCAPED: Final = re.compile(rb"\\[^\n]")
 
 
-_TEXT: Final = re.compile(rb'"[^"\n]*"?')  # JSON has no line break within text, so one that is not closed ends there
+_TEXT: Final = re.compile(rb'"[^"\n]*"?')  # a text of JSON has no line break, so an unclosed one ends there
 
 
 _NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'"[]{}'))
@@ -57,7 +57,7 @@ _NOT_STRUCTURE_OF_LINES: Final = bytes(set(range(256)) - set(b'"[]{}\n'))
 _LINE_END: Final = ord("\n")
 
 
-_FEW: Final = 256  # brackets, which a loop counts in less time than it takes to set up arrays
+_FEW: Final = 256  # brackets; a loop counts so few faster than arrays do
 
 
 class Bodies:
@@ -74,15 +74,15 @@ class Bodies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
-        if "content-length" not in headers and "transfer-encoding" not in headers:  # it has no body
+        if "content-length" not in headers and "transfer-encoding" not in headers:  # the request has no body
             await self._app(scope, receive, send)
             return
         limit = await self._limit(scope)
-        if int(headers.get("content-length", "0")) > limit:  # the server has seen to it that this is a number
+        if int(headers.get("content-length", "0")) > limit:  # the server has checked that this is a number
             raise too_large(limit)
         body = await read_body(receive, limit)
         if body is None:
-            return  # nobody is there to answer any more
+            return  # the client has gone, so nobody needs an answer
         if body:
             self._check(body, media_type(headers), must_be_known=is_under(API, scope["path"]))
         await self._app(scope, replay(body, receive), send)
@@ -143,7 +143,8 @@ def _depth_of_many(brackets: bytes) -> int:
     ends = codes == _LINE_END
     steps = np.where((codes == ord("[")) | (codes == ord("{")), 1, np.where(ends, 0, -1))
     depths = np.cumsum(steps, dtype=np.int32)
-    before = np.maximum.accumulate(np.where(ends, np.arange(len(codes)), -1))  # the last end of a line
+    # Place of the last line end before each bracket.
+    before = np.maximum.accumulate(np.where(ends, np.arange(len(codes)), -1))
     of_lines_before = np.where(before >= 0, depths[before], 0)
     return max(0, int((depths - of_lines_before).max()))
 

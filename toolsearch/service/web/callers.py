@@ -31,9 +31,10 @@ class ServiceCaller:
     scopes: frozenset[str]
     key_id: str
     is_operator: bool = False
-    session: str = ""  # the only session that the credential is good for; "": it is not bound to one
+    session: str = ""  # the only session that the credential is valid for; "" means any
     request_id: str = ""
-    end_s: float | None = field(default=None, compare=False)  # as in `Grant`; a renewed token is the same caller
+    # See `Grant`; not compared, since a renewed token is the same caller.
+    end_s: float | None = field(default=None, compare=False)
 
     @property
     def tenant(self) -> str:
@@ -117,7 +118,7 @@ def _operator(request: Request, *, within_reach: bool) -> ServiceCaller:
 VISIT_COOKIE: Final = "toolsearch_visit"
 
 
-VISIT: Final = "visit"  # the kind of their records
+VISIT: Final = "visit"  # the kind of the records of visits
 
 
 _TOKEN_BYTES: Final = 32

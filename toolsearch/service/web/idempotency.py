@@ -29,7 +29,7 @@ from toolsearch.storage.records import Record, RecordStore
 logger = logging.getLogger(__name__)
 
 
-REPEAT: Final = "idempotency"  # the kind of their records
+REPEAT: Final = "idempotency"  # the kind of the records of repeatable requests
 
 
 _KEPT_S: Final = 86_400.0
@@ -41,7 +41,7 @@ _MAX_CHARACTERS: Final = 255
 _MAX_ANSWER_BYTES: Final = 1_048_576
 
 
-_PAUSES_S: Final = (*(0.05,) * 10, *(0.25,) * 38, *(1.0,) * 20)  # half a minute
+_PAUSES_S: Final = (*(0.05,) * 10, *(0.25,) * 38, *(1.0,) * 20)  # seconds between looks; half a minute in all
 
 
 class _Running(Enum):
@@ -131,7 +131,7 @@ class Idempotency:
             try:
                 begun = await asyncio.to_thread(look, attempt)
             except StorageError as error:
-                if error.outcome_is_unknown:  # it may be written that this one has begun, and it does not run
+                if error.outcome_is_unknown:  # a record may say that this request has begun, but it does not run
                     self._owed.owe(attempt.place, partial(self._forget_begun, attempt), error)
                 raise
             if begun is not _RUNNING:
@@ -166,7 +166,7 @@ class Idempotency:
         if found is not None and "answer" not in found.document:
             if not self._is_own(found) and self._presence.is_there(str(found.document.get("replica", ""))):
                 return _RUNNING
-            found = self._found(attempt)  # it may have ended between the two looks
+            found = self._found(attempt)  # the request may have ended between the two looks
         if found is not None and not (attempt.may_run_twice and "answer" not in found.document):
             return self._answer(found)
         return None if self._is_first(attempt, over=found.version if found else 0) else _RUNNING
@@ -179,7 +179,7 @@ class Idempotency:
 
     def _answer(self, found: Record) -> Answer:
         sealed: Any = found.document.get("answer")
-        if sealed is None:  # it was never given, or was too long to be kept
+        if sealed is None:  # the answer was never given, or was too long to be kept
             raise outcome_lost()
         try:
             headers = tuple((name, value) for name, value in sealed["headers"])
@@ -233,7 +233,7 @@ _KEPT_BY_NAME: Final = frozenset({"catalogs", "toolsets", "tenants", "sessions",
 _ONCE: Final = frozenset({"calls", "execute", "keys"})
 
 
-_NOTHING_WAS_DONE: Final = frozenset({401, 403, 429, 503})  # and may be done when the request is repeated
+_NOTHING_WAS_DONE: Final = frozenset({401, 403, 429, 503})  # statuses after which a repeated request runs anew
 
 
 class Repeats:

@@ -20,22 +20,23 @@ from toolsearch.upstreams.faults import RepeatedWarning
 logger = logging.getLogger(__name__)
 
 
-RATE_USE: Final = "rate use"  # the kind of their records: one for each replica
+RATE_USE: Final = "rate use"  # the kind of the records of use, one for each replica
 
 
 _EXCHANGED_EVERY_S: Final = 1.0
 
 
-_TOLD_FOR_S: Final = 10.0  # after the last use of a bucket; the others look every second
+# Seconds for which a replica reports a bucket after its last use; the others look every second.
+_TOLD_FOR_S: Final = 10.0
 
 
-_KEPT_S: Final = 60.0  # what a replica has told that has gone
+_KEPT_S: Final = 60.0  # seconds for which the report of a replica that has ended is kept
 
 
-_MOST: Final = 50_000  # buckets of one replica
+_MOST: Final = 50_000  # buckets that one replica keeps
 
 
-_PAGE: Final = 1_000  # replicas
+_PAGE: Final = 1_000  # replicas that are read
 
 
 Bucket: TypeAlias = tuple[str, str]
@@ -74,10 +75,11 @@ class SharedRates:
         self._clock = clock
         self._steady = steady
         self._on_use = on_use
-        self._used: OrderedDict[Bucket, _Used] = OrderedDict()  # through this one; used longest ago first
+        # Buckets used through this replica, least recently used first.
+        self._used: OrderedDict[Bucket, _Used] = OrderedDict()
         self._is_told = True
-        self._seen: dict[str, Mapping[str, Any]] | None = None  # what the others have told, by replica
-        self._one_at_a_time = asyncio.Lock()  # else what was read first may be noted last, and be counted again
+        self._seen: dict[str, Mapping[str, Any]] | None = None  # other replica -> its last report
+        self._one_at_a_time = asyncio.Lock()  # two overlapping readings would count some uses twice
         self._warning = RepeatedWarning(logger)
 
     def used(self, bucket: Bucket, amount: int) -> None:
@@ -167,7 +169,7 @@ Counted: TypeAlias = Literal["catalogs", "tools", "toolsets", "sources", "sessio
 _WINDOW_S: Final = 60.0
 
 
-_ROUNDING_S: Final = 1e-6  # of sums of floats
+_ROUNDING_S: Final = 1e-6  # seconds that sums of floats may be off
 
 
 _MAX_BUCKETS: Final = 50_000
@@ -290,7 +292,7 @@ class Limits:
 
     def _used_elsewhere(self, bucket: Bucket, amount: int) -> None:
         capacity: int | None = getattr(self._rates, bucket[1], None)
-        if capacity is not None:  # a replica of another version may limit more
+        if capacity is not None:  # another version of the service may limit more
             self._buckets.owe(bucket, amount, capacity)
 
     def _count(self, tenant: str, what: Counted) -> int:

@@ -92,7 +92,7 @@ class _OnDemand(Collector):
         self._read = read
 
     def describe(self) -> Iterable[Metric]:
-        return ()  # or registering it would read
+        return ()  # empty, since otherwise registering would read the figures
 
     def collect(self) -> Iterable[Metric]:
         reading = self._read()
@@ -122,13 +122,13 @@ def _counts(name: str, about: str, label: str, counts: Mapping[str, int]) -> Cou
     return family
 
 
-READINESS: Final = "readiness"  # the kind of the record that is written, one for each replica
+READINESS: Final = "readiness"  # the kind of the records that are written to test the store, one for each replica
 
 
 _KEPT_S: Final = 60.0
 
 
-_LOOK_EVERY_S: Final = 1.0  # nobody needs a key to ask, and each look waits for the disk
+_LOOK_EVERY_S: Final = 1.0  # seconds; asking needs no key, and each look waits for the disk
 
 
 logger = logging.getLogger(__name__)
@@ -218,13 +218,13 @@ request_logger = logging.getLogger("toolsearch.service.requests")
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-_OTHER: Final = "other"  # what no route is for, and any method that is not among those
+_OTHER: Final = "other"  # stands for unknown routes and for other methods
 
 
 _PREFIXES: Final = (API, "/pages")
 
 
-_CLIENT_LEFT: Final = 499  # nginx's number for a client that has not waited
+_CLIENT_LEFT: Final = 499  # nginx's number for a client that has left early
 
 
 _POLLED: Final = OPEN | {METRICS}
@@ -312,7 +312,7 @@ def _template(scope: Scope) -> str:
     if path is None:
         return _OTHER
     prefix = next((each for each in _PREFIXES if is_under(each, scope["path"])), "")
-    return path if path.startswith(prefix) else f"{prefix}{path}"  # FastAPI leaves out what a router is included below
+    return path if path.startswith(prefix) else f"{prefix}{path}"  # FastAPI leaves out the prefix of an included router
 
 
 def _log(told: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ class UrlTokens:
         if scope["type"] == "http" and (found := session_token_in(scope["path"])) is not None:
             session, token = found
             others = [each for each in scope["headers"] if each[0] != b"authorization"]
-            # The same scope, not a copy: the server writes its access log by it.
+            # The same scope is changed, not a copy, because the server writes its access log from it.
             scope["path"] = mcp_path(session)
             scope["raw_path"] = scope["path"].encode()
             scope["headers"] = [*others, (b"authorization", b"Bearer " + token.encode("latin-1", "replace"))]
@@ -45,7 +45,8 @@ class UrlTokens:
 HEADER: Final = "x-request-id"
 
 
-request_id_now: ContextVar[str] = ContextVar("request_id_now", default="")  # of the request that is being answered
+# The id of the request that is being answered.
+request_id_now: ContextVar[str] = ContextVar("request_id_now", default="")
 
 
 _MAX_CHARACTERS = 64
@@ -93,7 +94,7 @@ def is_sound(given: str) -> bool:
 _ALWAYS: Final = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # without any, browsers would not say which page a form is from
+    "referrer-policy": "same-origin",  # without any policy, browsers would not say which page a form is from
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
@@ -240,7 +241,7 @@ def _is_stream(message: Message) -> bool:
     return Headers(raw=message["headers"]).get("content-type", "").startswith("text/event-stream")
 
 
-_LISTENING: Final = "subscriptions/listen"  # the MCP request whose answer is a stream without an end
+_LISTENING: Final = "subscriptions/listen"  # an MCP request whose answer is a stream without an end
 
 
 class Shutdown:

@@ -60,7 +60,7 @@ _TAGS: Final = {
 }
 
 
-_PROBLEMS: Final = {  # by status: the code of the example, and what it means
+_PROBLEMS: Final = {  # status -> the code of the example, and its meaning
     "400": ("bad_request", "The request cannot be used as it is."),
     "401": ("not_authenticated", "There is no credential, or none that is accepted."),
     "403": ("not_permitted", "The credential is not good for this."),
@@ -80,19 +80,20 @@ _PROBLEMS: Final = {  # by status: the code of the example, and what it means
 }
 
 
-_ALWAYS: Final = frozenset({"401", "403", "421", "429", "500", "503", "504"})  # of requests that need a key
+# Statuses of every request that needs a key.
+_ALWAYS: Final = frozenset({"401", "403", "421", "429", "500", "503", "504"})
 
 
 _WITH_BODY: Final = frozenset({"400", "413", "415", "422"})
 
 
-_OF_WRITES: Final = frozenset({"400", "409", "422"})  # they may have an Idempotency-Key
+_OF_WRITES: Final = frozenset({"400", "409", "422"})  # statuses of writes, which may have an Idempotency-Key
 
 
 _WAIT: Final = frozenset({"429", "503"})
 
 
-_NAMING: Final = frozenset(  # the body or a parameter may name what is not there
+_NAMING: Final = frozenset(  # the body or a parameter may name a missing thing
     {"POST /v1/calls", "POST /v1/feedback", "POST /v1/search", "POST /v1/sessions", "DELETE /v1/misses"}
 )
 
@@ -100,7 +101,7 @@ _NAMING: Final = frozenset(  # the body or a parameter may name what is not ther
 _SCHEME: Final = "key"
 
 
-_EXAMPLES: Final[dict[str, object]] = {  # of bodies that people send
+_EXAMPLES: Final[dict[str, object]] = {  # examples of bodies that people send
     "NewCatalog": {"name": "office", "description": "What an office does."},
     "SearchRequest": {"queries": ["send a letter to somebody"], "catalog": "office", "limit": 3},
     "NewSession": {"catalog": "office", "pins": ["send_mail"], "ttl_s": 3600},
@@ -180,7 +181,7 @@ def _more(path: str, method: str, operation: dict[str, Any]) -> Iterator[Collect
         yield {"404"}
     if method != "get":
         yield _OF_WRITES
-    elif path.startswith("/v1/sessions/{session}/"):  # they note what the session was sent
+    elif path.startswith("/v1/sessions/{session}/"):  # these requests record what the session was sent
         yield {"409"}
     if operation.get("parameters"):
         yield {"422"}

@@ -17,7 +17,8 @@ PAGES: Final = "/pages"
 METRICS: Final = "/metrics"
 
 
-OPEN: Final = frozenset({"/healthz", "/readyz"})  # they reveal nothing: a monitor asks by any address, with no key
+# Open to monitors under any host name and without a key, since they reveal nothing.
+OPEN: Final = frozenset({"/healthz", "/readyz"})
 
 
 _SESSIONS: Final = f"{API}/sessions/"

@@ -138,7 +138,7 @@ MEDIA_TYPE: Final = "application/problem+json"
 _PASSING: Final = frozenset({429, 503})
 
 
-_INTERNAL_ERROR: Final = -32603  # of JSON-RPC
+_INTERNAL_ERROR: Final = -32603  # JSON-RPC's code for internal errors
 
 
 _NO_BODY: Final = frozenset({204, 304})

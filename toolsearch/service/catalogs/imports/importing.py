@@ -32,7 +32,7 @@ from toolsearch.tools.definition import Refusal, Tool
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.upstreams.secrets import redacted, secrets_of_headers, secrets_of_url
 
-HTTP: Final = "http"  # the kind of execution of an operation
+HTTP: Final = "http"  # the kind of execution that sends an operation's request
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _description(source: CatalogSource) -> str:
 
 
 async def _never_sent(_: HttpRequest) -> object:
-    raise AssertionError  # the operation is only read
+    raise AssertionError  # the operation is read but never sent
 
 
 _READERS: Final = {"openapi": _read_openapi, "listing": _read_listing}
@@ -225,7 +225,7 @@ class Importing:
             document, url = fetched.text, fetched.url
         async with progress.computing():
             outcome = await self._import(source, document, url, progress)
-            del document  # nothing that was read need be in memory while the index is built
+            del document  # the document need not stay in memory while the index is built
             progress.at("indexing", total=outcome["written"], refused=outcome["refused"])
             await self.exchanger.corpora.prepare(CorpusRef(source.tenant, "catalog", source.catalog))
         return outcome

@@ -29,7 +29,7 @@ from toolsearch.threads import in_thread
 from toolsearch.tokens import default_counter
 from toolsearch.tools.json_types import Json, JsonObject
 
-_ATTEMPTS: Final = 10  # others may begin imports of the same source meanwhile
+_ATTEMPTS: Final = 10  # attempts, since others may begin imports of the same source meanwhile
 
 
 class Imports:
@@ -99,8 +99,9 @@ class Imports:
             try:
                 if source.kind != "mcp":
                     return await self._importing.delete(source)
-                await in_thread(self._noting.forget, source)  # first, so that it is not connected again meanwhile
-            except RecordConflictError:  # another import of it has begun
+                # Forgotten first, so that it is not connected again meanwhile.
+                await in_thread(self._noting.forget, source)
+            except RecordConflictError:  # another import of the source has begun
                 continue
             return await self.connecting.disconnect(source)
         raise StillRunningError(f"imports of the source {name!r} are begun again and again; end that, and repeat")
@@ -141,7 +142,7 @@ class Imports:
                 break
             try:
                 return await self._started(source, document)
-            except RecordConflictError:  # somebody else has begun one
+            except RecordConflictError:  # another caller has begun an import
                 source = await self.sources.get(source.tenant, source.catalog, source.name)
         raise StillRunningError(
             f"the job {source.job!r} imports the source {source.name!r}; wait for its end, or cancel it"
@@ -184,7 +185,7 @@ def make_imports(
     lease: ReplicaLease,
 ) -> Imports:
     async def require_catalog_with_room(tenant: str, catalog: str, more: int) -> None:
-        await catalogs.get(tenant, catalog)  # it may have been deleted since the import began
+        await catalogs.get(tenant, catalog)  # raises if the catalog was deleted since the import began
         if more > 0:
             await limits.require_room(tenant, "tools", more)
 

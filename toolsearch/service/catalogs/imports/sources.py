@@ -24,13 +24,13 @@ from toolsearch.threads import in_thread
 from toolsearch.tools.definition import Refusal
 from toolsearch.tools.json_types import JsonObject
 
-SOURCE: Final = "source"  # the kind of their records
+SOURCE: Final = "source"  # the kind of the records of sources
 
 
 SourceKind: TypeAlias = Literal["openapi", "listing", "mcp"]
 
 
-_ENOUGH = 10_000  # sources of one catalog; the quota of a tenant is far below
+_ENOUGH = 10_000  # more sources than a catalog can have; the quota of a tenant is far below
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def _source(tenant: str, record: Record) -> CatalogSource:
 _PAGE = 1_000
 
 
-_ATTEMPTS = 10  # others may write to the catalog meanwhile
+_ATTEMPTS = 10  # attempts, since others may write to the catalog meanwhile
 
 
 @dataclass(frozen=True, slots=True)
