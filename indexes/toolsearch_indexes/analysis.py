@@ -93,7 +93,7 @@ _PART = re.compile("|".join(_PARTS))
 
 
 def american(word: str) -> str:
-    """*word* is one of small ASCII letters, inflected or not; most come back as they are."""
+    """Return the American spelling of *word*, which has only small ASCII letters and may be inflected."""
     for letters, british, replacement in _RULES:
         if letters in word:
             word = british.sub(replacement, word)
@@ -163,16 +163,17 @@ def words(text: str) -> list[str]:
 
 
 def pieces(text: str) -> list[str]:
-    """*text* cut where no word goes on: mostly one word each, but for marks at its ends. Quicker than `words`, for a
-    caller that asks for the words of each distinct piece once.
+    """Cut *text* at the ends of words. Most pieces are one word with the marks around it.
+
+    This is quicker than `words` for a caller that asks for the words of each distinct piece once.
     """
     return text.encode().translate(_GAPS).decode().split() if text.isascii() else words(text)
 
 
 def surfaces(word: str) -> tuple[str, ...]:
-    """The folded, unstemmed forms that one raw word is found by; its parts first, the whole last.
+    """Return the folded, unstemmed forms by which one raw word is found: first its parts, then the whole.
 
-    A part of one letter or digit is only found in the whole: ``s3`` is no 3.
+    A part of one letter or digit is not found by itself: ``s3`` does not match 3.
     """
     if not word.isascii():
         parts = [part for piece in _JOINERS.split(word[:_LONGEST_WORD]) for part in _split_scripts(piece)]
@@ -205,7 +206,7 @@ def _split_scripts(piece: str) -> list[str]:
 
 
 def _ascii_parts(word: str) -> list[str]:
-    """The parts of *word*, in small letters; what stands between its pieces is in none of them."""
+    """The parts of *word* in small letters, without the separators between them."""
     parts: list[str] = _CASE_OR_DIGIT.findall(word)
     return " ".join(parts).lower().split()
 

@@ -1,4 +1,4 @@
-"""Arrays: their distinct values, those over the pages of a file, and many short texts in two of them."""
+"""Tools for arrays: distinct values, arrays in a mapped file, and many short texts in two arrays."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
 
 
 def start_in(mapping: mmap.mmap, array: NDArray[Any]) -> int:
-    """At which byte of *mapping*, which it is a part of, *array* begins."""
+    """The place in *mapping*, in bytes, at which its part *array* begins."""
     return int(array.ctypes.data - np.frombuffer(mapping, np.uint8).ctypes.data)
 
 
@@ -95,7 +95,7 @@ class PackedTexts(Sequence[str]):
         return _text(self._bytes, self._ends, place)
 
     def at(self, places: Iterable[int]) -> list[str]:
-        """The texts of these *places*, some of which are mostly asked for again: the last ones are kept."""
+        """Return the texts of these *places*. The last ones are kept, since most are soon asked for again."""
         return list(map(self._lately.__getitem__, places))
 
     def __iter__(self) -> Iterator[str]:

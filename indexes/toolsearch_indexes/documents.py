@@ -1,4 +1,4 @@
-"""What an index knows of a tool: its words by field, with those of its input schema; and what a search gives back."""
+"""The text of a tool as an index knows it, by fields and with its input schema; and the hits of a search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ToolDocument:
     local_name        the name without its server's prefix (``git_status``); empty means *name* itself
     parameter_names   every property name of the input schema, at any depth, in schema order
     parameter_text    titles, descriptions and enum values of the parameters, at any depth
-    requests          what users ask when they need this tool, one text each; searched by keyword and by meaning, never
+    requests          example requests of users that need this tool; searched by keyword and by meaning, never
                       by pattern, and shown to nobody but a reader (see `Reader`)
     """
 
@@ -34,7 +34,7 @@ class ToolDocument:
 
     @property
     def own_name(self) -> str:
-        """The name to read words from: without the server, which has a field of its own."""
+        """The name whose words are indexed. The server's name is left out, since it has a field of its own."""
         return self.local_name or self.name
 
 
@@ -42,10 +42,10 @@ class ToolDocument:
 class Hit:
     """One match.
 
-    score       how likely a tool that matches so well is what was asked for, in (0, 1]; found by name or pattern, how
+    score       the probability that a tool with such a match was meant, in (0, 1]; for names and patterns, how
                 good a match it is
-    confidence  "low" where requests that no tool serves often have a best hit of such a score, and where the index does
-                not know. If the best hit of an answer has it, all have, and asking again in other words is worth it
+    confidence  "low" if requests without a right tool often have a best hit with such a score, or if the index does
+                not know. If the best hit of an answer is "low", all are, and the query is worth rewording
     """
 
     name: str
@@ -85,8 +85,8 @@ def document_from_schema(
     local_name: str = "",
     requests: tuple[str, ...] = (),
 ) -> ToolDocument:
-    """Return the document of a tool whose arguments *input_schema* describes; parts of it that are no schema are passed
-    over, never raised.
+    """Return the document of a tool with the parameters of *input_schema*. Parts that are not valid schemas are
+    skipped.
     """
     walk = _Walk(input_schema or {})
     walk.visit(walk.root, depth=0)
@@ -141,7 +141,7 @@ class _Walk:
             self.characters_left -= len(text)
 
     def _follow(self, reference: Any, depth: int) -> None:
-        """Visit what a local *reference* points at, unless that was done before."""
+        """Visit the target of a local *reference*, unless it was visited before."""
         if not isinstance(reference, str) or not reference.startswith("#/") or reference in self.followed:
             return
         self.followed.add(reference)

@@ -14,8 +14,8 @@ from __future__ import annotations
 class ToolSearchError(Exception):
     """Base class: catch this to catch everything we raise.
 
-    A message is for whoever can act on it. Where that is a developer or an operator, *model_text* is what models are
-    told in its place; it is "" where the message is for models as well.
+    A message is for the person who can act on it. If that is a developer or an operator, models get *model_text*
+    instead. It is "" if models may read the message.
     """
 
     model_text: str = ""
@@ -24,14 +24,14 @@ class ToolSearchError(Exception):
 
 
 class BadQueryError(ToolSearchError, ValueError):
-    """The query, its strategy or its limit cannot be used; the message says why and what can."""
+    """The query, its strategy or its limit cannot be used. The message says why, and names usable values."""
 
     code = "bad_query"
     status = 400
 
 
 class BadPatternError(BadQueryError):
-    """The regular expression is too long, malformed, or needs what RE2 leaves out."""
+    """The regular expression is too long, malformed, or uses features that RE2 does not have."""
 
     code = "bad_pattern"
 
@@ -49,7 +49,7 @@ class MissingExtraError(ToolSearchError, ImportError):
 
 
 class EncoderError(ToolSearchError):
-    """An encoder's model cannot be loaded, or its vectors are not what it promised."""
+    """An encoder's model cannot be loaded, or its vectors break the interface's promises."""
 
     code = "encoder_error"
     status = 503

@@ -30,7 +30,7 @@ Outcome: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class WordMatch:
-    """One word of the query in the tool: the *terms* it was read as, the *fields* that hold one, what it is worth."""
+    """A query word in the tool: the *terms* it was read as, the *fields* that contain one of them, and its worth."""
 
     word: str
     terms: tuple[str, ...]
@@ -40,7 +40,7 @@ class WordMatch:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How *tool* does for a query.
+    """How *tool* is ranked for a query, and why.
 
     outcome     "found": by its score; "by its words": that would be further behind, but of all tools it has the words
                 best, and these are sure enough to be the fifth; "by a part": likewise, as it surely serves a part of
@@ -82,7 +82,7 @@ class Explanation:
 def explain_row(
     space: SearchSpace, request: Request, lexicon: Lexicon, number: int, row: int, *, tool: str, strategy: str
 ) -> Explanation:
-    """Explain the score of a *row* of segment *number* that may be seen, as that of a tool that does not fit."""
+    """Explain the score of a visible *row* of segment *number*, as for a tool that does not fit."""
     segment = space.segments[number]
     words = word_matches(space, request, lexicon, number, row)
     here = np.asarray([row])
@@ -119,7 +119,7 @@ def explain_row(
 def word_matches(
     space: SearchSpace, request: Request, lexicon: Lexicon, number: int, row: int
 ) -> tuple[WordMatch, ...]:
-    """The words of the request that *row* holds, those worth most first, ties by the word."""
+    """The words of the request that *row* contains, ordered by worth and then by the word."""
     readings = request.words.readings if request.words else ()
     found = (_match(space, lexicon, number, row, reading) for reading in readings)
     return tuple(sorted(filter(None, found), key=lambda match: (-match.score, match.word)))
@@ -140,7 +140,7 @@ def _match(space: SearchSpace, lexicon: Lexicon, number: int, row: int, reading:
 
 
 def _best_raw(space: SearchSpace, request: Request, raw: float) -> float:
-    """The best raw score of all that may be seen, of which *raw* is one."""
+    """The best raw score of all visible tools; *raw* is one of these scores."""
     for number, (segment, allowed) in enumerate(zip(space.segments, space.allowed, strict=True)):
         rows: IntArray = np.arange(segment.size) if allowed is None else np.flatnonzero(allowed)
         scores = request.raw(segment, rows, request.word_scores(space, number)[rows])

@@ -1,4 +1,4 @@
-"""What has to be known when this process is forked: the child has its memory, but only the thread that forked."""
+"""Tells objects when this process is forked: the child has its memory, but only the thread that forked."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _lock = threading.Lock()  # held from before a fork until after it
 
 
 class ForkFollower(Protocol):
-    """Holds what a child must not go on with: threads, locks that these may hold, connections."""
+    """Has something that a child must not use: threads, locks that these may hold, or connections."""
 
     def before_fork(self) -> None:
-        """Make what the child will have usable: wait for what is half done, and close what two cannot share."""
+        """Prepare for the fork: wait for unfinished work, and close what two processes cannot share."""
         ...
 
     def after_fork(self, *, in_child: bool) -> None:
-        """Undo that, or forget what only the parent has. It runs in the thread that forked."""
+        """Undo `before_fork`; a child also forgets what only the parent has. It runs in the thread that forked."""
         ...
 
 
@@ -31,13 +31,13 @@ _first_process = os.getpid()
 
 
 def follow_forks(follower: ForkFollower) -> None:
-    """Tell *follower* of each fork, as long as it lives. Where nothing can fork, it is told of nothing."""
+    """Tell *follower* of each fork as long as it lives. On platforms without fork nothing happens."""
     with _lock:
         _followers.add(follower)
 
 
 def was_forked() -> bool:
-    """Whether this process is the child of one that had loaded this module."""
+    """Whether this process is the forked child of one that had loaded this module."""
     return os.getpid() != _first_process
 
 

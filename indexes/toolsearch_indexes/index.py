@@ -37,9 +37,10 @@ from toolsearch_indexes.views import SearchSpace, View, ViewCache
 
 
 class ToolSearchIndex:
-    """A searchable set of tool documents, changed in place of rebuilt.
+    """A searchable set of tool documents. Changes update it instead of rebuilding it.
 
-    Searches take no lock and may run on any number of threads while one changes the index; each sees one moment of it.
+    Searches take no lock and may run on any number of threads while another thread changes the index. Each search sees
+    the index at one moment.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class ToolSearchIndex:
         return self._moment[0]
 
     def _moment_of(self, state: IndexState) -> tuple[IndexState, SearchSpace]:
-        """A state with what a search of all of it sees; replaced together, so that each search has both of one."""
+        """A state and its search space. Both are replaced together, so that a search gets a matching pair."""
         return state, SearchSpace.whole(state, self.parameters)
 
     def __len__(self) -> int:
@@ -87,10 +88,10 @@ class ToolSearchIndex:
                     yield name
 
     def update(self, add: Iterable[ToolDocument] = (), remove: Iterable[str] = ()) -> None:
-        """Take out *remove*, then put in *add*, in the place of what has the same name; unknown names are ignored.
+        """Remove *remove*, then add *add*, which replace documents of the same names. Unknown names are ignored.
 
-        Of several documents of one name the last counts. Embedding happens first and under no lock, so that an encoder
-        that fails leaves the index as it was.
+        If several documents have one name, the last counts. Embedding happens first and without a lock, so that a
+        failing encoder changes nothing.
         """
         documents = list({document.name: document for document in add}.values())
         vectors = self.arm.document_vectors(documents) if self.arm and documents else None
@@ -143,13 +144,13 @@ class ToolSearchIndex:
 
         The hits for one limit are the first of those for any greater one.
 
-        ``select:a,b`` gives these tools in this order, ``/pattern/`` is a regex under any strategy, and a tool whose
-        whole name the query is comes first, in any case and with any separators (see `name_candidates`). Otherwise the
-        strategy ranks; "auto" is "hybrid" where there is an encoder, else "keyword". A tool that surely serves a part
-        of a short request or a sentence of a long one, or in a fusion is sure by its words alone, is at least the
-        fifth. *within* restricts the search to these names; None means all. *favour*, in [0, 1] by name, moves tools
-        that fit by themselves a small step up among the first 20, except by name or pattern. What fits nothing gives
-        ``[]``.
+        ``select:a,b`` gives these tools in this order, and ``/pattern/`` is a regex under any strategy. A tool whose
+        whole name equals the query comes first; case and separators do not count (see `name_candidates`). Otherwise the
+        strategy ranks. "auto" means "hybrid" if there is an encoder, else "keyword". A tool gets at least the fifth
+        place if it surely serves a part of a short request or a sentence of a long one, or if a hybrid search is sure
+        of it by its words alone. *within* restricts the search to these names; None means all. *favour*, in [0, 1] by
+        name, moves fitting tools a small step up among the first 20, but not if they are found by name or pattern. A
+        query that fits no tool gives ``[]``.
 
         Raises BadQueryError for a query that is empty or no text, an unknown strategy, a semantic one without an
         encoder, or a limit that is no whole number of 1 or more; BadPatternError for a pattern that RE2 cannot take.
@@ -202,7 +203,7 @@ class ToolSearchIndex:
         )
 
     def _space(self, state: IndexState, selection: Selection, *, is_kept: bool) -> SearchSpace:
-        """*is_kept*: the selection may come again, so that it is worth remembering what is seen through it."""
+        """*is_kept*: the selection may come again, so that its view is worth keeping."""
         view = self.views.get(state, selection) if is_kept else View.of(state, selection)
         return SearchSpace.seen(state, view, self.lexicon, self.parameters, self.views if is_kept else None)
 
@@ -214,9 +215,9 @@ _POSTING = 4  # bytes of a posting's weight, which is remembered once a search h
 
 
 def index_bytes(index: ToolSearchIndex) -> int:
-    """An estimate of what the process holds for itself.
+    """Estimate the memory in bytes that only this process uses.
 
-    What is mapped from the files of a stored index does not count: it is in memory as long as there is room for it.
+    Mapped files of a stored index do not count, since the system can drop them from memory.
     """
     state, lexicon = index.state, index.lexicon
     words = sum(_WORD // 2 * each.added + each.nbytes for each in (lexicon.terms, lexicon.surfaces))

@@ -6,8 +6,8 @@ A term's weight in a tool is gathered over the fields before it saturates (Rober
     score = sum over terms of  idf * tf * (k1 + 1) / (tf + k1)
 
 The saturated part (the *impact*) is kept for every posting; a search adds up idf * impact. Mean lengths move with every
-tool that comes or goes, so the impacts use means rounded to steps of 2^(1/4): they depend on what is indexed and not on
-how it came to be, and are made anew only when a mean crosses a step. Document frequencies are exact at any time.
+tool that comes or goes, so the impacts use means rounded to steps of 2^(1/4): they depend on the indexed tools and not
+on the order of changes, and are recomputed only when a mean crosses a step. Document frequencies are exact at any time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def field_texts(document: ToolDocument) -> tuple[str, ...]:
 
 
 def lucene_idf(documents: int, df: int) -> float:
-    """Positive for every df, unlike Okapi's, which turns negative in more than half of the documents."""
+    """Positive for every df. Okapi's idf is negative for terms in more than half of the documents."""
     return math.log1p((documents - df + 0.5) / (df + 0.5))
 
 
@@ -77,35 +77,35 @@ class WordReading(NamedTuple):
 
 
 class TermCounts(Protocol):
-    """What reading a query asks about the tools that may be found, all together."""
+    """Counts, over all tools that may be found, that reading a query needs."""
 
     @property
     def documents(self) -> int: ...
 
     @property
     def readings(self) -> dict[str, WordReading]:
-        """Words that one of them holds, as they were read before; filled by any number of threads."""
+        """Words of these tools, as they were read before; filled by any number of threads."""
         ...
 
     def holders(self, term: int) -> int:
-        """How many of them hold *term*."""
+        """How many of these tools contain *term*."""
         ...
 
     def has_surface(self, surface: int) -> bool:
-        """Whether one of them holds *surface*."""
+        """Whether one of these tools contains *surface*."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordStatistics:
-    """What is true of all live documents together; replaced, never changed.
+    """Figures of all live documents together; replaced, never changed.
 
     df           by term number, how many documents hold it
-    surface_df   by surface number, likewise
+    surface_df   by surface number, how many documents hold it
     lengths      by field, the number of terms in all documents
     filled       by field, how many documents have any
     mean_step    ratio of the steps that *means* are rounded to; 1 leaves them exact
-    means        by field, the mean length where there is any: few tools with parameters do not make theirs long
+    means        by field, the mean length over the documents that have the field
     requested    the share of the documents that have requests
     """
 
@@ -171,7 +171,7 @@ def _grown(counts: IntArray, size: int) -> IntArray:
 
 @dataclass(slots=True)
 class KeywordPart:
-    """The postings of *n* documents, numbered by row; immutable but for what it remembers of searches.
+    """The postings of *n* documents, numbered by row; immutable except for a memory of searches.
 
     terms      (t,) the term numbers that occur, ascending
     offsets    (t + 1,) where each term's postings begin
@@ -221,7 +221,7 @@ class KeywordPart:
 
     @classmethod
     def merge(cls, parts: Sequence[KeywordPart], keep: Sequence[BoolArray]) -> KeywordPart:
-        """Return one part of the rows that are kept, in order, as if it had been built of them."""
+        """Merge the rows that *keep* selects, in order. The result equals a part that was built from them."""
         lengths = np.concatenate([part.lengths[kept] for part, kept in zip(parts, keep, strict=True)])
         keys: list[LongArray] = []
         counts: list[NDArray[np.uint8]] = []
@@ -287,14 +287,16 @@ class KeywordPart:
         return remembered[1]
 
     def remember_impacts(self, means: tuple[float, ...], impacts: FloatArray) -> None:
-        """Take what `impacts` gave for these *means* and the usual parameters. Raises ValueError if it cannot be so."""
+        """Take over the result of `impacts` for these *means* and default parameters. Raises ValueError if it does not
+        fit.
+        """
         if impacts.shape != self.rows.shape or impacts.dtype != np.float32:
             raise ValueError("the impacts are not of these postings")
         self._impacts = (means, impacts)
 
     @property
     def has_stored_impacts(self) -> bool:
-        """Whether the weights that were asked for last are mapped from a file."""
+        """Whether the last used weights are mapped from a file."""
         return self._impacts is not None and mapping_of(self._impacts[1]) is not None
 
     def _compute_impacts(self, means: tuple[float, ...], parameters: KeywordParameters) -> FloatArray:
@@ -309,7 +311,7 @@ class KeywordPart:
     def impacts_of(
         self, places: slice | LongArray, means: tuple[float, ...], parameters: KeywordParameters
     ) -> FloatArray:
-        """As `impacts`, of the postings at *places* alone, and not remembered."""
+        """As `impacts`, but only for the postings at *places*, and without keeping the result."""
         rows, counts = self.rows[places], self.counts[places]
         tf = np.zeros(len(rows), np.float32)
         for number, (mean, weight, b) in enumerate(zip(means, parameters.weights, parameters.b, strict=True)):
@@ -327,7 +329,7 @@ class KeywordPart:
         return weights.__getitem__
 
     def postings(self, term: int) -> slice | None:
-        """Where the postings of *term* are; None if no row holds it."""
+        """The range of the postings of *term*; None if no row contains it."""
         return self._postings[term]
 
     def posting(self, term: int, row: int) -> int | None:
@@ -348,7 +350,7 @@ class KeywordPart:
 
 
 class _Postings(dict[int, "slice | None"]):
-    """Where the postings of the terms asked for are; filled by any number of threads."""
+    """The ranges of postings of the terms asked for so far; filled by any number of threads."""
 
     __slots__ = ("_offsets", "_terms")
 
@@ -384,7 +386,7 @@ _ARRAYS = ("terms", "offsets", "rows", "counts", "lengths", "surface_offsets", "
 
 
 def _length_of_one(lengths: IntArray, documents: Sequence[ToolDocument]) -> IntArray:
-    """The mean length of one request of each tool, rounded up, given that of all: having more of them costs nothing.
+    """The mean length of each tool's requests, rounded up, so that more requests do not lower a tool's score.
 
     lengths  (n,) terms in all requests of a tool
     """
@@ -397,7 +399,7 @@ def _saturated(tf: FloatArray, parameters: KeywordParameters) -> FloatArray:
 
 
 def _offsets(sorted_rows: NDArray[np.integer], size: int) -> LongArray:
-    """Where each of *size* rows begins in *sorted_rows*, and the end."""
+    """The beginning of each of *size* rows in *sorted_rows*, and the end of the last."""
     return np.searchsorted(sorted_rows, np.arange(size + 1)).astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""A query in the terms of one index: the words it knows, those it reads as typos or beginnings, and their weights."""
+"""A query in the terms of one index: known words, likely readings of unknown ones, and the weights of all."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ _LONG_FORMS = {
 
 
 class OtherForm(NamedTuple):
-    """Terms of a query, by their places, and the terms that they are short or long for; one of both is one alone."""
+    """Terms of a query, by their places, and the terms of their short or long form. One of the two is a single term."""
 
     places: tuple[int, ...]
     terms: tuple[str, ...]
 
 
 def other_forms(terms: Sequence[str]) -> Sequence[OtherForm]:
-    """The other forms of single terms, then of pairs that stand together; *terms* and what comes back are stemmed."""
+    """The other forms of single terms, then of neighbouring pairs; all terms are stemmed."""
     if _FIRST_TERMS.isdisjoint(terms):
         return ()
     pairs = enumerate(pairwise(terms))
@@ -128,10 +128,10 @@ _MOST_READINGS = 4_000  # words whose readings are remembered until the index ch
 class KeywordQuery(NamedTuple):
     """A query's words, as far as the index can read them.
 
-    ideal    what a tool full of every word would score, those included that no tool holds
-    words    how many distinct words say something
-    unknown  those that no tool holds, as they are written or as what they are short for; their readings are guesses
-    filler   all words, if they are only such as shape a sentence: "who am i"
+    ideal    the score of a tool full of every word; words that no tool contains count, too
+    words    how many distinct words have a meaning
+    unknown  words that no tool contains, neither as written nor in another form; their readings are guesses
+    filler   all words, if every one is a filler word: "who am i"
     """
 
     readings: tuple[WordReading, ...]
@@ -142,12 +142,12 @@ class KeywordQuery(NamedTuple):
 
 
 def read_query(query: str, lexicon: Lexicon, counts: TermCounts, parameters: KeywordParameters) -> KeywordQuery:
-    """Look up the words of *query*; each term counts once, however often it is said.
+    """Look up the words of *query*; a repeated term counts once.
 
-    Stop words are left out unless there is nothing else. A word that no tool holds is read as the closest words that
-    are (see Lexicon.near), and the last word also as the beginning of one. Guesses alone are believed only where they
-    make sense of more than half of the words: a query of nonsense resembles something by chance. What a word is short
-    or long for (see `other_forms`) is no guess.
+    Stop words are left out unless there are no other words. An unknown word is read as the closest known words (see
+    Lexicon.near), and the last word also as the beginning of a word. Guesses alone count only if they explain more than
+    half of the words, because nonsense resembles some words by chance. Short and long forms (see `other_forms`) are not
+    guesses.
     """
     content = _content_words(query)
     remembered = counts.readings
@@ -182,7 +182,7 @@ def read_query(query: str, lexicon: Lexicon, counts: TermCounts, parameters: Key
 
 
 def _content_words(query: str) -> dict[str, str]:
-    """The distinct surfaces of *query* that say something, or all if none does, in order; each with its stem."""
+    """The distinct surfaces of *query* with a meaning, or all if none has one, in order; each with its stem."""
     said: dict[str, str] = {}
     for word in words(query):
         said.update(stemmed_surfaces(word))
@@ -194,7 +194,7 @@ def _content_words(query: str) -> dict[str, str]:
 def _read_known(
     surface: str, stemmed: str, lexicon: Lexicon, counts: TermCounts, parameters: KeywordParameters
 ) -> WordReading | None:
-    """Read a word as it is said, and remember it; None if no tool holds it."""
+    """Read a word as written, and remember the reading; None if no tool contains it."""
     term = _term_in_use(stemmed, lexicon, counts)
     if term is None:
         return None
@@ -206,7 +206,7 @@ def _read_known(
 
 
 def _with_forms(reading: WordReading, forms: Sequence[tuple[int, float]]) -> WordReading:
-    """Add the terms that a word is short or long for; a rare one must not outweigh the word that was said."""
+    """Add the terms of a word's short or long form. A rare form must not outweigh the word itself."""
     if not forms:
         return reading
     most = _FORM_FACTOR * reading.alternatives[0][1]
@@ -225,9 +225,9 @@ def _terms_meant(
     counts: TermCounts,
     parameters: KeywordParameters,
 ) -> dict[str, list[tuple[int, float]]]:
-    """The terms, weighted, that words of *content* are short or long for; two that one is short for share the weight.
+    """The weighted terms of short and long forms of words in *content*. Two terms of one form share the weight.
 
-    A form that is said anyway, or of which no tool holds every term, is left out.
+    A form is left out if the query contains it anyway, or if no tool contains all of its terms.
     """
     meant: dict[str, list[tuple[int, float]]] = {}
     surfaces, said = list(content), list(content.values())
@@ -245,7 +245,7 @@ def _terms_meant(
 def _guess(
     surface: str, lexicon: Lexicon, counts: TermCounts, parameters: KeywordParameters, *, is_last: bool
 ) -> WordReading:
-    """Read a word that no tool holds as others that some do; without alternatives if there are none like it."""
+    """Read an unknown word as similar known words. The reading has no alternatives if none is similar."""
     sure: dict[int, float] = {}
     if is_last:
         for number in lexicon.starting_with(surface, counts.has_surface, limit=_ALTERNATIVES):
@@ -261,9 +261,9 @@ _add_at = np.add.at
 
 
 def keyword_scores(size: int, query: KeywordQuery, weights_of: WeightsOf) -> FloatArray:
-    """Return the BM25F score of every row of a part of that *size*, (n,) float32, 0 where no word matches.
+    """Return the BM25F score of each of *size* rows, (n,) float32, 0 if no word matches.
 
-    Of several readings of one word the best counts.
+    If a word has several readings, the best counts.
     """
     scores = np.zeros(size, np.float32)
     for _, alternatives in query.readings:  # all segments add in the same order, so that equal tools get equal sums

@@ -1,4 +1,4 @@
-"""Every word form that an index has met, numbered; the numbers are what postings are made of.
+"""Numbers every word form that an index has met. Postings consist of these numbers.
 
 Append-only, so that postings built at different times agree, and a reader needs no lock while the one writer adds.
 Whether a word is still in use is not known here: counts belong to a snapshot of the index.
@@ -39,7 +39,7 @@ class WordList:
     """Append-only: readers need no lock while one writer adds. A word has no line break in it."""
 
     def __init__(self, stored: ByteArray | None = None) -> None:
-        """*stored* is what `packed` gave."""
+        """*stored* is a result of `packed`."""
         texts = stored.tobytes().decode().split(_SPLITTER) if stored is not None and stored.size else []
         self._stored = PackedTexts.of(texts if len(texts) >= PACKED_FROM else ())
         self._first = len(self._stored)  # the number of the first word that is added later
@@ -66,7 +66,7 @@ class WordList:
 
     @property
     def nbytes(self) -> int:
-        """What the others take."""
+        """The bytes of the stored words; added words do not count."""
         return self._stored.blob.nbytes + self._stored.ends.nbytes + self._hashes.nbytes + self._by_hash.nbytes
 
     def number(self, word: str) -> int | None:
@@ -95,7 +95,7 @@ class WordList:
 
 
 class WordGroups(Generic[Key]):
-    """The numbers of the words of a list that share a key. Those that were stored are grouped when one is asked for."""
+    """The numbers of a list's words, grouped by a key. Stored words are grouped when one is first asked for."""
 
     def __init__(self, words: WordList, key: Callable[[str], Key]) -> None:
         self._words = words
@@ -187,7 +187,7 @@ class Lexicon:
         return terms
 
     def forget_words(self) -> None:
-        """Drop the memory of pieces of text after a large build, which it makes fast; small changes share theirs."""
+        """Drop the cached pieces of text after a large build. Small changes share one cache."""
         for known in self._known.values():
             if len(known) > _MOST_PIECES:
                 known.clear()
@@ -195,8 +195,9 @@ class Lexicon:
     def near(self, surface: str, is_in_use: Callable[[int], bool], *, limit: int) -> list[tuple[int, int]]:
         """Return (surface number, edit distance) of the closest surfaces in use, all at the same smallest distance.
 
-        One edit is a letter added, lost, changed, or two swapped; one is forgiven from 4 letters on, two from 8 on,
-        none in the first letter, which people get right. At most *limit*, in alphabetical order.
+        One edit is a letter added, lost or changed, or two letters swapped. Words of 4 letters or more may have one
+        edit, words of 8 or more two. The first letter must be right, as people mistype it rarely. At most *limit*, in
+        alphabetical order.
         """
         nearest: list[tuple[int, int]] = []
         for distance, _, number in self._alike(surface):
@@ -259,7 +260,7 @@ class Lexicon:
 
 
 def _shape(surface: str) -> tuple[str, int]:
-    """What a word and its typos share, give or take a letter or two: its first letter and its length."""
+    """The first letter and the length of a word. Its typos have the same letter, and nearly the same length."""
     return surface[:1], len(surface)
 
 

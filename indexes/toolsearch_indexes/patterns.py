@@ -1,8 +1,8 @@
 """A regular expression from outside, made safe to run over a whole catalogue: RE2, bounded, errors that help.
 
-What RE2 gives is linear time; what is bounded here is the factor. RE2 falls back from its automaton to a simulation of
-every step of the program when a pattern has too many states, so the program's size is capped: without that,
-``(?:.{0,30}(t|e).{0,30}[aeiou]){10}`` takes 10 s of CPU over the 5 MB of 36,900 descriptions.
+RE2 guarantees linear time. This module bounds the constant factor: a pattern with too many states makes RE2 simulate
+every step of its program, so the program's size is capped. Without the cap, ``(?:.{0,30}(t|e).{0,30}[aeiou]){10}``
+takes 10 s of CPU over the 5 MB of 36,900 descriptions.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class CompiledPattern:
 def compile_pattern(
     pattern: str, *, case_sensitive: bool = False, max_length: int = MAX_PATTERN_LENGTH
 ) -> CompiledPattern:
-    r"""Compile *pattern* in RE2's syntax, in which ``^``, ``$``, ``\A`` and ``\z`` are the ends of a tool's field.
+    r"""Compile *pattern* in RE2's syntax. ``^``, ``$``, ``\A`` and ``\z`` match the ends of a tool's field.
 
     A pattern of nothing but name characters and ``*`` may be meant as a glob, so it is read as both: ``get_*_data``
     finds ``get_user_data`` and, as the regular expression that it is, ``get_data``.
@@ -137,7 +137,7 @@ def _compile(pattern: str, *, case_sensitive: bool) -> Any:
 
 
 def _field_anchor(escape: Any) -> str:
-    r"""Return what stands for one escape sequence: itself, unless it would see the blob behind the fields."""
+    r"""Return the replacement of an escape sequence: the sequence itself, unless it would match outside of a field."""
     text: str = escape.group()
     if text == r"\C":
         raise BadPatternError(r"\C (any byte) is not supported, since it could split a character; write . instead")
@@ -152,8 +152,8 @@ def _advice(complaint: str) -> str:
 def _can_match_nothing(regexp: Any) -> bool:
     """Whether *regexp* matches the empty string in some place.
 
-    What lets RE2 tell one place from another is only whether a line's end or a word's character stands on either side.
-    All nine such places are in the line ``aa  a`` and its kin.
+    For RE2 two places differ only in their neighbours: the end of a line, a word character, or another character. The
+    line ``aa  a`` and similar ones contain all nine combinations.
     """
     return any(
         regexp.fullmatch(line, place, place) is not None

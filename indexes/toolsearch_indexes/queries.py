@@ -1,4 +1,4 @@
-"""What a search is asked: names to fetch, a pattern or words; its parts, its strategy, and which tools it may see."""
+"""The input of a search: names, a pattern or words; its parts, its strategy, and the visible tools."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Anything else: to be ranked, unless the whole of it names a tool."""
+    """Any other query. It is ranked, unless the whole of it is the name of a tool."""
 
     text: str
 
@@ -53,7 +53,7 @@ QueryForm: TypeAlias = Select | Pattern | Words
 
 
 def require_text(given: object, role: str) -> str:
-    """Return *given*. Raises BadQueryError, which calls it *role*, if it is not a text."""
+    """Return *given*. If it is not a text, raise BadQueryError, which calls it *role*."""
     if not isinstance(given, str):
         raise BadQueryError(f"{role} must be a text, not {_shown(given)}")
     return given
@@ -92,7 +92,7 @@ def read_form(query: str) -> QueryForm:
 
 
 def select_missing(query: str, search: Callable[[str], Sized]) -> list[str]:
-    """The names in a ``select:`` query that mean no tool; none for a query of another form.
+    """The names in a ``select:`` query that match no tool; empty for other queries.
 
     *search* is asked for each name alone, so that reach, server and the readings of a name count as in the search.
     Raises BadQueryError as `read_form` does.
@@ -104,8 +104,9 @@ def select_missing(query: str, search: Callable[[str], Sized]) -> list[str]:
 def name_candidates(name: str) -> list[str]:
     """The names that *name* may mean, in lower case, the most literal first.
 
-    That is *name* as it is; without quotes, brackets, a call's arguments or punctuation around it; and then without
-    what clients and models write in front: ``functions.``, ``tools.``, ``mcp__``, ``mcp__server__``, ``server__``.
+    First comes *name* itself, then *name* without quotes, brackets, call arguments or punctuation around it, and last
+    without a prefix that clients and models add: ``functions.``, ``tools.``, ``mcp__``, ``mcp__server__``,
+    ``server__``.
     """
     folded = name.casefold()
     bare = folded.strip(_AROUND_A_NAME)
@@ -119,9 +120,10 @@ def name_candidates(name: str) -> list[str]:
 
 
 def name_key(name: str) -> str:
-    """What all spellings of *name* share: ``updateRole``, ``UPDATE_ROLE``, ``update role`` and ``update-role``.
+    """A key that is equal for all spellings of *name*: ``updateRole``, ``UPDATE_ROLE``, ``update role`` and
+    ``update-role``.
 
-    Case and the separators ``_ - . / :`` and space are put aside; a name of nothing else is its own key.
+    Case and the separators ``_ - . / :`` and space are removed. A name that has nothing else is its own key.
     """
     folded = name.casefold()
     # Bytes.translate is 4 times as fast as str.translate.
@@ -156,9 +158,9 @@ _JOINERS = frozenset({"and", "&", "then", "after", "afterwards", "finally", "as"
 
 
 def clauses(request: str) -> list[str]:
-    """Return the parts of *request* that can be asked for by themselves, in order; ``[]`` if it is one thing.
+    """Return the parts of *request* that are requests by themselves, in order; ``[]`` if it asks for one thing.
 
-    A part of one word is none: ``search and replace`` is one thing.
+    A single word is not a part: ``search and replace`` asks for one thing.
     """
     if request.isascii() and _SIGNS.isdisjoint(request) and _JOINERS.isdisjoint(request.lower().split()):
         return []  # this quick check finds that most requests ask for one thing
@@ -166,7 +168,7 @@ def clauses(request: str) -> list[str]:
 
 
 def sentences(request: str) -> list[str]:
-    """Return the sentences and lines of *request*, as `clauses` does its parts."""
+    """Return the sentences and lines of *request*, under the same rules as `clauses`."""
     return _parts(_SENTENCE_BREAK, request)
 
 
@@ -191,9 +193,9 @@ STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
 class Selection:
     """The tools whose names *allows* accepts.
 
-    An index remembers what it finds out about a selection as long as the selection lives, and at a change asks for the
-    new tools only; *allows* must therefore always answer the same for one version of a tool. Make one selection per
-    reach and share it. Safe to share between threads.
+    An index caches its findings about a selection as long as the selection lives, and checks only new tools after a
+    change. So *allows* must always give the same answer for one version of a tool. Make one selection per reach and
+    share it. Safe to share between threads.
     """
 
     def __init__(self, allows: Callable[[str], bool]) -> None:
@@ -201,7 +203,7 @@ class Selection:
 
     @classmethod
     def of(cls, names: Collection[str]) -> Selection:
-        """Raises BadQueryError for a bare text, whose letters would be the names."""
+        """Raises BadQueryError for a plain text, because its letters would be taken for names."""
         if isinstance(names, str | bytes):
             raise BadQueryError(f"within must be a collection of names, not one text; write [{names[:80]!r}]")
         return cls(frozenset(names).__contains__)

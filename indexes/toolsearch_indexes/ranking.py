@@ -1,6 +1,6 @@
-"""From an arm's scores to hits: over all segments, within what may be seen, best first, equal scores by name.
+"""Turns scores into hits over the visible tools of all segments: best first, equal scores by name.
 
-A ranking is that of all tools that may be seen, however many of them are asked for: the first few of many are the few.
+The order does not depend on the limit: a short answer is the beginning of a longer one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SURE_PLACE = 5  # the worst place of a tool that is sure to belong in the answer
 
 
 class Sure(NamedTuple):
-    """A tool that has a place in an answer whatever its score for all of the request, and why."""
+    """A tool that gets a place in the answer even if its score for the whole request is low; *why* says the reason."""
 
     hit: Hit
     why: Sureness
@@ -58,7 +58,7 @@ class Found(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """The best hits for a request, where the *first* of them is, and what is *sure* whatever its place among them."""
+    """The best hits for a request, the place of the *first*, and the tools that are *sure* to get a place."""
 
     hits: list[Hit]
     first: Found | None
@@ -66,9 +66,10 @@ class Ranking(NamedTuple):
 
 
 def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> Ranking:
-    """The best *limit* rows, if the best fits; and in a fusion the best by words alone, if these make sure of it.
+    """The best *limit* rows, if the best one fits. A hybrid search adds the best row by words if its words are a sure
+    match.
 
-    Among the first five, a conversion the way that is asked for changes places with one that goes the other way. Among
+    Among the first five, a conversion in the requested direction swaps places with one in the opposite direction. Among
     the first 20, *favour*, in [0, 1] by name, moves tools by a small step.
     """
     count = max(limit, _MOVED) if favour else limit
@@ -88,9 +89,10 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
 
 
 def _this_way_first(space: SearchSpace, request: str, best: Sequence[Found]) -> list[Found]:
-    """Give the places of conversions between the same two, with the scores, first to those that go the way asked for.
+    """Reorder conversions between the same two things: those in the requested direction take the first places and
+    scores.
 
-    They hold the same words and mean nearly the same, so that little else tells them apart.
+    Their words and meanings are nearly the same, so scores hardly distinguish them.
     """
     known = {place: of for place, found in enumerate(best) if (of := _direction_of(space, found))}
     asked = direction(request) if len(known) > 1 else None
@@ -108,25 +110,25 @@ def _direction_of(space: SearchSpace, found: Found) -> Direction | None:
 
 
 def _hits(found: Sequence[Found], scale: Scale, *, is_sure: bool) -> list[Hit]:
-    """As `_hit` makes each."""
+    """Make a hit of each, as `_hit` does."""
     least = SURE_SCORE if is_sure else math.inf
     scores = scale.scores([-negated for negated, _, _, _ in found])
     return [Hit(each[1], score, "high" if score >= least else "low") for each, score in zip(found, scores, strict=True)]
 
 
 def _hit(name: str, score: float, *, is_sure: bool) -> Hit:
-    """*is_sure*: of the answer as a whole, without which no tool of it is."""
+    """*is_sure* is about the whole answer; if it is false, no hit is sure."""
     confidence: Confidence = "high" if is_sure and score >= SURE_SCORE else "low"
     return Hit(name, score, confidence)
 
 
 def favoured(request: Request, favour: Mapping[str, float], name: str) -> float:
-    """What *favour* adds to the raw score of *name*."""
+    """The addition of *favour* to the raw score of *name*."""
     return _FAVOUR / request.scale.slope * min(1.0, favour.get(name, 0.0))
 
 
 def _best_by_word(space: SearchSpace, request: Request, word_scores: Sequence[FloatArray], count: int) -> list[Found]:
-    """The best *count* rows that may stand in an answer by words alone; none if the best is no answer."""
+    """The best *count* rows for an answer by words alone; none if the best one makes no answer."""
     best = _best(space, [_by_word(*of, count) for of in zip(word_scores, space.allowed, strict=True)], count)
     return _in_answer(request, best) if best and request.scale.fits(best[0].raw) else []
 
@@ -134,11 +136,11 @@ def _best_by_word(space: SearchSpace, request: Request, word_scores: Sequence[Fl
 def _best_of_both(
     space: SearchSpace, request: Request, nearness: Nearness, word_scores: Sequence[FloatArray], count: int
 ) -> list[Found]:
-    """The best *count* rows that may stand in an answer; none if the best is no answer.
+    """The best *count* rows for an answer; none if the best one makes no answer.
 
-    The best sum need not be the best of either arm. What a row's words are worth is known exactly, and what its meaning
-    is worth within bounds, narrow ones for the nearest rows. So only those are compared by their vectors that may be
-    among the best; and where these are many, more of the nearest are asked for.
+    The best sum need not be the best of either arm. The score of a row's words is known exactly. The score of its
+    meaning is known within bounds, which are narrow for the nearest rows. So only rows that may be among the best are
+    compared by their vectors. If these are many, more of the nearest rows are asked for.
     """
     wanted = max(_WANTED, count)
     while True:
@@ -225,7 +227,7 @@ def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list
 
 
 def _top_rows(scores: FloatArray, limit: int) -> _Scored:
-    """Return the places of the *limit* best scores above 0, and of all that tie with the last of them; in no order."""
+    """Return the places of the *limit* best scores above 0, in no order, with all that tie with the last of them."""
     best = float(scores[scores.argmax()]) if len(scores) else 0.0
     if best <= 0:
         return _NO_ROWS, _NO_SCORES
@@ -259,11 +261,11 @@ def _best(space: SearchSpace, found: Sequence[_Scored], count: int) -> list[Foun
 
 
 def with_places_for(ranked: Sequence[Hit], sure: Sequence[Sure]) -> tuple[list[Hit], dict[str, Sureness]]:
-    """Move those of *sure* that are not among the first five of *ranked* up to the last of these places.
+    """Move each tool of *sure* that is behind the first five of *ranked* up to the last of these places.
 
-    The best of *ranked* stays the first. A score that would not fall from its neighbours' is brought between them, so
-    that scores fall along an answer. Also says which were moved, and why. *ranked* has at least five hits, unless there
-    are no more.
+    The best of *ranked* stays the first. The score of a moved hit is put between its neighbours', so that scores fall
+    along the answer. The second result maps moved names to reasons. *ranked* has at least five hits, unless there are
+    no more.
     """
     if not sure:
         return list(ranked), {}

@@ -1,4 +1,6 @@
-"""What reads a request beside a tool, and says whether the tool serves it; and which reader a text means."""
+"""A reader judges a request and a tool together, and says whether the tool serves it. `open_reader` finds it
+by text.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +20,27 @@ _WEIGHTS = "toolsearch_reader"  # a separate distribution, built from indexes/re
 
 
 class Reader(Protocol):
-    """A cross-encoder: unlike an encoder it has the words of a request and those of a tool side by side.
+    """A cross-encoder: it reads the words of a request and of a tool together, unlike an encoder.
 
     Safe to share between threads.
     """
 
     def knows(self, word: str) -> bool:
-        """Whether *word*, in lower case, is one that it has met. What has many others is not given to it."""
+        """Whether it knows *word*, in lower case. Requests with many unknown words are not given to it."""
         ...
 
     def read(self, request: str, tools: Sequence[str]) -> FloatArray:
         """Return the log odds that each of *tools*, a name with a description, serves *request*: (len(tools),).
 
-        What it says of a tool does not depend on the others. Raises EncoderError if the model fails; a search does so
-        if a number is missing or is none.
+        The result for a tool does not depend on the others. Raises EncoderError if the model fails. A search raises it,
+        too, if a number is missing or not a number.
         """
         ...
 
 
 def open_reader(spec: str | Path) -> Reader | None:
-    """Return the reader that *spec* means: ``auto``, the one whose weights are installed, if they are; ``none``; or a
-    folder with model.onnx and tokenizer.json.
+    """Return the reader that *spec* names: ``auto`` (the installed one, if any), ``none``, or a folder with model.onnx
+    and tokenizer.json.
 
     Raises MissingExtraError or EncoderError, which say what to do.
     """

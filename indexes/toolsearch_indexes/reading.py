@@ -1,4 +1,4 @@
-"""What a reader makes of an answer: its first tools in another order, with other scores, or none of them."""
+"""The change that a reader makes to an answer: another order of its first tools, other scores, or no tools at all."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _KNOWN = 0.75
 
 
 def as_read(name: str, description: str, requests: Sequence[str] = ()) -> str:
-    """Return a tool as a reader is shown it: the words of its name, and its description, or where it has requests of
-    users the first sentence and the first two of them.
+    """Return the text of a tool for a reader: the words of its name and its description. A tool with *requests* of
+    users is shown with its first sentence and the first two of them.
     """
     if not requests:
         return f"{spaced(name)}: {description}"
@@ -28,18 +28,19 @@ def as_read(name: str, description: str, requests: Sequence[str] = ()) -> str:
 
 
 def is_readable(request: str, reader: Reader) -> bool:
-    """Whether *reader* knows most words of *request*: in a language that it has not learnt it would say no to all."""
+    """Whether *reader* knows most words of *request*. In a language that it has not learnt, it would reject
+    every tool.
+    """
     known = [reader.knows(word) for word in name_words(request).split() if not word.isdigit()]
     return sum(known) >= _KNOWN * len(known)
 
 
 def read_again(hits: Sequence[Hit], said: Mapping[str, float]) -> list[Hit]:
-    """Order the first of *hits*, those of which a reader *said* with what log odds they serve; ties by name.
+    """Order the first of *hits* by *said*, a reader's log odds that a tool serves the request; ties by name.
 
-    What it finds not to serve is left out, and the answer is empty if that goes for all. Those that were not read keep
-    their order, and get scores that fall along the answer; they follow only where nothing was left out, so that an
-    answer of a few hits is the beginning of one of many. An answer that was in doubt for another reason than its score
-    stays so.
+    Tools that the reader rejects are left out, and the answer is empty if it rejects all. Unread tools keep their
+    order, with scores that fall along the answer. They follow only if nothing was left out, so that a short answer is
+    the beginning of a longer one. An answer that was uncertain for another reason than its score stays uncertain.
     """
     read = [(read_log_odds(log_odds_of(hit.score), said[hit.name]), hit) for hit in hits if hit.name in said]
     best = max(odds for odds, _ in read)

@@ -104,7 +104,7 @@ class Lines:
         return self._line_rows[lines], 1 / (1 + place) - (1 - share) / ((1 + place) * (2 + place))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what :meth:`from_arrays` takes; the names are a storage format."""
+        """Return arrays for :meth:`from_arrays`. Their names are a storage format."""
         return {"blob": self.blob, "line_bytes": self.line_bytes, "row_lines": self.row_lines}
 
     @classmethod
@@ -121,7 +121,9 @@ class Lines:
 
     @cached_property
     def _text(self) -> tuple[bytes | mmap.mmap, int]:
-        """What RE2 can read, and where the lines begin in it: the stored file itself, or a copy of the blob."""
+        """The bytes that RE2 reads, and the place where the lines begin: the stored file itself, or a copy of
+        the blob.
+        """
         mapping = mapping_of(self.blob)
         return (self.blob.tobytes(), 0) if mapping is None else (mapping, start_in(mapping, self.blob))
 
@@ -141,13 +143,13 @@ class Lines:
 
     @cached_property
     def _inner_bytes(self) -> IntArray:
-        """Where a character goes on for another byte; few or none in most catalogues."""
+        """The places of continuation bytes of characters; few or none in most catalogs."""
         blocks = [self.blob[first : first + _BLOCK] for first in range(0, len(self.blob), _BLOCK)]
         inner = [np.flatnonzero((block & 0xC0) == 0x80) + n * _BLOCK for n, block in enumerate(blocks)]
         return np.concatenate([np.empty(0, np.int64), *inner])
 
     def _characters(self, starts: IntArray, ends: IntArray) -> IntArray:
-        """Return how many characters stand between each two places, which are places in bytes."""
+        """Return the number of characters between each two places, which are given in bytes."""
         inner = np.searchsorted(self._inner_bytes, ends) - np.searchsorted(self._inner_bytes, starts)
         return ends - starts - inner
 
@@ -200,8 +202,8 @@ class RegexPart:
         ``1 / (1 + p) - (1 - s) / ((1 + p) (2 + p))``: earlier first, then tighter. In float32 that tells tightness
         apart up to about 1,000 characters into a text; what is closer than that gets equal scores.
 
-        *limit* allows to stop after the kind of line that brings the allowed rows found to *limit*. Then lower-ranked
-        rows may be missing, never one of the best *limit*, and no score changes.
+        With *limit*, the scan may stop after the kind of line with which enough allowed rows are found. Lower-ranked
+        rows may then be missing, but none of the best *limit*. Scores do not change.
         """
         if allowed is not None and np.count_nonzero(allowed) <= _FEW * self.rows:
             return self._scan_few(pattern, np.flatnonzero(allowed), limit)
@@ -222,13 +224,13 @@ class RegexPart:
         return " ".join(self._kinds["description"].of_row(row))
 
     def _scan_few(self, pattern: CompiledPattern, allowed: IntArray, limit: int | None) -> tuple[IntArray, FloatArray]:
-        """As `scan`, for some rows, ascending: what it costs goes by them."""
+        """As `scan`, but for some rows, in ascending order. The cost is proportional to their number."""
         few = RegexPart(len(allowed), _OfRows(self._kinds, allowed))
         rows, scores = few.scan(pattern, limit=limit)
         return allowed[rows], scores
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what :meth:`from_arrays` takes; the names are a storage format."""
+        """Return arrays for :meth:`from_arrays`. Their names are a storage format."""
         return {
             f"{kind}.{name}": array for kind, lines in self._kinds.items() for name, array in lines.arrays().items()
         }

@@ -1,4 +1,4 @@
-"""A request as one moment of an index reads it: its words, its meaning, and what scores are worth for it."""
+"""A request as an index reads it at one moment: its words, its meaning, and the scales of its scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAST_SHARE = 0.5
 
 
 class SoleHolder(NamedTuple):
-    """A row that alone holds a word of a request, and what that is worth, in deviations of a cosine."""
+    """A row that is the only one with a word of the request, and the worth of that, in deviations of a cosine."""
 
     segment: Segment
     row: int
@@ -32,7 +32,7 @@ class SoleHolder(NamedTuple):
 
 
 def sole_holders(query: KeywordQuery, space: SearchSpace, parameters: KeywordParameters) -> tuple[SoleHolder, ...]:
-    """The tools for which a word of *query* speaks; guessed readings of a word count for nothing."""
+    """The tools that are the only ones with a word of *query*. Guessed readings do not count."""
     said = [reading.alternatives[0] for reading in query.readings if reading.word not in query.unknown]
     total = query.ideal / (parameters.k1 + 1)  # the sum of the idf of all words
     places = dict.fromkeys(place for term, _ in said if space.terms.holders(term) == 1 for place in _rows(term, space))
@@ -66,25 +66,25 @@ _LONGEST = 80  # characters; in longer requests "to" mostly begins an infinitive
 
 
 class Direction(NamedTuple):
-    """The terms of what is converted, and of what it becomes; other words of the text may be among them."""
+    """The terms of the source and of the target of a conversion. Other words of the text may be among them."""
 
     source: frozenset[str]
     target: frozenset[str]
 
     def agreement(self, other: Direction) -> int:
-        """1 if *other* goes the same way, -1 if it goes the other way, 0 if that cannot be said."""
+        """1 if *other* has the same direction, -1 if it has the opposite one, 0 if that is unknown."""
         is_same = bool(self.source & other.source and self.target & other.target)
         is_reverse = bool(self.source & other.target and self.target & other.source)
         return is_same - is_reverse
 
 
 def may_tell_direction(request: str) -> bool:
-    """Whether it is worth to ask for the `direction` of a request: quick, as each search asks it."""
+    """Whether a request may have a `direction`. This check is quick, since each search makes it."""
     return (" to " in request or " into " in request or " from " in request) and len(request) <= _LONGEST
 
 
 def direction(text: str) -> Direction | None:
-    """The direction that a name or a request tells, if it does."""
+    """The direction of a conversion in a name or a request; None if there is none."""
     lower = text.lower()
     if "to" not in lower and "from" not in lower and "2" not in lower:
         return None
@@ -111,10 +111,10 @@ _NO_SCORES: FloatArray = np.empty(0, np.float32)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What one search has found out, which looks for a request and for its parts by themselves, too.
+    """Intermediate results of one search, which searches for a request and for each of its parts.
 
     vectors  by text
-    near     by the identity of vectors, a vector's bytes, and how many rows were wanted
+    near     by the identity of the vectors, the bytes of a query, and the number of wanted rows
     """
 
     vectors: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])
@@ -122,8 +122,8 @@ class Known:
 
 
 class Bounds(NamedTuple):
-    """What the meaning of a request is worth in *rows* (n,) of a segment, at least and at most, in deviations; and what
-    in any other row, at most.
+    """Bounds for the meaning's score of *rows* (n,) of a segment, in deviations, and an upper bound for all
+    other rows.
     """
 
     rows: IntArray
@@ -134,14 +134,14 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """What the semantic arm makes of a request: its vectors, and the yardstick for their cosines."""
+    """The semantic side of a request: its vectors, and the scale of their cosines."""
 
     meaning: Meaning
     unrelated: Unrelated
     known: Known = field(default_factory=Known)
 
     def bounds(self, segment: Segment, allowed: BoolArray | None, wanted: int) -> Bounds:
-        """About *wanted* rows near to the whole request, and as many near to each part of it, are told from others."""
+        """Separate about *wanted* rows near the whole request, and as many near each of its parts, from all others."""
         if segment.vectors is None:
             return Bounds(_NO_ROWS, _NO_SCORES, _NO_SCORES, 0.0)
         whole, *parts = self._near(segment.vectors, [self.meaning.whole, *self.meaning.parts], wanted, allowed)
@@ -159,7 +159,7 @@ class Nearness:
     def _near(
         self, vectors: VectorPart, queries: Sequence[FloatArray], wanted: int, allowed: BoolArray | None
     ) -> list[Near]:
-        """As `VectorPart.near_each`."""
+        """As `VectorPart.near_each`, with a cache."""
         known, keys = self.known.near, [(id(vectors), query.tobytes(), wanted) for query in queries]
         new = {key: query for key, query in zip(keys, queries, strict=True) if key not in known}
         if new:
@@ -175,10 +175,10 @@ class Nearness:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A raw score is BM25F plus *weight* times deviations. Without *words* or *nearness* their part is left out.
+    """A raw score is BM25F plus *weight* times deviations. If *words* or *nearness* is missing, its part is left out.
 
-    *scale* is of raw scores, *word_scale* of those by words alone. In a fusion, *sole* has the tools whose words are
-    worth more than BM25F says. *conversion* is the text of what may ask for one.
+    *scale* is for raw scores, *word_scale* for scores by words alone. In a hybrid search, *sole* has the tools whose
+    words are worth more than BM25F gives. *conversion* is the text of a request that may ask for a conversion.
     """
 
     words: KeywordQuery | None
@@ -201,7 +201,7 @@ class Request:
         return keyword_scores(size, self.words, space.terms.weights(number))
 
     def raw(self, segment: Segment, rows: IntArray, word_scores: FloatArray) -> FloatArray:
-        """The raw scores of *rows*, whose word scores are given."""
+        """The raw scores of *rows* from their given word scores."""
         if self.nearness is None:
             return word_scores
         meaning = np.float32(self.weight) * self.nearness.deviations(segment, rows)

@@ -60,16 +60,16 @@ class Scale(NamedTuple):
     offset: float
 
     def fits(self, raw: float) -> bool:
-        """Whether the best hit makes an answer."""
+        """Whether a best hit with this score makes an answer."""
         return self.slope * raw + self.offset >= LEAST
 
     def follows(self, raw: float) -> bool:
-        """Whether a hit may stand in an answer after the best; not without anything that speaks for it."""
+        """Whether a hit after the best may be in an answer; never without any match."""
         return raw > 0 and self.slope * raw + self.offset >= FOLLOWING
 
     @property
     def least_following(self) -> float:
-        """The least raw score for which `follows` is true, but for rounding."""
+        """The least raw score for which `follows` is true, up to rounding."""
         return max(0.0, (FOLLOWING - self.offset) / self.slope)
 
     def score(self, raw: float) -> float:
@@ -88,13 +88,13 @@ def score_of(log_odds: float) -> float:
 
 
 def log_odds_of(score: float) -> float:
-    """The inverse of `score_of`; a score of 1, of what is found by name, has great but finite log odds."""
+    """The inverse of `score_of`. A score of 1, as for hits by name, gives great but finite log odds."""
     bounded = min(max(score, _LEAST_SCORE), 1 - _LEAST_SCORE)
     return math.log(bounded / (1 - bounded))
 
 
 def read_log_odds(found: float, read: float) -> float:
-    """The log odds that a tool serves a request, by those of the search and those of a reader."""
+    """The log odds that a tool serves a request, from those of the search and those of a reader."""
     return READ_OFFSET + found + READ_WEIGHT * read
 
 
@@ -102,7 +102,7 @@ SURE_SCORE = Scale(1, 0).score(SURE)
 
 
 def keyword_scale(ideal: float, tools: int, requested: float = 0.0) -> Scale:
-    """*ideal* is what a tool full of every word would score; *requested* see `hybrid_scale`."""
+    """*ideal* is the score of a tool full of every word. For *requested* see `hybrid_scale`."""
     offset = 0.25 - 0.54 * size_of(tools) - KEYWORD_REQUESTS * requested
     return Scale(0.2 + 4.7 / ideal if ideal else 0.2, offset)
 
@@ -115,9 +115,9 @@ def semantic_scale(familiarity: float, tools: int, sense: float, requested: floa
 
 
 def hybrid_scale(familiarity: float, tools: int, sense: float, requested: float = 0.0) -> Scale:
-    """*familiarity*: how near all *tools* are to the request on average, in deviations of unrelated cosines; *sense*:
-    the share of its words that a tool holds or the encoder knows, which is next to nothing for gibberish; *requested*:
-    the share of the tools that have requests of users, see `ToolDocument`.
+    """*familiarity*: the average nearness of all *tools* to the request, in deviations of unrelated cosines. *sense*:
+    the share of its words that a tool contains or the encoder knows; nearly 0 for gibberish. *requested*: the share of
+    the tools with requests of users, see `ToolDocument`.
     """
     offset = 0.73 * shrunk(familiarity, tools) - 0.32 * size_of(tools) + 1.5 * sense - 2.9
     offset -= HYBRID_REQUESTS * requested
@@ -129,7 +129,7 @@ def size_of(tools: int) -> float:
 
 
 def shrunk(familiarity: float, tools: int) -> float:
-    """The average of a few tools says little: draw it towards that of unrelated ones, which is 0."""
+    """Draw the average of few tools towards 0, the average of unrelated ones, since it says little."""
     return familiarity * tools / (tools + _SHRINKAGE)
 
 

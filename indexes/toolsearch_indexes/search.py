@@ -1,4 +1,4 @@
-"""One search of one moment of an index: what the query names or matches, then a ranking, and the reasons for both."""
+"""One search at one moment of an index: tools by name or pattern, then a ranking, with the reasons for both."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _NAME = FIELDS.index("name")
 
 
 def is_namesake(segment: Segment, row: int, request: Request) -> bool:
-    """Whether all that *row* has of a request of several words is the one word that it is called.
+    """Whether *row* matches a request of several words only by the one word that is its name.
 
     ``fnmatch.translate`` is a namesake for "translate a text to French", not for "translate a glob pattern".
 
-    In the sets of ``benchmarks.abstention`` this takes the high confidence of 3 in 33 answers to requests that no tool
-    serves, and of 9 in 828 answers to others, of which 3 have the right tool first.
+    In the sets of ``benchmarks.abstention`` this lowers the confidence of 3 in 33 answers to requests without a right
+    tool, and of 9 in 828 other answers. 3 of these 9 have the right tool first.
     """
     words, part = request.words, segment.keyword
     if words is None or words.words < 2 or part.lengths[row, _NAME] != 1:
@@ -50,7 +50,7 @@ def is_namesake(segment: Segment, row: int, request: Request) -> bool:
 
 
 def _postings(segment: Segment, row: int, reading: WordReading) -> list[int]:
-    """Where *row* holds a term of *reading*: the first of them, as one word counts once."""
+    """The place at which *row* has a term of *reading*; only the first, since a word counts once."""
     found = (segment.keyword.posting(term, row) for term, _ in reading.alternatives)
     return [posting for posting in found if posting is not None][:1]
 
@@ -69,8 +69,8 @@ _SURE_SENTENCE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hits, best first, and *how* those came into the answer that are not there for their score alone. *read* are the
-    log odds that a reader gave to what was nearly in it, or is.
+    """Hits, best first. *how* has the reasons for hits that are not there for their score alone. *read* are a reader's
+    log odds for tools in the answer or nearly in it.
     """
 
     hits: list[Hit]
@@ -80,7 +80,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search of *state* within *selection*, which is what *space* is, by *strategy*, none that stands for another."""
+    """A search of *state* within *selection*, whose space is *space*. *strategy* is a ranking, not "auto"."""
 
     state: IndexState
     selection: Selection | None
@@ -94,7 +94,7 @@ class Search:
     known: Known = field(init=False, default_factory=Known)
 
     def answer(self, form: QueryForm, limit: int) -> Answer:
-        """Return at most *limit* hits: the first of those for any greater limit."""
+        """Return at most *limit* hits. A short answer is the beginning of a longer one."""
         match form:
             case Select(names):
                 found = self._by_name(names)[:limit]
@@ -123,7 +123,7 @@ class Search:
         return explained
 
     def _ranked(self, text: str, name: str, segment: int, row: int) -> Explanation:
-        """Explain the score of a tool for its words and its meaning, as if that were all."""
+        """Explain the score of a tool by words and meaning, without names, patterns and parts."""
         request = self._read(text)
         explained = explain_row(self.space, request, self.lexicon, segment, row, tool=name, strategy=self.strategy)
         return replace(explained, favoured=favoured(request, self.favour, name))
@@ -133,7 +133,7 @@ class Search:
         return Answer(hits, {hit.name: "by pattern" for hit in hits})
 
     def _by_words(self, text: str, limit: int) -> Answer:
-        """Rank by the whole of *text*, behind what it names. What surely serves a part of it has a place."""
+        """Rank by the whole *text*, after tools that it names. Tools that surely serve a part of it get a place."""
         exact = self._by_whole_name(text)
         best = self._rank(text, max(limit, READ if self.reader else SURE_PLACE) + len(exact))
         is_short = len(text.split()) <= _SHORT_REQUEST
@@ -147,7 +147,7 @@ class Search:
         return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")}, said)
 
     def _read_beside(self, text: str, hits: Sequence[Hit]) -> Mapping[str, float]:
-        """What the reader says of tools; nothing by words or meaning alone, or for what it cannot read."""
+        """The reader's log odds for tools. Empty for searches by words or meaning alone, and for unreadable texts."""
         if self.reader is None or self.strategy != "hybrid" or not hits or not is_readable(text, self.reader):
             return {}
         names = [hit.name for hit in hits]
@@ -172,7 +172,7 @@ class Search:
         return read_request(text, self.strategy, self.space, self.lexicon, self.parameters, self.arm, self.known)
 
     def _is_named(self, name: str, said: Collection[str]) -> bool:
-        """Whether the tool's own name has most of what is *said*, or nothing else. Only there does filler tell."""
+        """Whether the tool's own name has most of the words *said*, or no others. Filler words count only here."""
         place = self.state.place_of(name)
         if place is None:
             return False
@@ -191,7 +191,7 @@ class Search:
         return list(found)
 
     def _by_whole_name(self, name: str) -> list[str]:
-        """The tools whose full or local name *name* is; of its readings the most literal one that exists."""
+        """The tools whose full or local name is *name*, in the most literal reading that exists."""
         for candidate in name_candidates(name):
             literal: list[str] = []
             similar: list[str] = []

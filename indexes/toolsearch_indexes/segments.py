@@ -61,7 +61,7 @@ class Names:
 
     @classmethod
     def merge(cls, parts: Sequence[Names], keep: Sequence[RowMask]) -> Names:
-        """The rows that *keep* (one mask per part) has, in order, as if built of them."""
+        """Merge the rows that *keep* (one mask for each part) selects, in order."""
         hashes: list[HashArray] = []
         rows: list[RowArray] = []
         first = 0
@@ -85,7 +85,8 @@ class Names:
         return next((row for row in self._rows_like(name) if self.names[row] == name), None)
 
     def rows_named(self, name: str) -> tuple[list[int], list[int]]:
-        """The rows whose name, full or local, is *name* up to case, and those where it is up to separators, too.
+        """The rows whose full or local name equals *name* without case, and those that equal it without case and
+        separators.
 
         *name* is case-folded.
         """
@@ -103,7 +104,7 @@ class Names:
         return literal, similar
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what `from_arrays` takes; the names are a storage format."""
+        """Return arrays for `from_arrays`. Their names are a storage format."""
         texts = {"full": self.names, "own": self.own_names}
         packed = {f"{kind}.{part}": getattr(text, part) for kind, text in texts.items() for part in ("blob", "ends")}
         return packed | {"key_hashes": self.key_hashes, "key_rows": self.key_rows}
@@ -137,7 +138,7 @@ _GROWTH = 4  # a segment is merged into the previous one unless that one is at l
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Rows 0 to size - 1 of every arm, and the requests of users; *alive* is None while all rows are."""
+    """Rows 0 to size - 1 of every arm, and the requests of users. *alive* is None if all rows are alive."""
 
     names: Names
     keyword: KeywordPart
@@ -174,7 +175,7 @@ def build_segment(documents: Sequence[ToolDocument], lexicon: Lexicon, vectors: 
 
 
 def merge_segments(segments: Sequence[Segment]) -> Segment:
-    """Return one segment of the living rows, in order, as if built of them."""
+    """Merge the living rows into one segment, in order. It equals a segment that was built from them."""
     if len(segments) == 1 and segments[0].alive is None:
         return segments[0]
     keep = [segment.kept() for segment in segments]
@@ -189,10 +190,10 @@ def merge_segments(segments: Sequence[Segment]) -> Segment:
 
 
 def tidy(segments: Sequence[Segment]) -> tuple[Segment, ...]:
-    """Merge what is worth merging: empty segments go, half-dead ones shrink, small last ones join their neighbour.
+    """Remove empty segments, shrink half-dead ones, and merge small last ones into their neighbours.
 
-    The first segment, the bulk, is spared until the others together reach a quarter of it, so that a single change
-    next to a large catalog stays cheap and the merges cost a constant number of copies per tool over time.
+    The large first segment is left alone until the others together reach a quarter of its size. So a single change to a
+    large catalog stays cheap, and each tool is copied a constant number of times in all.
     """
     kept = [s if s.living * 2 > s.size else merge_segments([s]) for s in segments if s.living]
     while len(kept) > 2 and kept[-2].size <= _GROWTH * kept[-1].size:
@@ -220,8 +221,8 @@ class IndexState:
         return None
 
     def shown(self, name: str, request: str) -> str:
-        """Return a living document as a reader is shown it beside *request*: with its own name, title and description,
-        and those of its requests that share most words with *request*. Raises KeyError if there is no such document.
+        """Return the text of a living document for a reader: its own name, title and description, and its requests that
+        share most words with *request*. Raises KeyError if there is no such document.
         """
         place = self.place_of(name)
         if place is None:
@@ -237,13 +238,13 @@ _BLOCK = 1024  # rows whose vectors are summed in float32; the block sums are th
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Holds nothing of the segment itself, so that one that was merged away is not kept in memory.
+    """The rows of a segment within a selection. It does not refer to the segment, so that a merged one can be freed.
 
-    names      whose segment this is of
+    names      the names of the segment, which identify it
     mask       the rows that the selection allows, dead or alive; *alive* as of the segment
-    allowed    those of *mask* that are alive
+    allowed    the rows of *mask* that are alive
     lengths, filled  by field, as of KeywordStatistics
-    total      the sum of their vectors (d,); of none where there are no vectors
+    total      the sum of their vectors (d,), empty without vectors
     """
 
     names: ref[Names]
@@ -282,7 +283,7 @@ class Share:
         return sum(array.nbytes for array in arrays.values())
 
     def _with(self, segment: Segment, allowed: BoolArray) -> Share:
-        """Count in and out the rows in which *allowed* differs."""
+        """Add or remove the rows in which *allowed* differs."""
         rows = np.flatnonzero(allowed != self.allowed)
         signs: NDArray[np.int64] = np.where(allowed[rows], 1, -1)
         lengths = segment.keyword.lengths[rows]

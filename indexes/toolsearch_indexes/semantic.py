@@ -1,4 +1,4 @@
-"""The semantic arm: which texts of a tool and of a request are embedded, and how near unrelated ones are."""
+"""The semantic arm: the embedded texts of tools and requests, and the cosines of unrelated texts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def telling_words(server: str, knows: Callable[[str], bool]) -> dict[str, str]:
 
 
 def told_of(tool: str, by_server: Mapping[str, str]) -> str:
-    """Return those of `telling_words` that the name *tool* lacks, words apart by spaces: others would count twice."""
+    """Return the `telling_words` that the name *tool* does not contain, joined by spaces. Others would count twice."""
     said = set(map(stem, tool.lower().split())) if by_server else set[str]()
     return " ".join(word for term, word in by_server.items() if term not in said)
 
@@ -73,10 +73,11 @@ _BLOCK = 1_024  # tools whose vectors are made at a time; small blocks save memo
 
 
 def semantic_fields(document: ToolDocument) -> tuple[str, str, str]:
-    """What is embedded of a tool, each by itself: its name, its first sentence, and all it says of itself.
+    """The texts of a tool that are embedded separately: its name, its first sentence, and its whole description.
 
-    A long description blurs what the name says clearly, a terse one leaves it to the name (measured: half a point to
-    eight points of nDCG). The schema is left to the keyword arm, since parameter text blurs more than it adds.
+    A long description alone blurs the name's meaning, and a terse one adds little to the name. Separate texts gain half
+    a point to eight points of nDCG. The schema is left to the keyword arm, since parameter text blurs more than it
+    adds.
     """
     name = spaced(document.own_name)
     title = f"{document.title}. " if document.title else ""
@@ -96,13 +97,15 @@ def first_sentence(text: str) -> str:
 
 
 class Meaning(NamedTuple):
-    """A request's vectors (d,): of the *whole*, and of its *parts*, none where it asks for one thing."""
+    """A request's vectors (d,): one for the *whole*, and one for each of its *parts*; no parts if it asks for one
+    thing.
+    """
 
     whole: FloatArray
     parts: Sequence[FloatArray]
 
     def cosines(self, part: VectorPart, rows: IntArray) -> FloatArray:
-        """How near each of *rows* is, (n,): half by the whole request, half by the part of it that is nearest."""
+        """The nearness of each of *rows*, (n,): half by the whole request, half by the nearest of its parts."""
         whole, *parts = part.cosines_of([self.whole, *self.parts], rows)
         if not parts:
             return whole
@@ -111,7 +114,7 @@ class Meaning(NamedTuple):
 
 
 class SemanticArm:
-    """An encoder with a cache in front of it, and what its cosines mean."""
+    """An encoder with a cache, and the scale of its cosines."""
 
     def __init__(self, encoder: Encoder, cache: VectorCache | None = None) -> None:
         self.encoder = encoder
@@ -119,8 +122,8 @@ class SemanticArm:
         self._telling = lru_cache(_SERVERS)(partial(_telling_words, encoder))
 
     def document_vectors(self, documents: Sequence[ToolDocument]) -> FloatArray:
-        """Return (n, d) unit rows, each the direction of the sum of a tool's fields and, with their own weights, its
-        server's name and its requests; what was embedded before comes from the cache.
+        """Return (n, d) unit rows. Each is the normalised sum of a tool's fields, its server's name and its requests,
+        with their weights. Texts that were embedded before come from the cache.
         """
         at_once = _BLOCK if isinstance(self.encoder, StaticEncoder) else len(documents)
         vectors = np.empty((len(documents), self.encoder.dimensions), np.float32)
@@ -137,11 +140,12 @@ class SemanticArm:
         return _unit(total)
 
     def _add_servers(self, total: FloatArray, documents: Sequence[ToolDocument], names: Sequence[str]) -> None:
-        """Add to the rows of *total* what the servers' names tell, with the weight of one word of the tool's own name.
+        """Add the vectors of the servers' names to the rows of *total*, with the weight of one word of the tool's own
+        name.
 
         ``loads`` needs its server ``json``, and ``list_remote_branches`` does not. One weight for all tools was tried:
-        what brings ``json__loads`` forward for "parse json" blurs names of several words. Servers' names are embedded
-        apart from the fields, as requests are.
+        a weight that brings ``json__loads`` forward for "parse json" blurs names of several words. Like requests,
+        servers' names are embedded separately from the fields.
         """
         told = [told_of(name, self._telling(each.server)) for each, name in zip(documents, names, strict=True)]
         rows = [row for row, text in enumerate(told) if text]
@@ -167,7 +171,7 @@ class SemanticArm:
         total[rows] += REQUESTS_WEIGHT * _unit(sums)
 
     def meaning(self, request: str, known: dict[str, FloatArray] | None = None) -> Meaning:
-        """*known* are vectors by text, to which those that *request* needs are added."""
+        """*known* maps texts to vectors. The missing vectors of *request* are added to it."""
         known = {} if known is None else known
         texts = [request, *clauses(request)]
         new = [text for text in dict.fromkeys(texts) if text not in known]
@@ -178,12 +182,12 @@ class SemanticArm:
         return Meaning(known[request], [known[text] for text in texts[1:]])
 
     def knows(self, word: str) -> bool:
-        """Whether the encoder has met *word*; one that cannot say is believed to have."""
+        """Whether the encoder knows *word*. An encoder that cannot say is assumed to know it."""
         return _knows(self.encoder, word)
 
     @cached_property
     def unrelated(self) -> Unrelated:
-        """How the cosines of tools with what other tools do spread."""
+        """The distribution of the cosines of unrelated tools."""
         # Some encoders embed queries differently from documents.
         requests = self.encoder.encode_queries(_UNRELATED_TOOLS)
         cosines = (requests @ self._embedded(_UNRELATED_TOOLS).T)[~np.eye(len(requests), dtype=np.bool_)]
@@ -213,7 +217,7 @@ def _unit(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class SemanticStatistics:
-    """The sum (d,) of the vectors of all living tools, from which any request's mean cosine follows exactly."""
+    """The sum (d,) of the vectors of all living tools. It gives the mean cosine of any request exactly."""
 
     documents: int
     total: DoubleArray

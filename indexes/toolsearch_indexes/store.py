@@ -1,7 +1,7 @@
-"""An index on disk: arrays that are memory-mapped when read, and a manifest that says what they are.
+"""An index on disk: memory-mapped arrays, and a manifest that describes them.
 
-Whatever does not check out (another format, a missing or damaged file, another encoder) is an IndexStoreError, which a
-caller answers by building anew: a stored index saves time, it is never the only copy of anything.
+A wrong format, a missing or damaged file, or another encoder is an IndexStoreError. The caller then builds a new index:
+a stored index saves time, and is never the only copy of anything.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def save_index(index: ToolSearchIndex, folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StoredIndex:
-    """What a folder holds, read whole: changing or removing the folder makes no difference any more.
+    """The content of a folder, read completely: later changes of the folder have no effect.
 
-    encoder_id  of the encoder that made its vectors, or None without vectors
+    encoder_id  the id of the encoder that made its vectors, or None without vectors
     """
 
     folder: Path
@@ -67,7 +67,7 @@ class StoredIndex:
     def open(self, *, encoder: Encoder | None = None, cache: VectorCache | None = None) -> ToolSearchIndex:
         """Return the index, without its vectors if *encoder* is None.
 
-        Raises IndexStoreError if its vectors are not those of *encoder*, or its arrays do not fit each other.
+        Raises IndexStoreError if another encoder made its vectors, or if its arrays do not fit together.
         """
         if encoder and self.encoder_id != encoder.id:
             raise IndexStoreError(
@@ -99,13 +99,13 @@ def read_index(folder: Path) -> StoredIndex:
 def load_index(folder: Path, *, encoder: Encoder | None = None, cache: VectorCache | None = None) -> ToolSearchIndex:
     """Return the index stored in *folder*, without its vectors if *encoder* is None.
 
-    Raises IndexStoreError unless it is whole, of this format, and its vectors are those of *encoder*.
+    Raises IndexStoreError if it is incomplete, has another format, or has the vectors of another encoder.
     """
     return read_index(folder).open(encoder=encoder, cache=cache)
 
 
 def file_digest(path: Path) -> str:
-    """Return the BLAKE2b digest (hex) of what *path* holds. Raises OSError."""
+    """Return the BLAKE2b digest (hex) of the file *path*. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()
 

@@ -1,4 +1,4 @@
-"""The seam for an index of your own: what an engine needs of it, whatever it searches with."""
+"""The interface for an index of your own: what an engine needs, whatever the index searches with."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from toolsearch_indexes.queries import Ranking, Selection, Strategy
 class ToolIndex(Protocol):
     """A searchable set of tools. Safe to share between threads: searches run while one thread changes it.
 
-    An engine keeps it to what the engine's catalog holds. It applies reach to the hits once more, so that an index that
-    cannot filter before it ranks finds too little, never too much.
+    An engine keeps it in step with its catalog, and applies reach to the hits once more. So an index that cannot filter
+    before it ranks finds too few tools, never forbidden ones.
     """
 
     @property
     def rankings(self) -> tuple[Ranking, ...]:
-        """What it can rank by, of hybrid, semantic, keyword and regex; the first is what "auto" means."""
+        """Its rankings, among hybrid, semantic, keyword and regex. "auto" means the first."""
         ...
 
     def resolve_strategy(self, strategy: str) -> Ranking:
-        """Return the one of `rankings` that *strategy* means. Raises BadQueryError for one that it cannot rank by."""
+        """Return the ranking that *strategy* means. Raises BadQueryError if it is not one of `rankings`."""
         ...
 
     def names(self) -> Iterable[str]:
@@ -31,10 +31,10 @@ class ToolIndex(Protocol):
         ...
 
     def update(self, add: Iterable[ToolDocument] = (), remove: Iterable[str] = ()) -> None:
-        """Take out *remove*, then put in *add*, in place of tools of the same names; unknown names are ignored.
+        """Remove *remove*, then add *add*, which replace tools of the same names. Unknown names are ignored.
 
-        What it does is searchable once it has returned. If it raises, nothing has changed, and the same is given again
-        with the next change.
+        The changes are searchable once it has returned. If it raises, nothing has changed, and the next call includes
+        the same changes again.
         """
         ...
 
@@ -49,9 +49,9 @@ class ToolIndex(Protocol):
     ) -> list[Hit]:
         """Return at most *limit* hits, best first, equal scores by name; scores lie in (0, 1].
 
-        *within* says which tools may be found; None means all. *favour*, in [0, 1] by name, is what use has shown, and
-        may be ignored. A hit without a confidence counts as weak: the model is told its name, and not its parameters.
-        What fits nothing gives ``[]``. Raises BadQueryError for a query that cannot be searched for.
+        *within* says which tools may be found; None means all. *favour*, in [0, 1] by name, is learnt from use, and may
+        be ignored. A hit without a confidence counts as weak: the model gets its name without its parameters. A query
+        that fits no tool gives ``[]``. Raises BadQueryError for a query that cannot be searched for.
         """
         ...
 
@@ -69,5 +69,5 @@ class ExplainsSearches(Protocol):
         within: Selection | None = None,
         favour: Mapping[str, float] | None = None,
     ) -> Explanation:
-        """Explain what a search with the same arguments makes of the tool *name*."""
+        """Explain the result of a search with the same arguments for the tool *name*."""
         ...

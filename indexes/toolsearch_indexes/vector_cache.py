@@ -29,10 +29,10 @@ class VectorCache:
     """
 
     def __init__(self, documents: Path | VectorStore | None = None) -> None:
-        """*documents* is the file, or another store that keeps them, which is its maker's to close; None is memory,
-        with the last 100,000 used.
+        """*documents* is a file, or another store, which its maker closes. None means memory, for the last 100,000
+        used.
 
-        Raises IndexStoreError if the file cannot be used; one that is damaged is set aside with a warning.
+        Raises IndexStoreError if the file cannot be used. A damaged file is set aside with a warning.
         """
         self._owns_documents = documents is None or isinstance(documents, Path)
         if isinstance(documents, Path):
@@ -41,12 +41,12 @@ class VectorCache:
         self._queries: VectorStore = MemoryVectorStore(_MAX_QUERIES)
 
     def embed(self, encoder: Encoder, texts: Sequence[str], *, show_progress: bool | None = None) -> FloatArray:
-        """Return one row per document, (len(texts), encoder.dimensions); only those not known are embedded.
+        """Return one row for each document, (len(texts), encoder.dimensions). Only unknown texts are embedded.
 
-        What is embedded is stored as it goes: a run that is cut off goes on where it was. A bar is shown for some
-        hundreds or more, on a terminal (None), always (True) or never (False).
+        Each batch is stored at once, so that an interrupted run can go on. A bar for some hundreds of texts or more is
+        shown on a terminal (None), always (True) or never (False).
 
-        Raises EncoderError if the encoder fails or its vectors are not what it owes.
+        Raises EncoderError if the encoder fails or its vectors break the interface's promises.
         """
         keys = [_key(encoder.id, "document", text) for text in texts]
         wanted = dict(zip(keys, texts, strict=True))  # equal texts are embedded once

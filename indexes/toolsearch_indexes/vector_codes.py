@@ -1,11 +1,10 @@
-"""Short codes of many vectors: which rows may be among the nearest, told without reading the vectors themselves.
+"""Short codes of many vectors. They show which rows may be among the nearest, without reading the vectors.
 
-Two bits say which of four levels each dimension of a vector is nearest to, so that 256 float32 take 64 bytes instead of
-1,024; four bits and sixteen levels are off by a quarter of that, and take twice as much. faiss compares a query with 32
-codes at a time (as product quantisation with 4 bits for one or two dimensions; Source: André, Kermarrec, Le Scouarnec:
-Quicker ADC, TPAMI 2019). A cosine that is read from codes errs, and how far for
-a given query is known, as the codes keep how their errors spread. So a caller can fetch rows until those that are left
-cannot matter, and rank what was fetched by the vectors.
+Two bits name the nearest of four levels for each dimension, so that 256 float32 take 64 bytes instead of 1,024. Four
+bits for sixteen levels take twice as much, with a quarter of the error. faiss compares a query with 32 codes at a time
+(as product quantisation with 4 bits for one or two dimensions; Source: André, Kermarrec, Le Scouarnec: Quicker ADC,
+TPAMI 2019). A cosine from codes has an error, whose spread for a given query is known. So a caller can fetch rows until
+the others cannot matter, and rank the fetched rows by their vectors.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from toolsearch_indexes.errors import IndexStoreError
 
 @contextmanager
 def one_thread() -> Generator[None]:
-    """What faiss does within starts no thread, and wakes none.
+    """Let faiss run in the calling thread alone.
 
-    OpenMP keeps the number of threads for each thread of a program by itself. So other threads notice nothing of this,
-    and the caller's own number is put back: an application's indexes and PyTorch keep theirs.
+    OpenMP keeps a number of threads for each calling thread, so other threads are not affected. The caller's own number
+    is restored, and an application's indexes and PyTorch keep theirs.
     """
     import faiss  # imported late because it is large; callers have loaded it already
 
@@ -72,8 +71,8 @@ class VectorCodes:
     """The codes of *rows* vectors; immutable, safe to share between threads."""
 
     def __init__(self, codes: ByteArray, levels: FloatArray, errors: FloatArray) -> None:
-        """*codes* (n, d / 4), of *levels* (d, 4), or (n, d / 2) of (d, 16). *errors* (d, d) is the mean of r rT over
-        the differences r between vectors and what their codes stand for.
+        """*codes* are (n, d / 4) with *levels* (d, 4), or (n, d / 2) with (d, 16). *errors* (d, d) is the mean of r rT
+        over the differences r between vectors and decoded codes.
         """
         self._codes = codes
         self._levels = levels
@@ -86,7 +85,7 @@ class VectorCodes:
 
     @classmethod
     def build(cls, matrix: FloatArray, bits: Literal[2, 4] = 2) -> VectorCodes:
-        """The codes of *matrix* (n, d), of which `can_hold` is true, with so many *bits* for a dimension."""
+        """Encode *matrix* (n, d), for which `can_hold` is true, with *bits* for each dimension."""
         sample = matrix[:: math.ceil(len(matrix) / _FITTED_TO[bits])]
         levels = _fitted_levels(sample, bits)
         blocks = [
@@ -111,12 +110,12 @@ class VectorCodes:
 
     @property
     def bits(self) -> int:
-        """For a dimension."""
+        """Bits for each dimension."""
         return _BITS[self._levels.shape[1]]
 
     @property
     def nbytes(self) -> int:
-        """What the layout for searching takes in memory."""
+        """Bytes of the layout for searching."""
         return self._codes.nbytes
 
     def nearest(self, queries: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
@@ -142,12 +141,12 @@ class VectorCodes:
         return deviations
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what `from_arrays` takes; the names are a storage format."""
+        """Return arrays for `from_arrays`. Their names are a storage format."""
         return {"codes": self._codes, "code_levels": self._levels, "code_errors": self._errors}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> VectorCodes:
-        """Raises IndexStoreError if the arrays are not what `arrays` gave."""
+        """Raises IndexStoreError unless `arrays` gave these arrays."""
         try:
             codes, levels, errors = (arrays[name] for name in ("codes", "code_levels", "code_errors"))
         except KeyError as missing:
@@ -177,7 +176,7 @@ def _fitted_levels(sample: FloatArray, bits: int) -> FloatArray:
 
 
 def _nearest_levels(matrix: FloatArray, levels: FloatArray) -> ByteArray:
-    """Which level each dimension of each row is nearest to, (n, d)."""
+    """The nearest level for each dimension of each row, (n, d)."""
     nearest = np.zeros(matrix.shape, np.uint8)
     for level in range(1, levels.shape[1]):
         nearest += matrix > (levels[:, level - 1] + levels[:, level]) / 2
@@ -185,7 +184,7 @@ def _nearest_levels(matrix: FloatArray, levels: FloatArray) -> ByteArray:
 
 
 def _packed(levels: ByteArray, bits: int) -> ByteArray:
-    """Two or four to a byte, the first in the lowest bits, which is how faiss packs pairs of 4 bits."""
+    """Pack two or four levels into a byte, the first in the lowest bits, as faiss packs pairs of 4 bits."""
     per_byte = 8 // bits
     packed = levels[:, 0::per_byte].copy()
     for place in range(1, per_byte):

@@ -1,4 +1,4 @@
-"""Where vectors are kept: the port, in memory, and in one SQLite file for many threads and processes.
+"""Stores of vectors: the interface, one in memory, and one in an SQLite file for many threads and processes.
 
 A damaged file is set aside, never trusted.
 """
@@ -20,17 +20,17 @@ from toolsearch_indexes.forking import follow_forks
 
 
 class VectorStore(Protocol):
-    """A mapping from keys to the bytes of vectors, which may forget. Safe to share between threads.
+    """A mapping from keys to the bytes of vectors. It may forget entries. Safe to share between threads.
 
     Each method may raise IndexStoreError.
     """
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return what is stored, and whole, of *keys*."""
+        """Return the stored and undamaged values of *keys*."""
         ...
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Store all of *values*, or none of them if it is cut off."""
+        """Store all of *values*, or none of them if the process is cut off."""
         ...
 
     def close(self) -> None:
@@ -85,15 +85,15 @@ _T = TypeVar("_T")
 
 
 class VectorFile:
-    """A `VectorStore` on disk. What was put is there for every process that opens the file, or gone.
+    """A `VectorStore` on disk. Every process that opens the file sees each stored value, or none if it was lost.
 
-    SQLite's connections must not be in two processes, so it is closed before a fork, and opened again when it is used.
+    Two processes must not share a connection, so it is closed before a fork, and opened again when it is needed.
     """
 
     def __init__(self, path: Path) -> None:
         """Open or make the file.
 
-        Raises IndexStoreError if that is impossible, or if the file is a database of something else.
+        Raises IndexStoreError if that is impossible, or if the file is the database of another program.
         """
         self._path = path.absolute()  # absolute, since the file is opened later, perhaps from another working directory
         self._lock = Lock()
@@ -108,11 +108,11 @@ class VectorFile:
         follow_forks(self)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return what is stored and intact of *keys*."""
+        """Return the stored and intact values of *keys*."""
         return self._run(lambda: self._get(keys))
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Store all of *values*, or none of them if it is cut off."""
+        """Store all of *values*, or none of them if the process is cut off."""
         self._run(lambda: self._put(values))
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The semantic arm: one unit vector per tool, ranked by exact cosines.
 
-A search among few vectors compares the query with each. From CODED_FROM on, short codes tell first which rows may be
-among the nearest, and only these are compared (see `vector_codes`).
+A search among few vectors compares the query with each. From CODED_FROM rows on, short codes first show which rows may
+be among the nearest, and only these are compared (see `vector_codes`).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _COARSE_FROM = 131_072  # rows from which on codes have 2 bits for a dimension i
 
 
 class _Fetching(NamedTuple):
-    """How many rows are fetched by their codes.
+    """The number of rows that are fetched by their codes.
 
-    sure_deviations  of the codes' errors, by which a row may be farther than it seems
-    first, per_wanted  how many at first: some, and so many for each that is wanted
-    most  of all rows; where more are needed, comparing with all that are allowed is faster
+    sure_deviations  allowed error of a code, in standard deviations
+    first, per_wanted  rows fetched at first: *first*, or *per_wanted* for each wanted row
+    most  the largest share of rows to fetch; beyond it, comparing with all allowed rows is faster
     """
 
     sure_deviations: float
@@ -54,10 +54,10 @@ _FETCHING = {  # bits for each dimension -> how many rows are fetched
 
 
 class Near(NamedTuple):
-    """Rows near a vector, in any order, and what is known of their cosines, and of those of the others.
+    """Rows near a vector, in any order, with estimates of their cosines, and a bound for the other rows.
 
-    likely  (n,) which the cosines of *rows* (n,) differ from by less than *margin*
-    others  more than the cosine of any other row that is allowed; minus infinity where there is none
+    likely  (n,) estimated cosines of *rows* (n,), off by less than *margin*
+    others  an upper bound for all other allowed rows; minus infinity if there are none
     """
 
     rows: IntArray
@@ -78,17 +78,18 @@ class Near(NamedTuple):
         return self.likely + np.float32(self.margin)
 
     def least_of(self, count: int) -> float:
-        """What the *count* nearest have at least; minus infinity if so many are not here."""
+        """A lower bound for the *count* nearest rows; minus infinity if there are fewer rows."""
         if len(self.likely) < count:
             return _NOTHING
         return float(np.partition(self.likely, -count)[-count]) - self.margin
 
 
 class VectorPart:
-    """The vectors of *rows* tools; immutable, safe to share between threads. May be memory-mapped, and is not copied.
+    """The vectors of *rows* tools; immutable, safe to share between threads. The matrix may be memory-mapped, and is
+    not copied.
 
-    A part without codes asks nothing of faiss, which takes 40 MB to load and a fifth of a second: up to CODED_FROM rows
-    numpy compares as fast. One query runs in the thread that asks for it.
+    A part without codes does not load faiss, which takes 40 MB and a fifth of a second. Up to CODED_FROM rows numpy is
+    as fast. A query runs in the calling thread.
     """
 
     def __init__(self, matrix: FloatArray, codes: VectorCodes | None = None) -> None:
@@ -108,9 +109,9 @@ class VectorPart:
 
     @classmethod
     def merge(cls, parts: Sequence[VectorPart], keep: Sequence[BoolArray]) -> VectorPart:
-        """Return the part of the rows that *keep* (one mask per part) has, in order.
+        """Merge the rows that *keep* (one mask for each part) selects, in order.
 
-        Raises EncoderError if the parts differ in dimensions, as those of different encoders do.
+        Raises EncoderError if the parts differ in dimensions, since they then come from different encoders.
         """
         if len({part.dimensions for part in parts}) > 1:
             found = ", ".join(str(part.dimensions) for part in parts)
@@ -139,13 +140,13 @@ class VectorPart:
 
     @property
     def code_bytes(self) -> int:
-        """What faiss's own copy of the codes takes, which is never mapped."""
+        """Bytes of faiss's own copy of the codes, which is never mapped."""
         return self._codes.nbytes if self._codes else 0
 
     def search(self, query: FloatArray, limit: int, allowed: BoolArray | None = None) -> tuple[IntArray, FloatArray]:
         """Return the *limit* rows nearest to *query* and all that tie with the last of them, and their cosines.
 
-        Best first, equal cosines by row. The ties are for a caller that orders them by something better than rows.
+        Best first, equal cosines by row. Ties are included so that a caller can order them by something better.
 
         query    (d,) float32, unit length; the zero vector of an empty query has cosine 0 with every row
         allowed  (rows,) or None for all
@@ -170,9 +171,9 @@ class VectorPart:
         return rows[best], cosines[best]
 
     def near(self, query: FloatArray, wanted: int, allowed: BoolArray | None = None) -> Near:
-        """Return enough of the rows nearest to *query* to tell, mostly, which *wanted* of them are the nearest.
+        """Return the rows nearest to *query*, mostly enough of them to find the *wanted* nearest.
 
-        What `Near` says of cosines holds as `search` says. Raises EncoderError as `search` does.
+        The bounds of `Near` are as reliable as the results of `search`. Raises EncoderError as `search` does.
         """
         return self.near_each([query], wanted, allowed)[0]
 
@@ -187,7 +188,7 @@ class VectorPart:
         return self.cosines_of([self._checked(query)], rows)[0]
 
     def cosines_of(self, queries: Sequence[FloatArray], rows: IntArray) -> list[FloatArray]:
-        """As `cosines`, for each of *queries*, which `near_each` has taken.
+        """As `cosines`, for each of *queries*, which `near_each` has checked.
 
         Not ``matrix @ query``: BLAS sums the last rows of a block in another order, so that equal rows would differ.
         """
@@ -196,14 +197,14 @@ class VectorPart:
         return [np.minimum(np.maximum(cosines, -1), 1) for cosines in found]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what :meth:`from_arrays` takes; the names are a storage format."""
+        """Return arrays for :meth:`from_arrays`. Their names are a storage format."""
         return {"matrix": self._matrix} | (self._codes.arrays() if self._codes else {})
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> VectorPart:
-        """Take a stored matrix, which may be memory-mapped and was checked when it was built.
+        """Take a stored matrix, which may be memory-mapped. It was checked when it was built.
 
-        Raises IndexStoreError if it is not a float32 matrix, or has codes that are not its own.
+        Raises IndexStoreError if it is not a float32 matrix, or if the codes belong to another matrix.
         """
         matrix = arrays.get("matrix")
         if matrix is None or matrix.ndim != 2 or matrix.dtype != np.float32:
@@ -214,7 +215,7 @@ class VectorPart:
         return cls(np.ascontiguousarray(matrix), codes)
 
     def _near_by_code(self, queries: FloatArray, wanted: int, allowed: BoolArray | None) -> Sequence[Near]:
-        """None at all where too many rows would have to be fetched, as with a small reach or many ties."""
+        """None if too many rows would have to be fetched, as with a small reach or many ties."""
         if self._codes is None:
             return ()
         fetching = _FETCHING[self._codes.bits]
@@ -256,9 +257,9 @@ class VectorPart:
 
 
 def check_unit_rows(matrix: FloatArray) -> FloatArray:
-    """Return *matrix* contiguous and float32 if it is what an encoder owes: (n, d), each row of length 1 or 0.
+    """Return *matrix* as contiguous float32. It must be (n, d), with each row of length 1 or 0.
 
-    Raises EncoderError that says which row is not.
+    Raises EncoderError, which names the faulty row.
     """
     if matrix.ndim != 2:
         raise EncoderError(f"the encoder gave an array of shape {matrix.shape}; it must give one row per text, (n, d)")

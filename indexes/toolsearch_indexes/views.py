@@ -1,4 +1,4 @@
-"""What a search within a reach sees of an index, as if the tools in reach were all there are."""
+"""The view of an index within a reach: its figures are those of an index with only these tools."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ _FEW_ROWS = 64  # rows whose surfaces are read at once
 
 
 class _Term(NamedTuple):
-    """How many tools of a share hold a term. *rows* None means the term's postings as they are; *impacts* likewise."""
+    """The number of tools of a share with a term. *rows* None means the term's unchanged postings; likewise
+    *impacts*.
+    """
 
     holders: int
     rows: IntArray | None = None
@@ -55,7 +57,7 @@ _NOWHERE = _Term(0)
 
 
 class _Memory:
-    """What is remembered of a share and the mean lengths of a view; filled by any number of threads."""
+    """Cached figures of a share for the mean lengths of a view; filled by any number of threads."""
 
     __slots__ = ("nbytes", "surfaces", "terms")
 
@@ -67,12 +69,12 @@ class _Memory:
 
 @dataclass(eq=False, slots=True)
 class View:
-    """What is true of the tools of one selection at one moment of an index.
+    """Figures of the tools of one selection at one moment of an index.
 
-    means     of the lengths of the fields; see KeywordStatistics
-    is_usual  whether they are those of the whole index, whose impacts serve here, too
+    means     mean lengths of the fields; see KeywordStatistics
+    is_usual  whether they equal those of the whole index, so that its impacts can be used
     requested the share of the tools that have requests
-    used      when it was asked for last, by a count of all that is asked for
+    used      the number of the last use, by the cache's clock
     """
 
     moment: int
@@ -114,7 +116,7 @@ class View:
         return sum(share.nbytes for share in self.shares) + sum(memory.nbytes for memory in self.memories)
 
     def forget(self) -> None:
-        """Drop what is remembered of terms. A search that is under way keeps what it has."""
+        """Drop the cached terms. A search that is running keeps its own."""
         self.memories = tuple(_Memory() for _ in self.memories)
 
 
@@ -153,7 +155,7 @@ class ViewCache:
 
     @property
     def nbytes(self) -> int:
-        """What all views take."""
+        """Bytes of all views."""
         with self._lock:
             return sum(view.nbytes for view in self._views.values())
 
@@ -173,7 +175,7 @@ class ViewCache:
 
 @dataclass(frozen=True, slots=True)
 class TermsInView:
-    """The words of the tools of a *view*; see TermCounts. *cache* is told what is remembered, if the view is in one."""
+    """The words of the tools of a *view*; see TermCounts. A *cache* is told how much is remembered."""
 
     segments: Sequence[Segment]
     view: View
@@ -211,7 +213,7 @@ class TermsInView:
         return partial(self._weights_of, number)
 
     def _weights_of(self, number: int, term: int) -> Weighted | None:
-        """The rows of segment *number* that hold *term*: those that may be seen, and at times others."""
+        """The rows of segment *number* with *term*. Rows that may not be seen can be among them."""
         known = self._memories[number].terms.get(term) or self._read_term(number, term)
         if not known.holders:
             return None
@@ -247,7 +249,7 @@ class TermsInView:
         return found
 
     def _find_surface(self, number: int, surface: int) -> bool:
-        """Look through the rows that hold its term: mostly one of the first has it."""
+        """Look through the rows that contain the surface's term; mostly one of the first has it."""
         part = self.segments[number].keyword
         where = part.postings(self.lexicon.term_of_surface[surface])
         if where is None:
@@ -264,12 +266,12 @@ class TermsInView:
 
 
 def _mask(selection: Selection, segment: Segment) -> BoolArray:
-    """The allowed rows of *segment*, dead or alive, (n,) bool. Asks for each of them."""
+    """The allowed rows of *segment*, dead or alive, (n,) bool. Every name is checked."""
     return np.fromiter(map(selection.allows, segment.names.names), np.bool_, segment.size)
 
 
 class Terms(TermCounts, Protocol):
-    """The words of what may be found."""
+    """The words of the tools that may be found."""
 
     @property
     def requested(self) -> float:
@@ -277,13 +279,15 @@ class Terms(TermCounts, Protocol):
         ...
 
     def weights(self, number: int) -> WeightsOf:
-        """The rows of segment *number* that hold a term, and what it weighs in each; other rows may be among them."""
+        """The rows of segment *number* with a term, and its weight in each. Rows that may not be seen can be among
+        them.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """Segments, with the rows of each that may be found (None means all of them), and their statistics."""
+    """Segments, the rows of each that may be found (None means all), and their statistics."""
 
     segments: tuple[Segment, ...]
     allowed: tuple[BoolArray | None, ...]
@@ -299,7 +303,7 @@ class SearchSpace:
     def seen(
         cls, state: IndexState, view: View, lexicon: Lexicon, parameters: KeywordParameters, cache: ViewCache | None
     ) -> SearchSpace:
-        """*view* is of *state*, and in *cache* unless that is None."""
+        """*view* belongs to *state*, and is in *cache* unless that is None."""
         allowed = tuple(share.allowed for share in view.shares)
         terms = TermsInView(state.segments, view, lexicon, parameters, cache)
         return cls(state.segments, allowed, terms, view.semantic)

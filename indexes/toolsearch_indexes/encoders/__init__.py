@@ -1,1 +1,1 @@
-"""What turns text into vectors. Import the encoder that is meant from its own module; each loads its library itself."""
+"""Encoders turn text into vectors. Import an encoder from its own module, since each loads its own library."""

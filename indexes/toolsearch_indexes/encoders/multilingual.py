@@ -21,7 +21,7 @@ _WAIT_POLICY = "OMP_WAIT_POLICY"
 
 
 class MultilingualEncoder:
-    """Puts texts of about a hundred languages into one space, 384 dimensions. One text at a time, whoever asks."""
+    """Puts texts of about a hundred languages into one space of 384 dimensions. It encodes one text at a time."""
 
     def __init__(self, *, show_progress: bool | None = None) -> None:
         """Load the weights that the package brings, 72 MB, mapped into memory.
@@ -64,10 +64,10 @@ class MultilingualEncoder:
 
 @contextmanager
 def _sleeping_while_they_wait() -> Generator[None]:
-    """Load an engine whose threads sleep while they wait for each other, unless the user has set how they wait.
+    """Let the engine that is loaded here use sleeping waits between its threads, unless the user has chosen otherwise.
 
-    Else they spin, and beside another busy process a text takes ten times the processor time. OpenMP reads the variable
-    as it is loaded, and the package brings an OpenMP of its own.
+    By default the threads spin. Beside another busy process a text then takes ten times the processor time. OpenMP
+    reads the variable when it is loaded, and the package brings its own OpenMP.
     """
     if _WAIT_POLICY in os.environ:
         yield
@@ -85,5 +85,5 @@ def _in_new_thread(work: Callable[[], FloatArray]) -> FloatArray:
 
 
 def _plain(text: str) -> str:
-    """What ends a string in C, and what no UTF-8 holds, would cut the text off or be an error."""
+    """Remove characters that end a C string or have no UTF-8 form: they would cut the text off or cause an error."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")

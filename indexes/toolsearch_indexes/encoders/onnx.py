@@ -36,7 +36,7 @@ _DEFAULT_MAX_LENGTH = 256
 
 @dataclass(frozen=True, slots=True)
 class OnnxFolder:
-    """The settings are those that sentence-transformers stores beside a model; mean pooling and no prompts without.
+    """The settings that sentence-transformers stores beside a model. Without them: mean pooling and no prompts.
 
     max_length  in tokens; longer texts are cut
     """
@@ -50,7 +50,8 @@ class OnnxFolder:
 
     @classmethod
     def read(cls, folder: Path, *, model_file: str | None = None) -> OnnxFolder:
-        """Find what is needed in *folder*; the first of the usual names is the model, unless *model_file* says.
+        """Find the files of a model in *folder*. The first file with a usual name is the graph, unless *model_file* is
+        given.
 
         Raises EncoderError naming the files that were looked for.
         """
@@ -108,8 +109,8 @@ class OnnxGraph:
     """Runs on the CPU; safe to share between threads."""
 
     def __init__(self, model: Path, tokenizer: Path, *, max_length: int, threads: int, what: str) -> None:
-        """*max_length* is in tokens, and *what* names who asks. Raises MissingExtraError, or EncoderError if a file
-        cannot be used.
+        """*max_length* is in tokens. *what* names the caller in errors. Raises MissingExtraError, or EncoderError if a
+        file cannot be used.
         """
         runtime = require("onnxruntime", what=what, extra="onnx")
         tokenizers = require("tokenizers", what=what, extra="onnx")
@@ -179,7 +180,7 @@ _OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
 
 
 class OnnxEncoder:
-    """Takes graphs that give token vectors, which it pools, and such that give sentence vectors already."""
+    """Runs graphs that give sentence vectors, or token vectors, which it pools."""
 
     def __init__(
         self,
@@ -194,9 +195,9 @@ class OnnxEncoder:
         """Load the model.onnx and tokenizer.json of *folder*.
 
         model_file     the graph to take, if the folder has several, such as ``onnx/model_int8.onnx``
-        batch_size     an int8 graph scales its activations over the whole batch, so that in batches a text's vector
-                       depends on its neighbours (cosine .98 to its own, measured); for at most a third more speed
-        max_length     in tokens; None: as the folder says, or 256
+        batch_size     an int8 graph scales its activations over the whole batch. So a text's vector in a batch
+                       depends on its neighbours (cosine .98 to the vector alone), for at most a third more speed
+        max_length     in tokens; None means the folder's setting, or 256
         show_progress  a bar for long runs: None on a terminal only, True always, False never
 
         Raises MissingExtraError, or EncoderError if a file is missing or cannot be used.
@@ -248,7 +249,7 @@ class OnnxEncoder:
 
 
 def _pool(tokens: NDArray[Any], mask: NDArray[Any], *, cls: bool) -> NDArray[Any]:
-    """Return one vector per text: its first token's, or the mean of those that are not padding."""
+    """Return one vector for each text: its first token's, or the mean of its tokens without padding."""
     if cls:
         return tokens[:, 0]
     weights = mask[:, :, None].astype(np.float32)
@@ -258,7 +259,7 @@ def _pool(tokens: NDArray[Any], mask: NDArray[Any], *, cls: bool) -> NDArray[Any
 
 class OnnxReader:
     def __init__(self, folder: str | Path, *, threads: int = 1) -> None:
-        """Load the model.onnx and tokenizer.json of *folder*; what is read together is cut as the folder says.
+        """Load the model.onnx and tokenizer.json of *folder*. Pairs are cut to the length in the folder's settings.
 
         Raises MissingExtraError, or EncoderError if a file is missing or cannot be used.
         """

@@ -1,5 +1,5 @@
-"""Which encoder a text means: ``auto``, ``built-in``, ``transformer``, ``multilingual``, ``onnx:FOLDER``, a folder, or
-the name of a sentence-transformers model.
+"""Opens the encoder that a text names: ``auto``, ``built-in``, ``transformer``, ``multilingual``, ``onnx:FOLDER``, a
+folder, or the name of a sentence-transformers model.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _WEIGHTS = "toolsearch_transformer"  # a separate distribution, built from index
 
 
 def open_encoder(spec: str | Path) -> Encoder:
-    """Return the encoder that *spec* means; a folder with an ONNX model needs no ``onnx:``, but for one that holds a
-    sentence-transformers model too.
+    """Return the encoder that *spec* names. A folder with an ONNX model needs ``onnx:`` only if it also has a
+    sentence-transformers model.
 
     Raises MissingExtraError or EncoderError, which say what to do.
     """
@@ -52,7 +52,7 @@ def open_encoder(spec: str | Path) -> Encoder:
 
 
 def chosen(spec: str | Path) -> str:
-    """Return *spec*, or what ``auto`` means here: the transformer where it is installed, else the built-in one."""
+    """Return *spec*, or the encoder for ``auto``: the transformer if it is installed, else the built-in one."""
     text = str(spec)
     if text != AUTO:
         return text
@@ -60,7 +60,7 @@ def chosen(spec: str | Path) -> str:
 
 
 def is_quick(encoder: object) -> bool:
-    """Whether what *encoder* gives, the text of one or None, is made anew as quickly as it is looked up."""
+    """Whether encoding takes no longer than a look into a cache. *encoder* is an encoder, its text, or None."""
     return encoder is None or (isinstance(encoder, str) and chosen(encoder) == BUILT_IN)
 
 

@@ -1,4 +1,4 @@
-"""What the semantic arm asks of an encoder, and what encoders share: batches, a progress bar, libraries of extras."""
+"""The interface of encoders, and what they share: batches, a progress bar, libraries of extras."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ FloatArray: TypeAlias = NDArray[np.float32]
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors whose inner product is their likeness. Safe to share between threads.
+    """Turns texts into vectors whose inner product is the similarity of the texts. Safe to share between threads.
 
-    Each row is of unit length, and depends on its own text alone, up to rounding; a blank text has a zero row, which
-    is like nothing. Raises EncoderError if the model fails.
+    Each row has unit length and depends on its own text alone, up to rounding. A blank text has a zero row. Raises
+    EncoderError if the model fails.
     """
 
     @property
     def id(self) -> str:
-        """Stable over processes and machines, and another one whenever the vectors would be others."""
+        """A name that is equal in all processes and machines, and changes whenever the vectors would."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class Encoder(Protocol):
         ...
 
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        """As encode_documents, for what is searched with: some models are trained to tell the two apart."""
+        """As `encode_documents`, but for search queries: some models encode the two differently."""
         ...
 
 
@@ -57,9 +57,9 @@ _WORTH_A_BAR = 300  # texts; fewer are embedded too quickly for a progress bar
 
 @contextmanager
 def progress_bar(label: str, total: int, *, show: bool | None) -> Generator[Callable[[int], None]]:
-    """Give what is to be called with the number of texts just done.
+    """Yield a function to call with the number of texts just done.
 
-    *show*: None shows the bar if stderr is a terminal, True also where it is not. Fewer than 300 texts never have one.
+    *show*: None shows the bar if stderr is a terminal, True always. Fewer than 300 texts never have a bar.
     """
     if show is False or total < _WORTH_A_BAR:
         yield _no_bar
@@ -75,7 +75,7 @@ def progress_bar(label: str, total: int, *, show: bool | None) -> Generator[Call
 
 
 def _no_bar(done: int) -> None:
-    """Show nothing of it."""
+    """Show no progress."""
 
 
 def encode_in_batches(
@@ -115,7 +115,7 @@ def unit_rows(vectors: FloatArray) -> FloatArray:
 def require(module: str, *, what: str, extra: str) -> Any:
     """Import *module*, untyped, since type checkers must pass without it.
 
-    Raises MissingExtraError naming *what* needs it and which *extra* has it.
+    Raises MissingExtraError, which names *what* needs it and the *extra* that has it.
     """
     try:
         return importlib.import_module(module)

@@ -23,7 +23,7 @@ _HUB_TIMEOUT_S = 10.0
 
 
 class SentenceTransformerEncoder:
-    """Runs one model at a time, whoever asks: its tokenizer may not be used by two threads at once."""
+    """Serves one thread at a time, because two threads must not share the model's tokenizer."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class SentenceTransformerEncoder:
     ) -> None:
         """Load *model*: a folder, or a name on the Hugging Face hub, which is asked only if no copy is cached.
 
-        query_prompt, document_prompt  what stands before each text; None: as the model itself says, if it does
+        query_prompt, document_prompt  a prefix of each text; None means the model's own prompts, if it has any
         show_progress                  a bar for long runs: None on a terminal only, True always, False never
 
         Raises MissingExtraError, or EncoderError if the model cannot be had or loaded.
@@ -119,7 +119,7 @@ def _load(model: str | Path, options: dict[str, Any]) -> Any:
 def _ask_hub(name: str, revision: str | None) -> None:
     """Find out fast whether the hub can be reached: without a network, loading would retry for over a minute.
 
-    Raises EncoderError if it cannot be; what it answers is left to the loading to deal with.
+    Raises EncoderError if it cannot be reached. The loading itself deals with the hub's answer.
     """
     hub = require("huggingface_hub", what=_WHAT, extra=_EXTRA)
     try:
@@ -173,7 +173,7 @@ def _modules() -> Any:
 
 
 def tokenizer_of(encoder: StaticEncoder) -> Any:
-    """Return a `tokenizers.Tokenizer` that cuts as *encoder* does, with a piece of no meaning for what has none.
+    """Return a `tokenizers.Tokenizer` that cuts texts like *encoder*. Unknown words become a piece without meaning.
 
     Raises MissingExtraError without tokenizers.
     """

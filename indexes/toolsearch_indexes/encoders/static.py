@@ -45,10 +45,12 @@ _REMEMBERED_WORDS = 100_000
 
 
 class WordPieces:
-    """Cuts texts into the numbers of known pieces; what cannot be cut is left out. Safe to share between threads."""
+    """Cuts texts into the numbers of known pieces. Unknown words are left out. Safe to share between threads."""
 
     def __init__(self, pieces: Mapping[str, int]) -> None:
-        """*pieces*: numbers by piece; one that continues a word begins with ``##``, as in BERT's vocabularies."""
+        """*pieces* maps pieces to numbers. A piece that continues a word begins with ``##``, as in BERT's
+        vocabularies.
+        """
         self._pieces = pieces
         self._known = _KnownWords(self._numbers_of)
         unspaced = unspaced_pieces(pieces)
@@ -60,7 +62,7 @@ class WordPieces:
         return list(chain.from_iterable(map(self._known.__getitem__, words)))
 
     def knows(self, word: str) -> bool:
-        """Whether *word*, or at least a beginning of some letters, means something; gibberish falls into shreds."""
+        """Whether *word*, or a beginning of it with some letters, has a meaning; gibberish has only short pieces."""
         if self._unspaced is not None and _UNSPACED.search(word):
             return self._unspaced.search(word) is not None
         return all(self._knows_part(part) for part in (word if word.isascii() else folded(word)).lower().split())
@@ -106,7 +108,7 @@ class _KnownWords(dict[str, tuple[int, ...]]):
 
 
 def unspaced_pieces(pieces: Iterable[str]) -> list[str]:
-    """The pieces of scripts without spaces, longest first, which such text is cut into wherever one is found."""
+    """The pieces of scripts without spaces, longest first. Text in these scripts is cut wherever one is found."""
     return sorted((piece for piece in pieces if _UNSPACED.match(piece)), key=lambda piece: (-len(piece), piece))
 
 
@@ -116,7 +118,7 @@ def parts(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Split case first, which folding takes away; then NFKC, lower case, and no accents."""
+    """Split words at capitals, which lower case would hide; then apply NFKC and lower case, and remove accents."""
     text = parts(unicodedata.normalize("NFKC", text))
     bare = "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c)[0] != "M")
     return unicodedata.normalize("NFC", bare.lower())
