@@ -2,10 +2,10 @@
 
 PYTHONPATH=.:indexes python -m training.calibration [--sets ../shared/eval] [--left-out FOLDER] [--only requests]
 
-Two fits. The scales are logistic regressions over catalogs without requests. The terms for requests are fitted on
-catalogs whose tools have some: each request that nothing serves is asked with them and without, and so much is taken
-from its log odds that the mean score is the same. So these are answered as seldom and as surely as without, and what
-a tool serves keeps what it gains beyond that.
+There are two fits. The scales are logistic regressions over catalogs without example requests. The terms for example
+requests are fitted on catalogs that have them. Each request that no tool serves is asked with and without the examples.
+The term is the amount of log odds that makes the mean scores equal. So such requests are answered as rarely with
+examples as without, and served requests keep the rest of their gain.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def labelled_samples(sets: Path, nothing: Sequence[Unanswerable], left_out: Path | None) -> Iterator[list[Sample]]:
-    """Of each set with train queries, asked with an encoder that has not learnt from it where *left_out* has one."""
+    """Samples of each set with train queries. If *left_out* has an encoder that has not learnt from the set, it is
+    used.
+    """
     for folder in sorted(path.parent for path in sets.glob(f"*/{TRAIN}")):
         queries = read_labelled(folder / TRAIN)
         drawn = random.Random(SEED).sample(queries, min(QUERIES, len(queries)))
@@ -95,7 +97,9 @@ def labelled_samples(sets: Path, nothing: Sequence[Unanswerable], left_out: Path
 
 
 class Outcomes(NamedTuple):
-    """Shares: of requests that nothing serves, answered and with high confidence; of others, neither or not sure."""
+    """Shares of unserved requests that get an answer, and high confidence; shares of others that get neither, or only
+    low.
+    """
 
     catalog: str
     strategy: str
@@ -107,7 +111,7 @@ class Outcomes(NamedTuple):
 
 
 def request_outcomes(asked: Sequence[Pair], terms: Terms) -> Iterator[Outcomes]:
-    """Of all tools of each catalog: without requests, with them as if they had none, and with *terms* taken back."""
+    """Outcomes over all tools of each catalog: without example requests, with them, and with *terms* subtracted."""
     for catalog in dict.fromkeys(pair.having.catalog for pair in asked):
         here = [pair for pair in asked if pair.having.catalog == catalog and pair.having.kind in (ALL_TOOLS, NOTHING)]
         for strategy in STRATEGIES:
@@ -121,7 +125,7 @@ def request_outcomes(asked: Sequence[Pair], terms: Terms) -> Iterator[Outcomes]:
 
 
 def scale_outcomes(of: Sequence[Sample], scales: Mapping[str, Terms]) -> Iterator[Outcomes]:
-    """Of all tools of each catalog: under the constants in use, and under those that were fitted."""
+    """Outcomes over all tools of each catalog: under the constants in use, and under the fitted ones."""
     for catalog in dict.fromkeys(sample.catalog for sample in of):
         here = [sample for sample in of if sample.catalog == catalog and sample.kind in (ALL_TOOLS, NOTHING)]
         for strategy in STRATEGIES:

@@ -1,9 +1,10 @@
-"""Fits how what a reader says is joined with the score of a search, and writes it beside the other constants.
+"""Fits how a reader's log odds are combined with the score of a search, and writes the constants beside the others.
 
 PYTHONPATH=.:indexes:indexes/transformer python -m training.calibration_reader --reader FOLDER [--encoder transformer]
 
-A logistic regression over the tools that are read: of the train parts of the labelled sets, with all tools and without
-the right ones, and of requests that nothing serves. Each set and each kind of request counts alike.
+A logistic regression over the tools that are read. The requests are those of the train parts of the labelled sets, with
+all tools and without the right ones, and requests that no tool serves. Each set and each kind of request has the same
+weight.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ _FOLLOWS: Final = 1.5  # log odds by which a later hit may be below the best
 
 
 class Read(NamedTuple):
-    """A tool of an answer: what the search says of it, and the reader, in log odds; and whether it is right.
+    """A tool of an answer: the log odds of the search and of the reader, and whether the tool is right.
 
-    answer  the number of the request; *catalog* and *kind* are the request's
+    answer  the number of the request; *catalog* and *kind* belong to it, too
     """
 
     catalog: str
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def reads(sets: Path, encoder: Encoder, reader: Reader) -> Iterator[Read]:
-    """What is read of the answers to all that is asked, answers numbered from 0 on."""
+    """The read tools of the answers to all requests. Answers are numbered from 0."""
     nothing = read_unanswerable(UNANSWERABLE_DEV)
     answers = itertools.count()
     for folder in sorted(path.parent for path in sets.glob(f"*/{TRAIN}")):
@@ -93,9 +94,8 @@ def reads(sets: Path, encoder: Encoder, reader: Reader) -> Iterator[Read]:
 
 
 def reader_terms(of: Sequence[Read]) -> dict[str, float]:
-    """The constants of `toolsearch_indexes/calibration.py` that are a reader's: how much of what it says is added to
-    the log odds of the search; so much more that as many requests that a tool serves get high confidence as without
-    it; and what the best tool, and those after it, have to reach.
+    """A reader's constants in `toolsearch_indexes/calibration.py`: the weight of its log odds; an offset that keeps the
+    share of served requests with high confidence; and the limits for the best tool and for those after it.
     """
     found, said = np.array([each.found for each in of]), np.array([each.said for each in of])
     counts = Counter((each.catalog, each.kind) for each in of)

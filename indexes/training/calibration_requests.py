@@ -1,4 +1,4 @@
-"""Fits what requests of users bring to tools that do not serve: the terms that a scale takes back."""
+"""Fits how much example requests raise the scores of tools that do not serve: a scale subtracts these terms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXACT = 1e-6
 
 
 class Pair(NamedTuple):
-    """One request of the same tools, which have requests or not."""
+    """The same request over the same tools, once with example requests and once without."""
 
     without: Sample
     having: Sample
@@ -35,10 +35,11 @@ def pairs(asked: Asked, encoder: Encoder, *, seed: int) -> list[Pair]:
 
 
 def request_terms(asked: Iterable[Pair]) -> dict[str, float]:
-    """By strategy, what to take from log odds where all tools have requests, and where a share has, that share of it.
+    """The log odds to subtract for each strategy if all tools have example requests; if a share of them has, that
+    share.
 
-    Each catalog and each kind of request that nothing serves counts alike. Mean scores are compared and not mean log
-    odds, which hang on those that are far from any answer.
+    Each catalog and each kind of unserved request has the same weight. Mean scores are compared rather than mean log
+    odds, since these depend mostly on requests far from any answer.
     """
     groups: defaultdict[tuple[str, str], list[Pair]] = defaultdict(list)
     for pair in asked:
@@ -48,7 +49,7 @@ def request_terms(asked: Iterable[Pair]) -> dict[str, float]:
 
 
 def _taken_back(groups: Sequence[Sequence[Pair]], strategy: Ranking) -> float:
-    """The term under which the mean scores are the same, by bisection: they fall as it rises."""
+    """The term under which the mean scores are equal, by bisection: the scores fall as the term rises."""
     least, most = -_MOST_TAKEN, _MOST_TAKEN
     while most - least > _EXACT:
         term = (least + most) / 2
@@ -66,7 +67,7 @@ def _more(group: Sequence[Pair], strategy: Ranking, term: float) -> float:
 
 
 def _matched(of: Sequence[Sample], strategy: Ranking) -> DoubleArray:
-    """Log odds, as if no tool had requests; where nothing matches, none."""
+    """Log odds as if no tool had example requests, without requests that match nothing."""
     matches = [sample.raw[strategy] > 0 for sample in of]
     return np.where(matches, [sample.log_odds(strategy, requests=False) for sample in of], -np.inf)
 

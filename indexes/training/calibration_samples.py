@@ -1,4 +1,4 @@
-"""What a calibration is fitted on: the raw scores of best hits for requests that some tool serves, or none."""
+"""Samples for a calibration: raw scores of best hits for requests with a right tool, and for requests without one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANY: Final = Scale(1.0, 1e6)  # a scale by which any best hit makes an answer
 
 
 class Case(NamedTuple):
-    """A request, and whether one of the tools *within* (None means all) serves it; *kind* is one of the above."""
+    """A request, and whether one of the tools *within* (None means all) serves it. *kind* is one of the kinds above."""
 
     request: str
     kind: str
@@ -33,11 +33,11 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a search has found for a `Case`, and what its scale goes by.
+    """The result of a search for a `Case`, and the inputs of its scale.
 
-    raw        of the best hit, by strategy; 0 where there is none
+    raw        the raw score of the best hit, by strategy; 0 without a hit
     tools, ideal, familiarity, sense, requested
-               as `toolsearch_indexes.scores` takes them
+               see `toolsearch_indexes.scores`
     """
 
     catalog: str
@@ -62,7 +62,9 @@ class Sample:
 
 
 def cases(asked: Asked, *, seed: int) -> Iterator[Case]:
-    """Each query is asked of all tools, of all but those that serve it, and of few tools, with and without these."""
+    """Each query is asked of all tools, of all tools that do not serve it, and of few tools with and without the right
+    ones.
+    """
     names = sorted(document.name for document in asked.documents)
     generator = random.Random(seed)
     for number, (text, relevant) in enumerate(asked.queries):

@@ -48,9 +48,10 @@ FEATURES: Final[Mapping[Ranking, _Features]] = {
 
 
 def scale_terms(of: Sequence[Sample], strategy: Ranking) -> dict[str, float]:
-    """The scale of *strategy*. Each kind of request counts alike in each catalog, with and without a right tool.
+    """The scale of *strategy*. Each kind of request has the same weight in each catalog, with and without a right tool.
 
-    What nothing is found for tells nothing of raw scores, and what makes no sense has a constant of its own.
+    Requests without a hit are left out, since they have no raw score. Nonsense is left out, too: it has its own
+    constant.
     """
     used = [sample for sample in of if sample.raw[strategy] > 0 and sample.sense > 0]
     rows = [FEATURES[strategy](sample) for sample in used]

@@ -1,6 +1,6 @@
 """Real tools to learn from: the operations of public APIs, the commands of AWS, the functions of scientific Python.
 
-Every source is a package of PyPI or npm under a permissive licence. What the benchmarks measure on is left out: see
+Every source is a package of PyPI or npm under a permissive licence. Tools that the benchmarks use are left out: see
 `LEFT_OUT`.
 """
 
@@ -46,7 +46,7 @@ _PYTHON_PACKAGES = ("scipy", "sklearn", "networkx", "numpy", "sympy", "matplotli
 class TrainingTool:
     """A tool as text, and requests that it serves, if any are known.
 
-    group  what it shares with its neighbours: an API, a service, a package
+    group  the API, service or package that it shares with its neighbours
     """
 
     group: str
@@ -160,7 +160,7 @@ def labelled_tools(folder: Path, *, most_queries: int, seed: int) -> list[Traini
 
 
 def without_repetitions(tools: Iterable[TrainingTool]) -> list[TrainingTool]:
-    """Drop tools that say what another one has said, word for word: versions of one API."""
+    """Drop tools with the same text as an earlier one, such as those of other versions of an API."""
     return list({(tool.name.lower(), tool.description): tool for tool in tools}.values())
 
 

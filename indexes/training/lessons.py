@@ -1,4 +1,4 @@
-"""What the built-in encoder learns from: requests with tools, one part of a tool with another, words with glosses.
+"""The lessons of the built-in encoder: requests with tools, one part of a tool with another, words with glosses.
 
 Texts are kept as rows of pieces, one after the other in one array, so that a batch of them is a few array operations.
 """
@@ -31,7 +31,7 @@ class Cutter(Protocol):
 
 
 class Texts:
-    """Texts by number, as rows of pieces."""
+    """Texts by number. Each is a row of pieces."""
 
     def __init__(self, cutter: Cutter) -> None:
         self._cutter = cutter
@@ -51,7 +51,7 @@ class Texts:
 
 
 class Lesson(NamedTuple):
-    """A text, and the fields of the tool that it should be near to; *tool* tells lessons of the same tool."""
+    """A text, and the fields of the tool that it should be near. *tool* identifies the tool."""
 
     text: int
     fields: Fields
@@ -59,7 +59,7 @@ class Lesson(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A lesson for which the teacher knows both sides: the request, and the whole of its tool."""
+    """A lesson with both sides known to the teacher: the request, and the whole text of its tool."""
 
     lesson: Lesson
     words: str
@@ -68,7 +68,7 @@ class Request(NamedTuple):
 
 @dataclass(slots=True)
 class Lessons:
-    """All there is to learn, by where it comes from; sources in the order in which they came."""
+    """All lessons by source, in the order in which the sources came."""
 
     texts: Texts
     requests: dict[str, list[Request]] = field(default_factory=lambda: defaultdict(list))
@@ -79,7 +79,7 @@ class Lessons:
     def add_tools(self, source: str, tools: Iterable[TrainingTool], *, with_parts: bool = True) -> None:
         """Learn the requests of *tools* and, *with_parts*, one part of each from another.
 
-        The parts are kept by the tool's own group: neighbours are what a tool has to be told from.
+        The parts are grouped with the tool's neighbours, from which it has to be distinguished.
         """
         for tool in tools:
             name = spaced(tool.name)
@@ -96,7 +96,7 @@ class Lessons:
                 self.parts[tool.group.partition("/")[0]] += self._parts(tool, name, first, fields)
 
     def _parts(self, tool: TrainingTool, name: str, first: str, fields: Fields) -> list[Lesson]:
-        """Pair each part of a tool with others that do not hold it."""
+        """Pair each part of a tool with other parts that do not contain it."""
         of_name, of_first, _ = fields
         rest = tool.description[len(first) :].strip()
         whole = self.texts.add(tool.description)

@@ -21,7 +21,7 @@ def fit_logistic(features: DoubleArray, is_true: NDArray[np.bool_], weights: Dou
     is_true   (n,), with both values among them
     weights   (n,), not negative: how many observations each stands for
 
-    Raises ValueError where all outcomes are alike.
+    Raises ValueError if all outcomes are equal.
     """
     if is_true.all() or not is_true.any():
         raise ValueError("a logistic regression needs both outcomes")

@@ -29,9 +29,9 @@ _PAIR = _Names((*_SENTENCE.inputs, "token_type_ids"), "log_odds")
 
 
 def export(model: SentenceModel, folder: Path, *, max_tokens: int = 256, int8: bool = True) -> None:
-    """Write model.onnx, tokenizer.json and the length at which texts are cut into *folder*, made if missing.
+    """Write model.onnx, tokenizer.json and the maximum text length into *folder*, which is made if it is missing.
 
-    int8  weights to eight bits, by channel; activations to eight bits while it runs. A quarter of the size
+    int8  eight-bit weights by channel, and eight-bit activations at run time; a quarter of the size
 
     The model is left on the CPU, ready to run. Raises MissingExtraError.
     """
@@ -40,7 +40,7 @@ def export(model: SentenceModel, folder: Path, *, max_tokens: int = 256, int8: b
 
 
 def export_reader(model: PairModel, folder: Path, *, max_tokens: int) -> None:
-    """The same for what reads two texts together, of *max_tokens* with what begins, parts and ends them."""
+    """As `export`, for a model that reads pairs of texts. *max_tokens* includes the tokens around and between them."""
     _write_settings(model.tokenizer, folder, max_tokens)
     torch = require("torch", what=_WHAT, extra="semantic")
     both = torch.nn.ModuleList([model.bert, model.head])
@@ -54,7 +54,9 @@ def _write_settings(tokenizer: Any, folder: Path, max_tokens: int) -> None:
 
 
 def _write_graph(module: Any, forward: Callable[..., Any], names: _Names, file: Path, *, int8: bool) -> None:
-    """*forward* takes integers (n, tokens) for each input and runs *module*, whose weights become the graph's."""
+    """*forward* takes integers (n, tokens) for each input and runs *module*. The graph contains the module's
+    weights.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         float_graph = Path(scratch, "float.onnx") if int8 else file
         _trace(module, forward, names, float_graph)

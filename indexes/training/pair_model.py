@@ -1,4 +1,4 @@
-"""A BERT that reads two texts together, and says with what log odds the second serves the first."""
+"""A BERT that reads two texts together, and gives the log odds that the second serves the first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PairModel:
 
     @classmethod
     def on(cls, model: SentenceModel) -> PairModel:
-        """Start from *model*, whose BERT is taken over. What it says at first depends on torch's seed."""
+        """Start from *model* and take over its BERT. The first outputs depend on torch's seed."""
         torch = require("torch", what=_WHAT, extra=_EXTRA)
         head = torch.nn.Linear(2 * model.bert.config.hidden_size, 1)
         torch.nn.init.normal_(head.weight, std=0.02)
@@ -33,7 +33,9 @@ class PairModel:
 
 
 def log_odds(bert: Any, head: Any, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Any:
-    """Return (n,): what *head* makes of the first token's vector beside the mean of all; (n, tokens) integers each."""
+    """Return (n,): the output of *head* for the first token's vector and the mean of all. Inputs are (n, tokens)
+    integers.
+    """
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     tokens = bert(
         input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids

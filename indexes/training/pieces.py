@@ -1,7 +1,7 @@
 """The pieces that the built-in encoder cuts words into.
 
-MiniLM's own, as far as they are written in a-z and 0-9, and what it lacks: the words of software (*delete*, *json*,
-*webhook* are not among its 30,000) and, as other names of English pieces, the dictionary of other languages.
+These are MiniLM's own pieces in a-z and 0-9, and two kinds that it lacks: words of software (*delete*, *json* and
+*webhook* are not among its 30,000), and a dictionary of other languages, whose words are other names of English pieces.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def word_counts(texts: Iterable[str]) -> Counter[str]:
 
 
 def foreign_pieces(dictionary: Path, english: Mapping[str, int]) -> dict[str, int]:
-    """Return the rows of the words in *dictionary* that are no piece yet: that of the English word they translate.
+    """Return a row for each foreign word in *dictionary* that is no piece yet: the row of the English word.
 
-    A word that translates several means the first. Left out is what the encoder would cut (two words), and what
-    translates an English word that it would cut.
+    If a word translates several English words, the first counts. Translations of two words are left out, and so are
+    English words that are not one piece.
     """
     found: dict[str, int] = {}
     with dictionary.open(encoding="utf-8", newline="") as file:

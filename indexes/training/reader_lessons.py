@@ -1,7 +1,7 @@
-"""What the reader learns from: requests beside tools that are alike, of which one serves them or none.
+"""The lessons of the reader: requests with similar tools, of which one or none serves the request.
 
-The sources are those of the transformer, and so is what is left out. Parts of public tools stand for requests, too: a
-first sentence is asked for among tools that show all but their first sentences.
+The sources are those of the transformer, with the same tools left out. Parts of public tools serve as requests, too: a
+first sentence is the request, and the tools are shown without their first sentences.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Question(NamedTuple):
 
 @dataclass(slots=True)
 class Shelf:
-    """Tools that are told from each other, and what is asked of them.
+    """Similar tools that have to be distinguished, and the requests for them.
 
-    texts   of each tool, by view
-    groups  of each tool, what it shares with its neighbours
+    texts   the texts of each tool, by view
+    groups  the group of each tool, shared with its neighbours
     """
 
     texts: list[tuple[int, ...]] = field(default_factory=list)
@@ -82,7 +82,7 @@ class ReadingCourse:
 
 
 def _parts(tools: Sequence[TrainingTool], texts: Texts, chance: random.Random) -> Shelf:
-    """One question for each tool, about a part of it that the tools then do not show."""
+    """One question for each tool, about a part of its text. The tools are then shown without that part."""
     shelf = Shelf()
     for number, tool in enumerate(tools):
         name, first = spaced(tool.name), first_sentence(tool.description)
@@ -113,7 +113,7 @@ def _requests(tools: Iterable[TrainingTool], texts: Texts) -> Shelf:
 
 
 def _shipped(folder: Path, unserved: Path, texts: Texts) -> Shelf:
-    """Tools of which no more is known than names and requests, and requests that none of them serves."""
+    """Tools with only names and requests, and requests that none of them serves."""
     shelf, numbers = Shelf(), dict[tuple[str, str], int]()
     for tool in _tools(folder):
         number = numbers[tool["server"], tool["name"]] = len(shelf.texts)
@@ -134,7 +134,7 @@ def _shipped(folder: Path, unserved: Path, texts: Texts) -> Shelf:
 
 
 def _neighbours(file: Path, public: Iterable[TrainingTool], texts: Texts) -> Shelf:
-    """A few tools of an API that are alike, with requests that one of them serves and such that come near."""
+    """A few similar tools of an API, with requests that one of them serves and requests that nearly fit."""
     shelf, known = Shelf(), {(tool.group, tool.name): tool for tool in public}
     for group, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
         few = json.loads(line)

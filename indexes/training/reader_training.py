@@ -1,7 +1,7 @@
-"""The training of a reader: of a few like tools it has to say which serves a request, or that none does.
+"""The training of a reader: it has to find the one of a few similar tools that serves a request, or say that none does.
 
-Each question comes with the tools that the model, before it is trained, finds nearest to it. The log odds of the tools
-and of "none of these", which are 0, have to be highest for what is right; and those of each tool for itself, too.
+Each question comes with the tools that the untrained model finds nearest. "None of these" has the log odds 0. The right
+tool, or "none of these", must get the highest log odds. In addition, each tool is judged by itself.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _BUCKETS, _BATCH = 4, 256
 class ReaderTraining:
     """How long and how fast.
 
-    questions  in a step, each with *tools*
-    tokens     of a request with a tool, with what begins, parts and ends them
+    questions  questions in a step, each with *tools* tools
+    tokens     tokens of a request and a tool, with the special tokens
     """
 
     steps: int = 2000
@@ -71,7 +71,9 @@ def train(model: PairModel, course: ReadingCourse, how: ReaderTraining, on_step:
 
 
 def told(said: Any, right: Any) -> Any:
-    """Return the loss, a scalar, for log odds *said* (n, tools) where tool *right* (n,) serves; that of none: tools."""
+    """Return the loss, a scalar. *said* (n, tools) are log odds, *right* (n,) is the tool that serves, or *tools* for
+    none.
+    """
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     functional = torch.nn.functional
     with_none = torch.cat([said, torch.zeros(len(said), 1)], dim=1)
@@ -82,7 +84,7 @@ def told(said: Any, right: Any) -> Any:
 
 
 class _Pairs:
-    """From the numbers of two texts each to what a model says of them."""
+    """Runs a model on pairs of texts, which are given by number."""
 
     def __init__(self, course: ReadingCourse, tokens: int, tokenizer: Any) -> None:
         self._flat, self._ends, self._tokens = course.flat, course.ends, tokens
@@ -134,7 +136,7 @@ class _Questions:
         self._names, self._shares = list(self._shelves), shares / shares.sum()
 
     def next(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the texts of requests and of tools, both (questions * tools,), and the place of what is right."""
+        """Return the texts of requests and of tools, both (questions * tools,), and the place of each right tool."""
         chosen = self._random.choice(len(self._names), self._how.questions, p=self._shares)
         drawn = [self._shelves[self._names[each]].draw(self._random, self._how.tools) for each in chosen]
         asked, shown, right = zip(*drawn, strict=True)
@@ -169,7 +171,9 @@ class _NearShelf:
         return cls(texts, questions, near, served, unserved)
 
     def draw(self, random: np.random.Generator, tools: int) -> tuple[int, IntArray, int]:
-        """Return the text of a question, those of *tools* tools, and the place of the right one; for none: *tools*."""
+        """Return the text of a question, the texts of *tools* tools, and the place of the right one; *tools*
+        for none.
+        """
         is_unserved = len(self.unserved) > 0 and random.random() < _UNSERVED
         row = random.choice(self.unserved if is_unserved else self.served)
         text, tool, view, _ = self.questions[row]
@@ -189,8 +193,8 @@ def _near(
     model: SentenceModel,
     random: np.random.Generator,
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield rows of *questions*, and the tools that are near to them: first those of the same group, the nearest first,
-    then such of other groups. Neither the question's own tool nor one that is like it; -1 where there is no other.
+    """Yield rows of *questions*, and the tools near them: first tools of the same group, nearest first, then tools of
+    other groups. The question's own tool and similar ones are left out. -1 fills empty places.
     """
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     known = vectors.known(model, np.concatenate([texts.ravel(), questions[:, 0]]))
@@ -216,7 +220,7 @@ def _repeated(tools: IntArray) -> IntArray:
 
 
 def _nearest(cosines: Any, possible: Any, count: int) -> IntArray:
-    """The *count* nearest of what is *possible*, by row; -1 where there are no more."""
+    """The *count* nearest of the *possible* tools in each row; -1 fills empty places."""
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     found = cosines.masked_fill(~possible, -2).topk(min(count, cosines.shape[1]), dim=1)
     places: IntArray = torch.where(found.values > -2, found.indices, -1).numpy()

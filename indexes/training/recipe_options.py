@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def recipe_parser(name: str, doc: str, *, steps: int, rate: float) -> argparse.ArgumentParser:
-    """Return the parser of ``training.name``, whose module begins with *doc*: what it does, then how it is called."""
+    """Return the parser of ``training.name``. *doc* is the module's docstring: what it does, then its command line."""
     summary, _, usage = doc.partition("\n\n")
     parser = argparse.ArgumentParser(
         prog=f"python -m training.{name}",

@@ -1,4 +1,4 @@
-"""Says how far a training is, and keeps its losses."""
+"""Reports the progress of a training, and keeps its losses."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_s
 
 
 def source_text() -> str:
-    """All sources, one after the other, by name."""
+    """The text of all sources, one after the other, sorted by name."""
     return "".join(path.read_text(encoding="utf-8") for path in sorted(SOURCES.glob("*.jsonl")))
 
 

@@ -1,10 +1,10 @@
-"""Trains what tells texts that steer a model from those that describe a tool, and writes ``steering.npz``
+"""Trains the classifier that finds texts that try to steer a model, and writes ``steering.npz``
 
     PYTHONPATH=.:indexes python -m training.scan [--out FOLDER] [--servers FOLDER]
 
-It learns from ``data/scan_texts``, a file by each hand, and from what the servers of ``benchmarks.wild`` list, which is
-harmless. Those are installed into --servers, if they are not there. It prints how much it holds of the texts of each
-hand if it has learnt from the other hands alone; so the threshold is found.
+It learns from ``data/scan_texts``, with a file of each author, and from the harmless lists of the servers of
+``benchmarks.wild``. These are installed into --servers if they are missing. For each author it prints how many texts
+are found after learning from the other authors alone. The threshold is found in the same way.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ _AT_ONCE: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text as its author labels it. *span* is what attacks, word for word; "" where the author has not said it."""
+    """A text with its author's label. *span* is the part that attacks, word for word; "" if the author has not marked
+    it.
+    """
 
     text: str
     label: str
@@ -63,7 +65,7 @@ class Sample:
         return self.label == POISONED
 
     def sentences(self) -> Iterator[tuple[str, bool]]:
-        """Each with whether it attacks; none of a poisoned text that does not say where."""
+        """Each sentence, and whether it attacks. A poisoned text without a marked part has none."""
         if self.is_poisoned and not self.span:
             return
         start = self.text.find(self.span)
@@ -97,7 +99,7 @@ def listed_texts(place: Path) -> list[str]:
 
 
 class Lessons:
-    """The features of texts, made once, and which of them belong to which hand; those of servers belong to none."""
+    """The features of texts, computed once, and the author of each text. Servers' texts have no author."""
 
     def __init__(self, by_hand: dict[str, list[Sample]], real: Sequence[str]) -> None:
         self.hands = list(by_hand)
@@ -161,7 +163,7 @@ def _in_bytes(weights: NDArray[Any]) -> tuple[NDArray[np.int8], float]:
 
 
 def scores(learnt: tuple[Linear, Linear], texts: Sequence[str]) -> NDArray[np.float64]:
-    """The log odds of each of *texts* as `Classifier` adds them up; -inf for what says nothing."""
+    """The log odds of each of *texts* as `Classifier` adds them up; -inf for texts without features."""
     classifier = Classifier(*learnt, 0.0, np.empty(0, np.int64), np.empty((0, 0), np.int8))
     batches = (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE))
     return np.array([judged.above for batch in batches for judged in classifier.judged(batch)])
@@ -184,8 +186,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _threshold(lessons: Lessons) -> float:
-    """What all but FALSE_ALARMS of the harmless texts stay below; TWINS do not count. Each text is judged by what was
-    learnt without its hand.
+    """The log odds that only a share of FALSE_ALARMS of the harmless texts exceeds. TWINS do not count. Each text is
+    judged by a classifier that has not learnt from its author.
     """
     said = np.empty(len(lessons.judged))
     for hand in lessons.hands:

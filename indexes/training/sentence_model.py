@@ -26,7 +26,7 @@ _SHA256 = {
 class SentenceModel:
     """Mean pooling, unit length, no prompts.
 
-    bert       a transformers.BertModel; on any device, in training or not, as its holder says
+    bert       a transformers.BertModel, on any device and in any mode
     tokenizer  a tokenizers.Tokenizer that pads to the longest text and cuts at its own length
     """
 
@@ -58,7 +58,7 @@ def unit_vectors(bert: Any, input_ids: Any, attention_mask: Any) -> Any:
 def minilm(*, layers: int = 6, max_tokens: int = 256) -> SentenceModel:
     """Load all-MiniLM-L6-v2 from its package, ready to run, with *layers* (6, 3, 2 or 1) of its six, evenly spaced.
 
-    Raises MissingExtraError, or EncoderError if the package is missing or is not what was published.
+    Raises MissingExtraError, or EncoderError if the package is missing or differs from the published one.
     """
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     transformers = require("transformers", what=_WHAT, extra=_EXTRA)
@@ -84,7 +84,7 @@ def read_tokenizer(file: Path, *, max_tokens: int) -> Any:
 
 
 def minilm_folder() -> Path:
-    """Return where the package keeps the model, whose files have been compared with the published ones."""
+    """Return the package's folder with the model, after a comparison of its files with the published ones."""
     found = importlib.util.find_spec(_PACKAGE)  # importing the package would import sentence-transformers
     if found is None or found.origin is None:
         raise EncoderError(

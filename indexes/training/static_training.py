@@ -1,7 +1,7 @@
 """The training of a static encoder: a table of pieces, changed until requests lie near their tools.
 
-Three kinds of lessons take turns. A text has to be told from all other tools of its batch, as in InfoNCE, with requests
-and with parts of tools; words have to be near their glosses; and likenesses have to be those that the teacher sees.
+Three kinds of lessons take turns. Requests and parts of tools have to be nearer to their tool than to the others of the
+batch, as in InfoNCE. Words have to be near their glosses. Similarities have to equal the teacher's.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def train(
     how: StaticTraining,
     on_step: Callable[[int, float], None],
 ) -> FloatArray:
-    """Return *table*, trained. *examples* are texts whose likenesses the teacher shows."""
+    """Return *table* after training. *examples* are texts whose similarities the teacher gives."""
     torch = require("torch", what="training an encoder", extra="semantic")
     course = _Course(torch, table, lessons, teacher, examples, how)
     optimizer = torch.optim.Adam([course.table], lr=how.rate, fused=True)
@@ -115,7 +115,7 @@ class _Course:
         return self._told_apart(self._lesson_scores(lessons, _PART_DROPOUT), lessons)
 
     def _words_loss(self) -> Any:
-        """A word and, as often, its gloss or another word of the same meaning."""
+        """A word and its gloss, or as often another word of the same meaning."""
         words: list[int] = []
         others: list[int] = []
         for i in self._random.permutation(len(self._synsets))[: self._how.batch]:
@@ -135,7 +135,7 @@ class _Course:
         return self._as_taught(vectors @ vectors.T * _SCALE + itself, known @ known.T + itself / _SCALE)
 
     def _choose_requests(self) -> IntArray:
-        """Half the batches are of one source, the others of all, in each case by the root of what a source has."""
+        """Half of the batches have one source, the others all; the weight of a source is the root of its size."""
         share = np.array([len(run) ** 0.5 for run in self._sources])
         share /= share.sum()
         if self._random.random() < 0.5:
@@ -145,7 +145,7 @@ class _Course:
         return np.unique([self._sources[s][self._random.integers(len(self._sources[s]))] for s in sources])
 
     def _choose_parts(self) -> IntArray:
-        """Half the batches are of a few groups of neighbours, the others of all."""
+        """Half of the batches have a few groups of neighbours, the others all groups."""
         batch = self._how.batch
         if self._random.random() < 0.5:
             return np.unique(self._random.integers(0, len(self._parts), batch))
@@ -171,7 +171,7 @@ class _Course:
         return self._matched(scores.masked_fill(same, _MASKED))
 
     def _matched(self, scores: Any) -> Any:
-        """InfoNCE in both directions; what belongs together is on the diagonal."""
+        """InfoNCE in both directions. The matching pairs are on the diagonal."""
         right = self._torch.arange(len(scores))
         cross_entropy = self._torch.nn.functional.cross_entropy
         return (cross_entropy(scores, right) + cross_entropy(scores.T, right)) / 2
@@ -183,7 +183,7 @@ class _Course:
         )
 
     def _vectors(self, texts: Sequence[Sequence[int]], dropouts: Sequence[float]) -> Sequence[Any]:
-        """Return the unit vectors of several lists of texts, a share of whose pieces is left out by chance."""
+        """Return the unit vectors of several lists of texts. A random share of the pieces is left out."""
         torch = self._torch
         numbers = np.concatenate([np.asarray(some, np.int64) for some in texts])
         dropout = np.repeat(np.asarray(dropouts, np.float32), list(map(len, texts)))
@@ -202,6 +202,6 @@ class _Course:
 
 
 def _runs(sizes: Sequence[int]) -> list[IntArray]:
-    """Return the indexes of lists of these *sizes*, one after the other."""
+    """Return the indexes of consecutive lists of these *sizes*."""
     ends = np.cumsum([0, *sizes])
     return [np.arange(start, end) for start, end in itertools.pairwise(ends)]

@@ -15,8 +15,8 @@ _SMOOTHING = 1e-3  # Source: Arora, Liang and Ma, A Simple but Tough-to-Beat Bas
 def first_table(vectors: FloatArray, counts: NDArray[Any], dimensions: int) -> FloatArray:
     """Return (1 + n, dimensions): a row of zeros for the unknown piece, then those of *vectors* (n, d).
 
-    Rows are turned to the directions in which *vectors* differ most, and get the length a / (a + p), where p is the
-    share of a piece in *counts*: what stands everywhere says little.
+    Rows are projected onto the directions in which *vectors* differ most. Their length is a / (a + p), where p is the
+    share of a piece in *counts*, since frequent pieces mean little.
     """
     _, _, directions = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
     rows = (vectors - vectors.mean(axis=0)) @ directions[:dimensions].T

@@ -1,4 +1,4 @@
-"""What MiniLM says of a text: its vectors, kept in a folder, so that a second run does not ask again."""
+"""The vectors that MiniLM gives to texts. They are kept in a folder, so that a second run need not compute them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_TOKENS = 96
 
 
 class Teacher:
-    """MiniLM in float, as an ONNX graph that is written into *folder* at first."""
+    """MiniLM in float, as an ONNX graph. The first use writes the graph into *folder*."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _description(model: SentenceModel, folder: Path, texts: Sequence[str]) -> str:
-    """Say how large the export is, how near it is to the model, and what a query costs."""
+    """Describe the size of the export, its nearness to the model, and the cost of a query."""
     torch = require("torch", what="training a transformer", extra="semantic")
     encoder = OnnxEncoder(folder)
     with torch.no_grad():

@@ -1,7 +1,7 @@
-"""What the transformer learns from: the lessons of the built-in encoder, and the requests that ship with tools.
+"""The lessons of the transformer: those of the built-in encoder, and the requests that ship with tools.
 
-Nothing that the benchmarks measure on is among them: no labelled set, none of the catalogues of agent queries. So what
-is measured is what tools that it has not seen may expect.
+They contain nothing from the benchmarks: no labelled set, and no catalog of agent queries. So the benchmarks measure
+tools that the model has not seen.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MEASURED_SERVERS = frozenset(
 
 
 class Tokens:
-    """Cuts texts into the numbers of a tokenizer's tokens, as `Texts` asks for them."""
+    """Cuts texts into the numbers of a tokenizer's tokens, for `Texts`."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -38,11 +38,11 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """All lessons as rows of five numbers: of a text, of the three fields of its tool, and of the tool.
+    """All lessons as rows of five numbers: a text, the three fields of its tool, and the tool.
 
-    requests  by where they come from
+    requests  by source
     parts     one part of a tool with another, by groups of neighbours
-    flat      the tokens of all texts, one after the other, without what begins and ends a text; *ends* says where
+    flat      the tokens of all texts, one after the other, without start and end tokens; *ends* has the end of each
     """
 
     requests: Mapping[str, IntArray]

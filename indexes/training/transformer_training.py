@@ -1,9 +1,10 @@
 """The training of a transformer for tools: a small MiniLM, changed until requests lie near their tools.
 
-A text has to be told from all other tools of its batch, as in InfoNCE in both directions (Source: van den Oord et al.,
-2018), half of the time with requests and half with parts of tools. Many batches are tools that the teacher finds alike,
-or neighbours of one API: with these as negatives it learns what tells like tools apart. The teacher is MiniLM with all
-its layers: likenesses are to be those that it sees, and vectors to stay near its own, so that nothing is forgotten.
+A text has to be nearer to its tool than to the others of its batch, as in InfoNCE in both directions (Source: van den
+Oord et al., 2018). Half of the texts are requests, half are parts of tools. Many batches have tools that the teacher
+finds similar, or neighbours of one API. With these as negatives the model learns to distinguish similar tools. The
+teacher is MiniLM with all its layers. Similarities should equal the teacher's, and vectors should stay near its own, so
+that nothing is forgotten.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ _TEACHER_BATCH = 512
 
 @dataclass(frozen=True, slots=True)
 class TransformerTraining:
-    """How long and how fast; the same training of the same lessons on the same machine gives the same model.
+    """The length and speed of a training. The same training with the same lessons on the same machine gives the same
+    model.
 
-    keep, likeness  the weights of staying near the teacher's vectors, and of likenesses as it sees them
-    tokens          at which texts are cut, without what begins and ends a text
+    keep, likeness  the weights of staying near the teacher's vectors, and of having its similarities
+    tokens          the maximum length of texts, without start and end tokens
     """
 
     steps: int = 600
@@ -118,7 +120,7 @@ def _loss(model: SentenceModel, read: TextVectors, known: Any, lessons: IntArray
 
 
 def _sides(vectors: Any) -> tuple[Any, Any]:
-    """Return the vectors of texts, and those of tools: the directions of the sums of two fields."""
+    """Return the vectors of texts, and the vectors of tools, which are normalised sums of two fields."""
     texts, names, others = vectors.chunk(3)
     normalize = require("torch", what=_WHAT, extra=_EXTRA).nn.functional.normalize
     return texts, normalize(names + others, dim=-1)
@@ -146,7 +148,7 @@ class TextVectors:
         return vectors[torch.from_numpy(np.argsort(np.concatenate(buckets)))]
 
     def known(self, model: SentenceModel, rows: IntArray) -> Any:
-        """Return what *model* says of *rows*: (texts, d) in half precision, all others zero."""
+        """Return *model*'s vectors of *rows*: (texts, d) in half precision, all others zero."""
         torch = require("torch", what=_WHAT, extra=_EXTRA)
         used = np.unique(rows)
         used = used[np.argsort(self._lengths[used], kind="stable")]  # a batch is padded to its longest
@@ -173,13 +175,13 @@ class TextVectors:
 
 
 def ends_of_text(tokenizer: Any) -> tuple[int, int]:
-    """The numbers of what begins a text, and of what ends it."""
+    """The numbers of the tokens at the start and the end of a text."""
     first, last = tokenizer.encode("").ids or (0, 0)
     return first, last
 
 
 def quick_numbers() -> Any:
-    """A context in which a model computes in bfloat16, where the processor is made for it."""
+    """A context in which a model computes in bfloat16, if the processor supports it well."""
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     return torch.autocast("cpu", torch.bfloat16, enabled=torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
@@ -191,7 +193,9 @@ def _used(course: Course) -> IntArray:
 
 
 class _Batches:
-    """Draws lessons: like ones, neighbours, or any; of sources and groups by the roots of their sizes."""
+    """Draws lessons: similar ones, neighbours, or any. The weights of sources and groups are the roots of
+    their sizes.
+    """
 
     def __init__(self, course: Course, known: Any, how: TransformerTraining) -> None:
         self._size = how.batch
@@ -218,7 +222,7 @@ class _Batches:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Requests or parts: all lessons, and the rows of those that are alike or neighbours."""
+    """Requests or parts: all lessons, and the rows of similar ones or neighbours."""
 
     lessons: IntArray
     clusters: Sequence[IntArray]
@@ -235,7 +239,7 @@ class _Kind:
 
 
 def _clusters(lessons: IntArray, known: Any, seed: int) -> Iterator[IntArray]:
-    """Yield the rows of lessons whose tools the teacher finds alike."""
+    """Yield the rows of lessons whose tools the teacher finds similar."""
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     count = len(lessons) // _LESSONS_PER_CLUSTER
     if not count:

@@ -13,7 +13,7 @@ _PARTS = {"noun": "1", "verb": "2"}  # part of speech -> its number in sense key
 
 
 class Synset(NamedTuple):
-    """Words of one meaning, the meaning in a sentence, and how often it was met in WordNet's tagged texts."""
+    """Words of one meaning, the meaning in a sentence, and its count in WordNet's tagged texts."""
 
     words: tuple[str, ...]
     gloss: str
@@ -21,7 +21,7 @@ class Synset(NamedTuple):
 
 
 def used_synsets(archive: Path, words_in_use: AbstractSet[str]) -> list[Synset]:
-    """Return the synsets that were met at least twice, or of which a word is among *words_in_use*; names left out."""
+    """Return the synsets with a count of at least 2 or a word in *words_in_use*; names are left out."""
     return [s for s in _synsets(archive) if s.met >= 2 or not words_in_use.isdisjoint(s.words)]
 
 

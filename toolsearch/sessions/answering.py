@@ -1,4 +1,4 @@
-"""Searches of a conversation: what they find, what of it the model is shown, and what it reads of that."""
+"""Searches of a conversation: the tools found, the part of them that the model is shown, and the text it reads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_NEAR = 5  # missing names of a call that get suggestions; each is compared
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search has found: what the model is shown of it, and the names of what it cannot be shown."""
+    """The result of a search: the tools that the model is shown, and the names of those that cannot be shown."""
 
     shown: list[ToolReference]
     refused: tuple[str, ...]
@@ -39,7 +39,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer of the search tool: *output* as its model reads it, and of what it was written."""
+    """An answer of the search tool: *output* as the model reads it, and the answers from which it was written."""
 
     output: ToolOutput
     queries: list[AnsweredQuery]
@@ -49,9 +49,9 @@ class Answered:
 class Searcher:
     """Searches for one caller.
 
-    shown  gives the tool of a name as models are shown it, None for one that they are not
-    runs   the names of tools that the catalog alone could not run
-    weak   the earlier searches in vain of the caller's session, if it has one
+    shown  name -> the tool as models are shown it, or None if they are not shown it
+    runs   the names of tools that the catalog alone cannot run
+    weak   the earlier unsuccessful searches of the caller's session, if it has one
     """
 
     host: ConversationHost
@@ -66,20 +66,20 @@ class Searcher:
     def find(
         self, query: str, *, limit: int, strategy: Strategy | None = None, server: str | None = None
     ) -> list[ToolReference]:
-        """What fits, also what cannot be shown. The use of it is learnt from."""
+        """Find the tools that fit, even those that cannot be shown. Use is learnt from the result."""
         found = self._search(query, limit, strategy, server)
         note_found(self.host, self.principal, self.session_id, query, strategy, found)
         return found
 
     def split(self, found: Sequence[ToolReference]) -> Found:
-        """Part what the model is shown of *found* from what is too long for it."""
+        """Separate the tools of *found* that the model is shown from those that are too long for it."""
         hidden = [reference.name for reference in found if self.shown(reference.name) is None]
         refused = tuple(name for name in hidden if self.view.allows(name))
         shown = [reference for reference in found if reference.name not in hidden]
         return Found([replace(each, is_callable=True) if each.name in self.runs else each for each in shown], refused)
 
     def answers(self, asked: SearchArguments) -> list[AnsweredQuery]:
-        """Answer each query. One that cannot be searched for does not spoil the others.
+        """Answer each query. A faulty query does not affect the others.
 
         Raises BadQueryError or BadPatternError, written for the model, for a single query.
         """
@@ -90,9 +90,7 @@ class Searcher:
         return self._with_near_names(asked, answers)
 
     def servers(self, asked: SearchArguments, answers: Sequence[AnsweredQuery]) -> list[str]:
-        """Which servers there are, in forms of decreasing length: if the model asks for them, or if nothing that it
-        asked for fits.
-        """
+        """The list of servers, in forms of decreasing length; empty unless the model asks for it, or no tool fits."""
         purpose_of, serverless = self.host.catalog.server_purpose, self.view.serverless
         if asked.lists_servers is not None:
             part = asked.lists_servers.casefold()
@@ -133,13 +131,13 @@ class Searcher:
         )
 
     def _missing(self, asked: AskedSearch, found: Sequence[ToolReference]) -> list[str]:
-        """What is selected by name and does not exist."""
+        """The selected names that do not exist."""
         if _is_as_written(asked.query, found):
             return []
         return select_missing(asked.query, lambda name: self._search(name, 1, None, asked.server))
 
     def _with_near_names(self, asked: SearchArguments, answers: Sequence[AnsweredQuery]) -> list[AnsweredQuery]:
-        """*answers* with the names in reach that may have been meant by the first of those that are missing."""
+        """*answers*, with similar names in reach for the first of the missing names."""
         servers = {
             name: each.server for each, answer in zip(asked.searches, answers, strict=True) for name in answer.missing
         }
@@ -172,7 +170,7 @@ class Searcher:
 
 
 class Searching(Protocol):
-    """What searches need of the conversation that they are in."""
+    """The parts of a conversation that its searches need."""
 
     state: SessionState
     principal: Principal
@@ -210,7 +208,7 @@ def search_in(
 
 
 def answers_in(conversation: Searching, asked: SearchArguments) -> list[AnsweredQuery]:
-    """Answer each query of a call, and load what the answers say is loaded."""
+    """Answer each query of a call, and load the tools that the answers call loaded."""
     answers = _searcher(conversation).answers(asked)
     conversation.load(list(dict.fromkeys(name for answer in answers for name in answer.loaded)))
     counters = conversation.state.counters
@@ -220,7 +218,7 @@ def answers_in(conversation: Searching, asked: SearchArguments) -> list[Answered
 
 
 def answered_in(conversation: Searching, arguments: Mapping[str, Json]) -> Answered:
-    """Answer as `Conversation.answer` does, for programs that want to know more of what was found."""
+    """Answer as `Conversation.answer` does, for programs that need more details of the result."""
     options, exposure = conversation.options, conversation.exposure
     asked = SearchArguments.parse(
         arguments, default_limit=options.limit, max_limit=options.max_limit, servers=conversation.view.servers
@@ -249,14 +247,14 @@ def answered_in(conversation: Searching, arguments: Mapping[str, Json]) -> Answe
 
 
 def _listed(conversation: Searching, names: Collection[str]) -> list[str]:
-    """Those of *names* that the model's list holds, as far as it was sent one."""
+    """The *names* that are in the list that the model was sent, if it was sent one."""
     sent = conversation.state.sent.now
     held = conversation.discovered if sent.endpoint is None else sent.visible
     return [name for name in names if name in held]
 
 
 def load_in(conversation: Searching, names: Collection[str]) -> list[Tool]:
-    """Count what a search lets a model see anew; return what there is of *names*, as it is shown."""
+    """Count the tools that a search newly shows to a model. Return the existing tools of *names*, as they are shown."""
     tools = [tool for tool in map(conversation.shown_tool, names) if tool is not None]
     new = {tool.name for tool in tools if tool.name not in conversation.state.discovered}
     conversation.state.unused |= new
@@ -267,14 +265,14 @@ def load_in(conversation: Searching, names: Collection[str]) -> list[Tool]:
 def _is_as_written(query: str, found: Sequence[ToolReference]) -> bool:
     """Whether *query* selects by full names alone, and all are *found*.
 
-    A name without its server may mean tools of several servers, so that how many were found does not tell.
+    A name without its server may mean tools of several servers, so the number of tools found is not enough.
     """
     form = read_form(query)
     return isinstance(form, Select) and {reference.name for reference in found}.issuperset(form.names)
 
 
 def _meant(query: str, found: Sequence[ToolReference], fitting: Sequence[ToolReference]) -> list[str]:
-    """The names of *fitting*; of a query that is the full name of the best of *found*, that name alone."""
+    """The names of *fitting*. If *query* is the full name of the best of *found*, that name alone."""
     meant = found[:1] if is_full_name(query, found) else fitting
     return [reference.name for reference in meant]
 

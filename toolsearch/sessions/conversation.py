@@ -37,10 +37,10 @@ logger = logging.getLogger(__name__)
 
 
 class Conversation:
-    """A session's state, and what can be done with it. Nothing here reads or writes but `save` and `written`.
+    """A session's state, and the operations on it. Only `save` and `written` read or write the store.
 
-    The state is held: a session that is evicted meanwhile lasts until the end of the work. All that work on a session
-    at the same time share its state, so that each sees at once what the others have found.
+    The state is held: a session that is evicted meanwhile lasts until the end of the work. Simultaneous work on a
+    session shares its state, so that tools found by one are seen by all at once.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Conversation:
         principal: Principal = LOCAL,
         options: SessionOptions | None = None,
     ) -> None:
-        """*options* stand in for those of *host*. A budget of the session's own goes before both."""
+        """*options* replace those of *host*. The session's own budget, if any, replaces both."""
         self.state = state
         self.principal = principal
         self.host = host
@@ -69,12 +69,12 @@ class Conversation:
 
     @property
     def reach(self) -> Reach:
-        """What the session was opened with, as far as its principal reaches."""
+        """The reach that the session was opened with, limited to its principal's."""
         return self.state.reach & self.principal.reach
 
     @property
     def view(self) -> View:
-        """Of the catalog, through the reach. Looked up once, and again if the reach has changed."""
+        """The view of the catalog through the reach. It is looked up once, and again if the reach has changed."""
         reach = self.state.reach
         if self._view is None or self._view[0] is not reach:
             self._view = reach, self.host.view(self.reach)
@@ -82,11 +82,11 @@ class Conversation:
 
     @property
     def discovered(self) -> list[str]:
-        """The names of the discovered tools, in the order in which they came."""
+        """The names of the discovered tools, in the order of discovery."""
         return list(self.state.discovered.tools)
 
     def save(self) -> None:
-        """Write what has changed, and go on with the session as it is then. What was called is learnt from first."""
+        """Learn from the calls, write the changes, and go on with the session as it is then."""
         used, self._used = self._used, []
         for name in used:
             if self.host.usage:
@@ -94,14 +94,13 @@ class Conversation:
         self.state = self.host.sessions.save(self.state, settle_for(self.host))
 
     async def written(self) -> None:
-        """As `save`: in a thread, unless all of it is in memory, so that no loop waits."""
+        """As `save`, but in a thread unless everything is in memory, so that no event loop waits."""
         await (in_thread(self.save) if self._used else self.host.sessions.run(self.save))
 
     # What it sees
 
     def admit(self, reach: Reach | None, pins: Collection[str]) -> None:
-        """Apply what the session is opened with: a new reach drops the tools that it does not cover, and pins are
-        shown.
+        """Apply the arguments of an opening: a new reach drops the tools that it does not cover, and pins are shown.
 
         Raises UnknownToolError if one of *pins* is not in reach, and then changes nothing. An earlier pin is hidden for
         as long as it is out of reach.
@@ -125,7 +124,9 @@ class Conversation:
         return ExposurePolicy(self.options.pass_through, self._searched or self._exposure_sent()).exposure(self.view)
 
     def _exposure_sent(self) -> Exposure:
-        """How found tools reach the model by the list that it has, or by the setting if it has none yet."""
+        """The way in which found tools reach the model: that of the current list, or that of the settings without a
+        list.
+        """
         sent, asked = self.state.sent.now, self.state.exposure or self.options.exposure
         if sent.endpoint is not None:
             return SESSION_EXPOSURES[sent.mode]
@@ -138,7 +139,7 @@ class Conversation:
     def shown(self) -> list[Tool]:
         """The search tool, without a callback, and the discovered tools; or all tools, if the catalog is shown whole.
 
-        This changes nothing: tools that are gone are only left out, and `drop_gone` drops them.
+        This changes nothing: removed tools are only left out here, and `drop_gone` forgets them.
         """
         if not self.exposure.is_searched:
             return self.shown_tools()
@@ -146,16 +147,16 @@ class Conversation:
         return [Tool(self.search_definition()), *(tool for tool in tools if tool is not None)]
 
     def tool_list(self, endpoint: Endpoint) -> ToolList:
-        """What the next request to *endpoint* says of tools.
+        """The tools of the next request to *endpoint*.
 
-        It goes on with the list of the request before, unless it is for another model; in "append", also unless the
-        provider's cache has gone cold. What was sent to a caller that reaches further is left out for this one, at the
-        price of the cache. Raises BadSettingError if the endpoint does not take the exposure asked for.
+        It continues the list of the request before, unless the model is another one, or, in "append", the provider's
+        cache has gone cold. Tools that this caller may not see are left out, even if another caller was sent them and
+        the cache is lost. Raises BadSettingError if the endpoint does not support the exposure.
         """
         return next_list(self, endpoint).within(self.principal.reach)
 
     def tool_change(self) -> ToolChangeMessage:
-        """What a message after the results has to say of tools; from here on, it counts as said."""
+        """The tool changes for a message after the results. They count as said from here on."""
         return next_change(self)
 
     def is_for(self, wire_format: WireFormat) -> bool:
@@ -164,15 +165,15 @@ class Conversation:
         return endpoint is not None and endpoint.wire_format == wire_format
 
     def loadable(self, names: Iterable[str]) -> list[str]:
-        """Those of *names* that the model will be able to call by name after the answer to a search that found them.
+        """The *names* that the model can call by name after the answer to a search that found them.
 
-        The others are run by ``callTool``: the list does not change, or what the model is sent has reached its limit.
+        The others are run by ``callTool``, because the list does not change or has reached its limit.
         """
         return loadable_in(self, names)
 
     def take_left(self) -> list[str]:
-        """The names of the tools that have left what the model is sent since this was asked last, and can still be
-        called by their exact names.
+        """The names of the tools that have left the model's list since the last call, and can still be called by their
+        exact names.
         """
         can_be_called = self.options.expand_undiscovered
         return [name for name in self.state.sent.take_left() if can_be_called and self.view.allows(name)]
@@ -183,7 +184,7 @@ class Conversation:
         self.state.counters.history_tokens = 0
 
     def native_search(self) -> NativeSearch | None:
-        """What answers may refer to, where tools are deferred."""
+        """The deferred tools that answers may refer to; None unless tools are deferred."""
         sent = self.state.sent.now
         if sent.mode != "deferred":
             return None
@@ -191,8 +192,8 @@ class Conversation:
         return NativeSearch({name: each for name, each in deferred.items() if name in referred}, bool(deferred))
 
     def note_loaded(self, names: Iterable[str]) -> None:
-        """Note that the answer to a search has loaded *names*, or held the definitions of those that the model cannot
-        call by name.
+        """Note that the answer to a search has loaded *names*. It contained the definitions of those that the model
+        cannot call by name.
         """
         names = list(names)
         loadable = self.loadable(names)
@@ -200,16 +201,16 @@ class Conversation:
         self.state.sent.note_answer(loadable, self.view.tokens_of, told=told)
 
     def note_history_cut(self) -> None:
-        """As `compacted`, for messages that a memory has dropped, with what they told the model of its tools."""
+        """As `compacted`, for messages that a memory has dropped together with the tools that they revealed."""
         self.state.sent.note_history_cut()
         self.compacted()
 
     def list_choice(self, name: str) -> bool:
-        """Put a tool that the model is made to call into the list, if it is in reach: no API takes a choice of another.
-        Return whether the list has it.
+        """Put a tool that the model is forced to call into the list, if it is in reach, since APIs require that. Return
+        whether the list has it.
 
-        That breaks the prompt cache, if there is one by now. A list to which the model binds what it has thought stays
-        as it is once it was sent, since each later request would be refused.
+        This breaks an existing prompt cache. If the model binds its thoughts to the list, a list that was sent stays as
+        it is, since each later request would be refused.
         """
         ledger, tool = self.state.sent, self.shown_tool(name)
         sent = ledger.now
@@ -223,8 +224,8 @@ class Conversation:
         return True
 
     def drop_gone(self) -> None:
-        """Forget discovered tools that can be shown to nobody any more: they have left the catalog or the session's
-        reach, or are too long. Another caller of the session may reach what this one does not.
+        """Forget discovered tools that no caller can be shown any more: they have left the catalog or the session's
+        reach, or are too long. Tools that only this caller does not reach are kept.
         """
         hidden = [name for name in self.discovered if self.shown_tool(name) is None]
         if hidden:
@@ -243,7 +244,9 @@ class Conversation:
         return tool  # unshortened, since arguments are validated by its schema
 
     def require_in_reach(self, name: str) -> Tool:
-        """Return the tool *name*. Raises ToolGoneError if the model was sent it, or else UnknownToolError."""
+        """Return the tool *name*. Raises ToolGoneError if the model was sent the tool before, or else
+        UnknownToolError.
+        """
         tool = self.view.find(name)
         if tool is None and self.state.sent.now.has_sent(name):
             raise ToolGoneError(name)
@@ -260,34 +263,34 @@ class Conversation:
     def search(
         self, query: str, *, limit: int | None = None, strategy: Strategy | None = None, server: str | None = None
     ) -> Found:
-        """Search within reach, and expand what is found; for a tool's full name, that tool alone."""
+        """Search within reach, and show the tools found. For a tool's full name, only that tool is shown."""
         return search_in(self, query, limit=limit, strategy=strategy, server=server)
 
     def answers(self, asked: SearchArguments) -> list[AnsweredQuery]:
-        """Search as a call of the search tool does: load what is clearly meant, and only name the rest."""
+        """Search as a call of the search tool does: load the tools that are clearly meant, and only name the others."""
         return answers_in(self, asked)
 
     def load(self, names: Collection[str]) -> None:
-        """Show what a search has found from now on, as far as it is in reach."""
+        """Show the tools that a search has found, if they are in reach, from now on."""
         self.add(load_in(self, names))
 
     def answer(self, arguments: Mapping[str, Json]) -> ToolOutput:
-        """What ``toolSearchTool`` answers a call with *arguments*: the text, and as structured ``{"tools": names}`` of
-        what is loaded.
+        """The answer of ``toolSearchTool`` to a call with *arguments*: a text, and the structured content ``{"tools":
+        names}`` with the loaded tools.
 
-        Names of what was found and is not loaded are under ``alsoFound``, and of what is too long to be shown under
-        ``refused``, if there are any.
+        Tools that were found but not loaded are under ``alsoFound``, and tools that are too long to be shown under
+        ``refused``. Both are missing if they would be empty.
         """
         return answered_in(self, arguments).output
 
     # Turns and figures
 
     def begin_turn(self) -> list[str]:
-        """Evict what has been idle for longer than the budget's TTL; return what is in reach of it, in append order."""
+        """Evict the tools that were idle for longer than the budget's TTL. Return those in reach, in append order."""
         return self._in_reach(self.state.discovered.begin_turn())
 
     def end_turn(self) -> list[str]:
-        """Evict what has been idle for too long or is over the budget; return what is in reach of it, in append
+        """Evict the tools that were idle for too long or are over the budget. Return those in reach, in append
         order.
         """
         self.drop_gone()
@@ -296,15 +299,15 @@ class Conversation:
         return self._in_reach(evicted)
 
     def note_request(self, messages: Sequence[Message] | None = None) -> None:
-        """Count a model request. *messages* are the conversation as the request holds it; None: all that was said."""
+        """Count a model request. *messages* are the messages that it contains; None means the whole conversation."""
         self.drop_gone()
         tokens = count_request(self, messages)
         logger.debug("session %s: a request with %d tokens of tools", self.id, tokens)
 
     def note_usage(self, input_tokens: int) -> None:
-        """Note how long the last request was in all, by the provider's own count: the price of breaking its cache.
+        """Note the length of the last request by the provider's own count: the price of breaking its cache.
 
-        0 says that this is not known.
+        0 means unknown.
         """
         if input_tokens:
             self.state.sent.note_prompt(input_tokens)
@@ -321,14 +324,14 @@ class Conversation:
             self._used.append(name)
 
     def note_searches(self, searches: Sequence[tuple[JsonObject | str, str]], *, is_search_round: bool) -> None:
-        """Count what the search tool's calls in one reply took: the arguments and the answer of each.
+        """Count the tokens of the search tool's calls in one reply: the arguments and the answer of each.
 
-        *is_search_round* says that the reply did nothing else, so that the next request is there for them only.
+        *is_search_round* says that the reply did nothing else, so that only the search needs the next request.
         """
         count_searches(self, searches, is_search_round=is_search_round)
 
     def savings(self) -> Savings:
-        """What the session has cost so far. The first time, every definition of the catalog is counted."""
+        """The cost of the session so far. The first call counts every definition of the catalog."""
         return savings_of(self)
 
     def add(self, tools: Collection[Tool]) -> None:
@@ -344,7 +347,7 @@ class Conversation:
         return [tool for name in self.view.names if (tool := self.shown_tool(name)) is not None]
 
     def shown_tool(self, name: str) -> Tool | None:
-        """The tool *name* as models are shown it; None if they are not, since it is too long or out of reach."""
+        """The tool *name* as models are shown it; None if it is too long or out of reach."""
         return self._shown_in(self.view, name)
 
     def _shown_in(self, view: View, name: str) -> Tool | None:
@@ -369,9 +372,9 @@ class Conversation:
 
 
 def settle_for(host: ConversationHost) -> Settle:
-    """Make the function that applies reach and budget to a state after another process's work was merged into it.
+    """Return the function that applies reach and budget to a state after another process's work was merged into it.
 
-    The reach is the session's: what one of its callers does not reach is hidden from that caller, and stays for others.
+    The reach is the session's. Tools beyond one caller's reach are hidden from that caller, and stay for others.
     """
 
     def settle(state: SessionState) -> None:

@@ -1,6 +1,6 @@
-"""Which sessions are in memory, and which of them are evicted when another is used.
+"""Keeps track of the sessions in memory, and chooses which to evict when another is used.
 
-The strategies decide by number, by idle time, always, never, or by several of these. Nothing is read or written here.
+A strategy evicts by number, by idle time, always, never, or by several of these rules. Nothing is read or written here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 class EvictionStrategy(Protocol):
-    """Keeps track of the sessions of one store, which makes all calls under its lock. Nothing runs by itself."""
+    """Keeps track of the sessions of one store, which calls it under a lock. It has no thread or task of its own."""
 
     def on_access(self, session_id: str) -> frozenset[str]:
         """Note that *session_id* is used now; return the sessions to forget now, each of them once."""
@@ -78,7 +78,7 @@ class TtlEvictionStrategy:
 
 
 class CompositeEvictionStrategy:
-    """Forget what any of some strategies would."""
+    """Evicts each session that any of its strategies evicts."""
 
     def __init__(self, *strategies: EvictionStrategy) -> None:
         if not strategies:
@@ -164,8 +164,8 @@ class LoadedSessions:
             return state
 
     def use(self, state: SessionState) -> bool:
-        """Note a use, and evict the other sessions that the strategy names for it; return whether it names this one as
-        well.
+        """Note a use, and evict the other sessions that the strategy names. Return whether it names this one
+        as well.
         """
         with self._lock:
             state.used_s = self._clock()
@@ -187,7 +187,7 @@ class LoadedSessions:
             self._evict(state.id)
 
     def has_left(self, state: SessionState) -> None:
-        """Note that one of the `leaving` does not have to be written any more."""
+        """Note that one of the `leaving` sessions need not be written any more."""
         with self._lock:
             if self._leaving.get(state.id) is state:
                 del self._leaving[state.id]

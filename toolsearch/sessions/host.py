@@ -1,4 +1,4 @@
-"""What the sessions of an engine need of it."""
+"""The parts of an engine that its sessions need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from toolsearch_indexes.queries import Ranking, Strategy
 
 
 class ConversationHost(Protocol):
-    """What a conversation needs of the engine that it belongs to."""
+    """The parts of an engine that a conversation needs."""
 
     clock: Callable[[], float]  # seconds since the epoch
 
@@ -43,13 +43,13 @@ class ConversationHost(Protocol):
     def vocabulary(self) -> Vocabulary: ...
     @property
     def strategies(self) -> tuple[Ranking, ...]:
-        """Those that a search can name, the default first."""
+        """The strategies that a search can name, the default first."""
         ...
 
     def view(self, reach: Reach, server: str | None = None) -> View: ...
 
     def note(self, note: str) -> None:
-        """Tell the operator, who is told the same only once."""
+        """Tell the operator once; a repeated note is dropped."""
         ...
 
     def search(
@@ -72,7 +72,7 @@ def note_found(
     strategy: Strategy | None,
     found: Sequence[ToolReference],
 ) -> None:
-    """Let a search's *found* be learnt from once the session calls one of them, if the engine learns from use."""
+    """Remember the *found* tools of a search, if the engine learns from use, until the session calls one of them."""
     if host.usage and (strategy or host.strategies[0]) != "regex":
         terms = host.vocabulary.terms_of(query)
         host.usage.discovered(principal.id, session_id, terms, [reference.name for reference in found])

@@ -24,9 +24,10 @@ AnswerTokens: TypeAlias = Annotated[Count, Field(description="Tokens of one answ
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """What the search tool says and one answer of it holds. Scores are from 0 to 1.
+    """The contents of the search tool's definition and of its answers. Scores are from 0 to 1.
 
-    *max_limit* is at least *limit*: a greater limit raises it, and a *max_limit* below the default limit lowers that.
+    *max_limit* is at least *limit*: a greater *limit* raises it, and a *max_limit* below the default *limit* lowers
+    *limit*.
     """
 
     limit: Annotated[Count, Field(description="Tools in one answer, unless the model asks for another number.")] = (
@@ -54,9 +55,9 @@ class AnswerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions(AnswerOptions):
-    """What one search gives, how that reaches the model, and whether a call needs a search first.
+    """The number of results, how they reach the model, and whether a call needs a search first.
 
-    *cache_ttl_s* counts from the last request. Until then, a tool list that is appended to does not shrink.
+    *cache_ttl_s* counts from the last request. A list in append mode does not shrink for so long.
     """
 
     expand_undiscovered: Annotated[
@@ -83,7 +84,7 @@ class SearchOptions(AnswerOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions(SearchOptions):
-    """How every session of an engine behaves: its searches, its budget, and which catalogs are shown whole."""
+    """The behaviour of every session of an engine: its searches, its budget, and the catalogs that are shown whole."""
 
     budget: Budget = Budget()  # noqa: RUF009  frozen
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen

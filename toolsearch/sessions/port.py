@@ -1,4 +1,4 @@
-"""What calling tools needs from sessions: which tools a caller may run, and notes of which are running."""
+"""The interface between tool calls and sessions: the tools that a caller may run, and notes of running calls."""
 
 from __future__ import annotations
 

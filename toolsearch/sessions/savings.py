@@ -1,6 +1,6 @@
-"""What requests cost in tool tokens, and what they would have cost without a search.
+"""Counts the tool tokens of requests, and the tokens that they would have without a search.
 
-Both are counted as requests are made, from the tools that their messages hold.
+Both are counted at each request, from the tools in its messages.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from toolsearch.wire.sendable import sendable
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """What a session's requests cost in tool tokens, and what they would have cost with every definition in each.
+    """The tool tokens of a session's requests, and the tokens that they would have with every definition in each.
 
     sent_tokens       the tool lists as they were sent, what messages and answers have added to them, and the searches
                       with their answers; each request sends all of that again
     written_tokens    what the model wrote in order to search
     all_tools_tokens  every definition in reach once per request, without the requests that only a search made necessary
 
-    Neither side counts the rest of the conversation, which a request for a search sends once more, nor the provider's
-    prompt cache, which makes repeated text cheaper.
+    Neither count includes the rest of the conversation, which a request for a search repeats. Neither takes account of
+    the provider's prompt cache, which makes repeated text cheaper.
 
     cache_breaks      how often a request had another tool list than the one before, and began no new one, although the
                       provider may have had that in its cache. What messages and answers add breaks nothing
@@ -67,12 +67,12 @@ FOUND_BEFOREHAND = f"[{TOOL_NAME} was asked this beforehand. It answered:]"
 
 
 def is_answer_beforehand(message: Message) -> bool:
-    """Whether *message* is not the user's own, but the answer to a search made from what they said."""
+    """Whether *message* is the answer to an automatic search for the user's words, rather than the user's own."""
     return isinstance(message, UserMessage) and message.text.startswith(FOUND_BEFOREHAND)
 
 
 def revealed_in(messages: Sequence[Message], names: Iterable[str], mode: RevealMode) -> frozenset[str]:
-    """Those of *names* that the model knows from *messages*, and not from its list."""
+    """The *names* that the model knows from *messages* alone, not from its list."""
     wanted = frozenset(names)
     if mode == "messages":
         changes = (message for message in messages if isinstance(message, ToolChangeMessage))
@@ -84,7 +84,7 @@ def revealed_in(messages: Sequence[Message], names: Iterable[str], mode: RevealM
 
 
 def _defined_in_words(messages: Sequence[Message], names: Iterable[str]) -> Iterable[str]:
-    """Those of *names* of which an answer may tell that has nothing but its text."""
+    """The *names* that an answer may define in its text, if it has no structured content."""
     texts = [result.text for result in _results(messages) if result.structured is None]
     texts += [
         message.text for message in messages if isinstance(message, UserMessage) and is_answer_beforehand(message)
@@ -99,9 +99,9 @@ def history_tokens(
     tokens_of: Callable[[ToolDefinition], int],
     deferred: Mapping[str, ToolDefinition],
 ) -> int:
-    """What *messages* hold because there is a search: calls of it, answers, and added definitions.
+    """The tokens in *messages* that the search adds: its calls, its answers, and added definitions.
 
-    An answer that loads some of the *deferred* tools holds their definitions in place of what it says of them.
+    An answer that loads *deferred* tools counts with their definitions instead of its text about them.
     """
     total, native = 0, NativeSearch(deferred)
     for message in messages:
@@ -124,7 +124,7 @@ def _results(messages: Iterable[Message]) -> Iterable[ToolResult]:
 
 
 class Counted(Protocol):
-    """What counting needs of the conversation that it counts."""
+    """The parts of a conversation that counting needs."""
 
     state: SessionState
     host: ConversationHost

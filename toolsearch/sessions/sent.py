@@ -1,7 +1,7 @@
-"""What the model of a conversation has been sent of tools: its list, and what messages and answers have added since.
+"""Records the tools that a conversation's model was sent: its list, and the additions of messages and answers.
 
-Providers cache a prompt by its prefix, the tool list is near its front, and some bind what a model has thought to it.
-So what was sent is kept here as it was sent, whatever becomes of the catalog, and every other list begins anew.
+Providers cache a prompt by its prefix. The tool list is near the front, and some providers bind a model's thoughts to
+it. So the tools are kept here exactly as they were sent, even if the catalog changes. Any other list begins anew.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Count = Callable[[ToolDefinition], int]  # counts the tokens of a definition
 
 @dataclass(frozen=True, slots=True)
 class ToolList:
-    """What one request says of tools, in order. *deferred* come after *listed*, and are marked as such."""
+    """The tools of one request, in order. *deferred* tools follow *listed* ones, and are marked."""
 
     mode: RevealMode
     listed: tuple[ToolDefinition, ...]
     deferred: tuple[ToolDefinition, ...] = ()
 
     def within(self, reach: Reach) -> ToolList:
-        """What of it a caller with *reach* may read."""
+        """The part of the list that a caller with *reach* may read."""
         if reach.is_everything:
             return self
         listed = tuple(each for each in self.listed if each.name in OWN_TOOLS or reach.allows(each))
@@ -41,23 +41,23 @@ class ToolList:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What is kept of all that; each change makes another one.
+    """The record of what was sent. It is immutable: each change makes a new one.
 
-    endpoint         where the list goes; None before the first request, and after the history was compacted
-    begun_s          when the list began, which tells it from others
+    endpoint         the destination of the list; None before the first request, and after the history was compacted
+    begun_s          when the list began; it identifies the list
     listed           by name, in order, as they were sent
     deferred         in order; None if they have to be read from the catalog again, since they are not stored
     revealed         by messages and answers since the list began, by name, in order, as they were sent
     removed          names that messages have withdrawn
     answered         names whose definitions the model has read in answers, so that it runs them by the call tool
-    referred         what answers of earlier lists refer to
+    referred         tools that answers under earlier lists refer to
     left             names that the model was sent before and is not any more, until the next answer says so
-    revealed_tokens  of all that was revealed: messages and answers stay in the conversation
+    revealed_tokens  tokens of all revealed definitions, since messages and answers stay in the conversation
     requested_s      when the last request with this list was made
-    request_tokens   of that request, as far as they are of tools
-    prompt_tokens    of the last whole request, as the provider has counted it; 0 if that is not known
+    request_tokens   tool tokens of that request
+    prompt_tokens    tokens of the last whole request, as the provider counted them; 0 if unknown
     breaks           how often a list was sent that differs from the one before while its cache may have been warm
-    break_tokens     what the provider had to read again for these, as far as it is known here
+    break_tokens     known tokens that the provider had to read again because of these
     history_cuts     how often a list differed because the messages that had revealed its tools were dropped
     """
 
@@ -81,12 +81,12 @@ class Sent:
 
     @property
     def deferred_by_name(self) -> dict[str, ToolDefinition]:
-        """What answers may refer to."""
+        """The deferred tools that answers may refer to."""
         return {definition.name: definition for definition in self.deferred or ()}
 
     @property
     def visible(self) -> dict[str, ToolDefinition]:
-        """What the model can call by name, as it was sent, in its order."""
+        """The tools that the model can call by name, as they were sent, in its order."""
         both = {**self.listed, **self.revealed}
         return {name: definition for name, definition in both.items() if name not in self.removed}
 
@@ -95,11 +95,11 @@ class Sent:
         return name in self.listed or any(each.name == name for each in self.deferred or ())
 
     def has_shown(self, name: str) -> bool:
-        """Whether the model has read the definition of *name*, and it was not withdrawn since."""
+        """Whether the model has read the definition of *name*, which was not withdrawn since."""
         return name in self.visible or name in self.answered
 
     def has_sent(self, name: str) -> bool:
-        """Whether the conversation holds the name: in its list, a message or an answer."""
+        """Whether the conversation contains the name in its list, a message or an answer."""
         return name in self.listed or name in self.revealed or name in self.answered or name in self.referred
 
     @property
@@ -108,20 +108,22 @@ class Sent:
         return self.endpoint is not None and TOOL_NAME not in self.listed
 
     def is_begun(self, endpoint: Endpoint, mode: RevealMode) -> bool:
-        """Whether there is a list for these, which the next request has to go on with."""
+        """Whether there is a list for this endpoint and mode, which the next request must continue."""
         return self.endpoint == endpoint and self.mode == mode
 
     def is_warm(self, now_s: float, cache_s: float) -> bool:
-        """Whether the provider may still have the last request in its cache. The clock may have been set back since."""
+        """Whether the provider may still have the last request in its cache. The clock may have been set back
+        meanwhile.
+        """
         return self.requested_s is not None and abs(now_s - self.requested_s) < cache_s
 
     def all_referred(self) -> dict[str, ToolDefinition]:
-        """What answers in the conversation refer to by name, with what is known of it."""
+        """The tools that answers in the conversation refer to by name, as they were last known."""
         return {**self.referred, **(self.revealed if self.mode == "deferred" else {})}
 
 
 class SentTools:
-    """Holds a `Sent`, and says how it changes. Safe to share between threads."""
+    """Holds a `Sent` and replaces it at each change. Safe to share between threads."""
 
     __slots__ = ("_lock", "_now")
 
@@ -168,8 +170,8 @@ class SentTools:
             )
 
     def append(self, definitions: Iterable[ToolDefinition]) -> bool:
-        """Add to the end of the list what it does not have, and follow changed definitions; return whether it is
-        another list now.
+        """Append the definitions that the list does not have, and replace changed ones. Return whether the list has
+        changed.
         """
         with self._lock:
             before = self._now.listed
@@ -188,7 +190,7 @@ class SentTools:
         return ToolList(now.mode, tuple(now.listed.values()), now.deferred or ())
 
     def note_answer(self, names: Iterable[str], count: Count, *, told: Iterable[str] = ()) -> None:
-        """Note that an answer refers to those of *names* that are deferred, and that it holds the definitions of those
+        """Note that an answer refers to the deferred tools of *names*, and that it contains the definitions of
         *told*.
         """
         with self._lock:
@@ -217,10 +219,10 @@ class SentTools:
     def change_to(
         self, wanted: Sequence[ToolDefinition], removable: Collection[str], count: Count
     ) -> ToolChangeMessage:
-        """What a message has to say for the model to have *wanted*; from here on, it counts as said.
+        """Return the change that gives the model the *wanted* tools. It counts as said from here on.
 
-        Of what the model has and is not wanted, or is wanted otherwise, only *removable* is withdrawn. A definition
-        that has changed is withdrawn first, and comes back with the next change.
+        Unwanted or changed tools are withdrawn only if they are *removable*. A changed definition is withdrawn first,
+        and added again with the next change.
         """
         with self._lock:
             visible, kept = self._now.visible, {definition.name: definition for definition in wanted}
@@ -247,7 +249,7 @@ class SentTools:
             return left
 
     def compact(self) -> None:
-        """Have the next list begin anew, since what was sent before is not in the conversation any more."""
+        """Let the next list begin anew, since the conversation does not contain the earlier ones any more."""
         with self._lock:
             now = self._now
             self._now = replace(
@@ -317,7 +319,7 @@ def write_sent(sent: Sent) -> dict[str, Any]:
 
 
 def read_sent(document: Mapping[str, Any]) -> Sent:
-    """Read back `write_sent`. Raises LookupError, TypeError or ValueError for what that did not write."""
+    """Read back the result of `write_sent`. Raises LookupError, TypeError or ValueError for any other document."""
     mode: RevealMode = document["mode"]
     if mode not in get_args(RevealMode):
         raise ValueError(f"no such mode: {mode!r}")

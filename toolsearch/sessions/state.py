@@ -1,4 +1,5 @@
-"""What is kept of a session: its reach, its discovered tools and its counters. It is a few kB, without any index.
+"""The stored state of a session: its reach, its discovered tools and its counters. It takes a few kB, without any
+index.
 
 If two processes work on the same session, the two states are merged.
 """
@@ -26,9 +27,9 @@ _VERSION = 1  # the version of the stored JSON
 
 @dataclass(slots=True)
 class SessionCounters:
-    """What a session did, and what it cost in tokens.
+    """The events of a session, and its costs in tokens.
 
-    These are figures to look at: if two threads add to one at the same instant, one addition may be lost.
+    The figures are for information: if two threads add to one at the same instant, one addition may be lost.
     """
 
     requests: int = 0  # lists of tools handed out, one for each model request
@@ -80,7 +81,7 @@ class SessionState:
         return cls(identity(session_id, "session_id"), reach, discovered, now_s, now_s, principal=principal)
 
     def is_changed(self) -> bool:
-        """Whether there is anything to write. That the session was used does not count."""
+        """Whether there are changes to write. A mere use of the session is not a change."""
         return self.saved is None or self._document() != {**json.loads(self.saved.text), "used_s": self.used_s}
 
     def keep_to(self, budget: Budget) -> None:
@@ -92,7 +93,7 @@ class SessionState:
         return self.discovered.pins
 
     def to_json(self) -> str:
-        """Everything except what is deferred, and the state of a running turn."""
+        """Everything except the deferred tools and the state of a running turn."""
         return json.dumps(self._document(), separators=(",", ":"))
 
     def _document(self) -> dict[str, Any]:
@@ -119,9 +120,9 @@ class SessionState:
 
     @classmethod
     def from_json(cls, text: str, *, budget: Budget, clock: Callable[[], float]) -> SessionState:
-        """Read back `to_json`; *budget* is for sessions without one of their own.
+        """Read back the result of `to_json`. *budget* is for sessions without one of their own.
 
-        Raises SessionStoreError if it is another version's, or damaged.
+        Raises SessionStoreError if the text is damaged, or has another version.
         """
         try:
             document = json.loads(text)
@@ -168,16 +169,18 @@ def _read_tool(tokens: Any, used_s: Any, is_called: Any, turn: Any) -> Discovere
 
 
 def _read_reach(document: dict[str, Any]) -> Reach:
-    """All parts of the rules have to be there: a lost part must not widen what the session may see."""
+    """Read the reach. All parts of the rules must be there, since a lost part must not widen what the session
+    may see.
+    """
     stored = document["reach"]
     reach = Reach.parse(stored["allow"], stored["deny"])
     return Reach(reach.allow, reach.deny, tuple(Reach.parse(rules).allow for rules in stored["also"]))
 
 
 def merge(ours: SessionState, base: SessionState | None, theirs: SessionState) -> None:
-    """Merge *theirs*, which another process has saved, into *ours*. Without a *base* both began with nothing.
+    """Merge *theirs*, which another process has saved, into *ours*. Without a *base* both began empty.
 
-    Budget and reach are not applied to the tools: only a catalog can tell which of them exist.
+    Budget and reach are not applied to the tools, since only a catalog knows which of them exist.
     """
     ours.reach = _reach(ours.reach, base.reach if base else None, theirs.reach)
     before = base.pins if base else frozenset[str]()
@@ -204,7 +207,7 @@ def _reach(ours: Reach, base: Reach | None, theirs: Reach) -> Reach:
 
 
 def _sent(ours: Sent, base: Sent, theirs: Sent) -> Sent:
-    """What the model was sent, by both. The breaks of a list that does not go on count as well."""
+    """Merge the tools that both have sent. The cache breaks of a list that is given up are added, too."""
     lead, other = _lead(ours, base, theirs)
     if _is_same(ours, theirs):
         lead = _joined(lead, other, base)
@@ -219,14 +222,16 @@ def _sent(ours: Sent, base: Sent, theirs: Sent) -> Sent:
 
 
 def _lead(ours: Sent, base: Sent, theirs: Sent) -> tuple[Sent, Sent]:
-    """First what goes on: the list that only one of them has begun, or else the one that the provider has seen last."""
+    """Return first the list that goes on: the only one that was begun, or else the one that the provider has
+    seen last.
+    """
     if _is_same(ours, base) != _is_same(theirs, base):
         return (theirs, ours) if _is_same(ours, base) else (ours, theirs)
     return (ours, theirs) if _requested_s(ours) > _requested_s(theirs) else (theirs, ours)
 
 
 def _joined(lead: Sent, other: Sent, base: Sent) -> Sent:
-    """One list to which both have added since *base*, if it was begun then."""
+    """Join two lists into one, if both have grown from the list of *base*."""
     before = base if _is_same(base, lead) else replace(lead, removed=frozenset(), revealed_tokens=0)
     removed = (lead.removed | other.removed) - (before.removed - lead.removed) - (before.removed - other.removed)
     return replace(

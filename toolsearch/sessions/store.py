@@ -1,4 +1,4 @@
-"""All sessions: which are in memory, which are evicted when another is used, and how they are read and written."""
+"""All sessions of an engine: those in memory, the eviction of others, and reading and writing."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class SessionStore:
     A strategy may name the session that is being used (`AlwaysEvictStrategy`). That is obeyed when the session is
     opened, by `get_or_create`, and ignored during its turns, in `get` and `refresh`.
 
-    In one process, everybody who works with a session shares one state, whose parts are safe to share. Only reading and
-    writing take turns, in the order of the requests; nobody waits for another's tools. What another process has saved
-    is merged in when a session is read, and when a write fails because of it.
+    In one process, all work with a session shares one state, whose parts are safe to share. Only reading and writing
+    take turns, in the order of the requests; running tools hold up nobody. The work of another process is merged when a
+    session is read, and when a write fails because of it.
 
     *clock* gives seconds since the epoch, since times are saved. *budget* is the budget of sessions that are read back.
     """
@@ -126,8 +126,8 @@ class SessionStore:
         return state
 
     def peek(self, session_id: str, *, owner: str) -> SessionState:
-        """Return a session as it is stored now, to be looked at: that is no use of it, and only its reader has it in
-        memory.
+        """Return a session as it is stored now, for reading only. This does not count as a use, and does not load the
+        session.
 
         Raises UnknownSessionError.
         """
@@ -141,12 +141,12 @@ class SessionStore:
         return state
 
     def save(self, state: SessionState, settle: Settle | None = None) -> SessionState:
-        """Write what a restart should bring back; return the session as it is now.
+        """Write the parts of a session that survive a restart. Return the session as it is now.
 
         A session that has ended meanwhile is not written: *state* is returned unchanged. If it was opened again, the
-        new session is returned, with the tools that *state* has discovered added to it. For that, and for merging what
-        another process has written, *settle* is needed, which knows the reach. Raises SessionConflictError without it,
-        or if others were faster in every attempt.
+        new session is returned, with the tools that *state* has discovered added to it. This needs *settle*, which
+        knows the reach, and so does merging the work of another process. Raises SessionConflictError without it, or if
+        others were faster in every attempt.
         """
         with self._lock_of(state.id):
             living = self._loaded.living(state.id)
@@ -204,7 +204,7 @@ class SessionStore:
             return lock
 
     def _in_memory(self, session_id: str, owner: str | None) -> SessionState | None:
-        """Look in memory; what is somebody else's stays as it is."""
+        """Look for the session in memory. If it belongs to another owner, it is not touched."""
         for look in (self._loaded.living, self._loaded.find):
             state = look(session_id)
             if state is None:
@@ -222,10 +222,10 @@ class SessionStore:
         settle: Settle,
         instead: Callable[[], SessionState | None] | None,
     ) -> SessionState | None:
-        """Return the session as it is kept now, of which *state* is what this process knows; None if there is none.
+        """Return the session as it is stored now; None if there is none. *state* is this process's knowledge of it.
 
-        What takes the place of one that cannot be read is *state*, or what *instead* makes; without both, that is a
-        SessionStoreError.
+        If the stored session cannot be read, *state* or the result of *instead* replaces it. Without both,
+        SessionStoreError is raised.
         """
         stored = self._persistence.load(session_id) if self._persistence is not None else None
         if stored is None:
@@ -252,7 +252,7 @@ class SessionStore:
         return self._taken_over(state, theirs, settle)
 
     def _taken_over(self, state: SessionState | None, theirs: SessionState, settle: Settle) -> SessionState:
-        """Return *state* merged with *theirs*; or *theirs* alone if that is another session by now."""
+        """Return *state* merged with *theirs*. If *theirs* is a newer session of the same id, return *theirs* alone."""
         if state is None or state.principal != theirs.principal or not _is_same(state, theirs):
             if state is not None:
                 self._loaded.end(state.id)
@@ -263,8 +263,8 @@ class SessionStore:
         return state
 
     def _write(self, state: SessionState, settle: Settle | None) -> None:
-        """Write *state*, if it has changed, over the version that it came from; merge in what others have written
-        since.
+        """Write *state*, if it has changed, over the version that it came from. Merge the work of others that was
+        written since.
         """
         if self._persistence is None:
             return
@@ -296,7 +296,7 @@ class SessionStore:
             return None
 
     def _save_left(self, state: SessionState) -> None:
-        """Write *state*, which has left the memory, unless it was loaded again."""
+        """Write *state*, which has left the memory, unless it was loaded again meanwhile."""
         if not self._loaded.is_leaving(state):
             return
         try:

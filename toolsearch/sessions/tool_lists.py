@@ -1,8 +1,8 @@
-"""What a conversation says of tools in each request, and in the messages between requests.
+"""The tools that a conversation sends in each request, and in the messages between requests.
 
 In every mode but "append", a list that was handed out stays as it is, byte for byte, until the conversation goes to
-another endpoint or its history is compacted. In "append" it grows, and begins anew only where the provider's cache is
-lost in any case, where it has become too long, or where it has less and may shrink.
+another endpoint or its history is compacted. In "append" it grows. It begins anew only if the provider's cache is lost
+anyway, if it has become too long, or if it may shrink and tools were dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from toolsearch.wire.messages import ToolChangeMessage
 
 
 class Listing(Protocol):
-    """What lists need of the conversation that they are of."""
+    """The parts of a conversation that its tool lists need."""
 
     state: SessionState
     host: ConversationHost
@@ -96,7 +96,7 @@ def loadable_in(conversation: Listing, names: Iterable[str]) -> list[str]:
 
 
 def too_many_to_defer(bound: int) -> str:
-    """What the operator is told of a catalog with more tools than one request may defer."""
+    """The note to the operator about a catalog with more tools than one request may defer."""
     return f"a model can defer {bound:,} tools, and the catalog has more: those are run by {CALL_TOOL}"
 
 
@@ -129,7 +129,7 @@ def _begin(conversation: Listing, endpoint: Endpoint, mode: RevealMode, known: C
 
 
 def _first_listed(conversation: Listing, mode: RevealMode, known: Capabilities) -> list[ToolDefinition]:
-    """The search tool, and what is discovered by now: pins, and what the conversation was told that it can call."""
+    """The search tool and the tools discovered so far: pins, and tools that the conversation was told it can call."""
     shown = _definitions(conversation.shown())
     bounds = _bounds(conversation, known)
     if _is_too_much(conversation, _by_name(shown), bounds):
@@ -144,7 +144,8 @@ def _first_listed(conversation: Listing, mode: RevealMode, known: Capabilities) 
 def _deferred(
     conversation: Listing, endpoint: Endpoint, mode: RevealMode, listed: Collection[str]
 ) -> list[ToolDefinition]:
-    """The tools beside *listed*, by name: all in reach, if they are deferred, and those that history refers to.
+    """The deferred tools by name, without *listed*: all tools in reach if the mode defers them, and tools that history
+    refers to.
 
     Anthropic's API refuses a request whose messages refer to a tool that is not in its list.
     """
@@ -174,7 +175,7 @@ def _kept(conversation: Listing, name: str, known: ToolDefinition) -> ToolDefini
 
 
 def _append(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> None:
-    """Go on with a list that may be in the provider's cache. What changes it is counted."""
+    """Continue a list that may be in the provider's cache. Changes that break the cache are counted."""
     ledger, wanted = conversation.state.sent, _definitions(conversation.shown())
     before, by_name = ledger.now.listed, _by_name(wanted)
     has_less = conversation.lists_shrink and not before.keys() <= by_name.keys()
@@ -188,7 +189,7 @@ def _append(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> N
 
 
 def _wanted(conversation: Listing, sent: Sent) -> list[ToolDefinition]:
-    """What the model is to have where messages can also withdraw tools."""
+    """The tools that the model should have, for APIs whose messages can also withdraw tools."""
     wanted = _definitions(conversation.shown())
     if sent.is_whole:  # a list of the whole catalog stays, although nobody has searched for its tools
         stays = [tool for name in sent.visible if (tool := conversation.shown_tool(name)) is not None]
@@ -206,7 +207,7 @@ def _new(conversation: Listing, sent: Sent) -> list[ToolDefinition]:
 
 
 def _that_fit(conversation: Listing, sent: Sent, new: Sequence[ToolDefinition]) -> list[ToolDefinition]:
-    """The first of *new* for which there is room beside what the model has."""
+    """The first of *new* that fit beside the model's present tools."""
     bounds, count = _bounds_of(conversation, sent), conversation.view.tokens_of
     bounded = [definition for name, definition in sent.visible.items() if name not in OWN_TOOLS]
     number, tokens, fitting = len(bounded), sum(map(count, bounded)), list[ToolDefinition]()
@@ -220,7 +221,7 @@ def _that_fit(conversation: Listing, sent: Sent, new: Sequence[ToolDefinition]) 
 
 
 def _bounds(conversation: Listing, known: Capabilities) -> Budget:
-    """What bounds the found tools that the model is sent: the budget, and what its API takes beside our own tools."""
+    """The bounds of the found tools in a list: the budget, and the API's maximum without our own tools."""
     bounds = conversation.options.budget.sent
     if known.max_tools is None:
         return bounds
@@ -233,7 +234,7 @@ def _bounds_of(conversation: Listing, sent: Sent) -> Budget:
 
 
 def _require_room(conversation: Listing, known: Capabilities) -> None:
-    """Raise BadSettingError for a catalog that is to be shown whole to a model whose API does not take so many."""
+    """Raise BadSettingError if a catalog should be shown whole, but the model's API does not accept so many tools."""
     if conversation.exposure.is_searched or known.max_tools is None:
         return
     if (tools := len(conversation.shown())) > known.max_tools:
@@ -244,7 +245,7 @@ def _require_room(conversation: Listing, known: Capabilities) -> None:
 
 
 def _is_too_much(conversation: Listing, definitions: Mapping[str, ToolDefinition], bounds: Budget) -> bool:
-    """Whether *definitions* are more than a model may be sent. A catalog that is shown whole is not bounded."""
+    """Whether *definitions* exceed the bounds of a list. A catalog that is shown whole has no bounds."""
     if not conversation.exposure.is_searched:
         return False
     bounded = [definition for name, definition in definitions.items() if name not in OWN_TOOLS]

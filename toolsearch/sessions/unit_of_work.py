@@ -26,8 +26,8 @@ class UnitOfWork:
     """A context manager, ``with`` or ``async with``: it reads a session by *begin*, and writes it when the block is
     done.
 
-    ``async with`` reads and writes in a thread if that can take long. Others may work with the session meanwhile. If
-    the block fails, nothing is written; its changes stay in memory until other work writes them.
+    ``async with`` reads and writes in a thread if that can take long. Other work with the session may go on meanwhile.
+    If the block fails, nothing is written, and its changes stay in memory until other work writes them.
     """
 
     def __init__(self, sessions: SessionStore, begin: Callable[[], Conversation]) -> None:
@@ -86,7 +86,7 @@ class ConversationScope:
 
 @dataclass(frozen=True, slots=True)
 class _SearchCallback:
-    """Searches of one reply run one after the other: what they find has to be listed in the same order every time."""
+    """Runs the searches of one reply one after the other, so that found tools are always listed in the same order."""
 
     conversation: Conversation
     searching: asyncio.Lock
@@ -99,7 +99,7 @@ class _SearchCallback:
 
 @dataclass(frozen=True, slots=True)
 class _NothingToCall:
-    """What a call of the call tool comes to that names no tool that it can run."""
+    """Answers calls of the call tool that do not name a tool that it can run."""
 
     # They are not needed.
     async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002
@@ -137,7 +137,7 @@ def pin(conversation: Conversation, names: Iterable[str]) -> Chosen:
 
 
 def unpin(conversation: Conversation, names: Collection[str]) -> Chosen:
-    """Let these tools be evicted as others are. What was not pinned is in `Chosen.not_found`."""
+    """Let these tools be evicted as others are. Names that were not pinned are in `Chosen.not_found`."""
     discovered = conversation.state.discovered
     pinned = {name for name in discovered.pins if conversation.view.allows(name)}
     known = tuple(name for name in dict.fromkeys(names) if name in pinned)
@@ -146,10 +146,10 @@ def unpin(conversation: Conversation, names: Collection[str]) -> Chosen:
 
 
 def forget(conversation: Conversation, names: Collection[str]) -> Chosen:
-    """Show these tools no more, but for pins and tools that are being called, which stay.
+    """Stop showing these tools, except pins and tools that are being called.
 
-    A list that the model's provider may have cached does not shrink for that; see `Budget`. What was not discovered is
-    in `Chosen.not_found`.
+    A list that the model's provider may have cached does not shrink for that; see `Budget`. Names that were not
+    discovered are in `Chosen.not_found`.
     """
     discovered, view = conversation.state.discovered, conversation.view
     shown = [name for name in discovered.tools if view.allows(name)]

@@ -28,8 +28,8 @@ _MOST_CREDITS = 40
 class Credit:
     """A tool was called for a query of these *terms*.
 
-    called  what that counts for the tool: 1, 1/2, 1/4 or 1/8
-    asked   what it counts for the query: as much, less what this session gave to the same query before
+    called  the weight for the tool: 1, 1/2, 1/4 or 1/8
+    asked   the weight for the query: the same, minus this session's earlier credits for the query
     """
 
     terms: Terms
@@ -40,7 +40,7 @@ class Credit:
 
 @dataclass(slots=True)
 class SessionContribution:
-    """The latest searches of one session, and what it was credited for. Its owner guards it."""
+    """The latest searches of one session, and its credits so far. Its owner guards it."""
 
     # Terms of a search -> the tools that it found, oldest search first.
     _shown: dict[Terms, frozenset[str]] = field(default_factory=dict[Terms, frozenset[str]])
@@ -55,7 +55,7 @@ class SessionContribution:
             del self._shown[next(iter(self._shown))]
 
     def called(self, tool: str) -> Credit | None:
-        """Credit the latest search that found *tool*; None if none did, or if it adds nothing."""
+        """Credit the latest search that found *tool*. None if no search found it, or if the credit adds nothing."""
         terms = next((terms for terms, tools in reversed(self._shown.items()) if tool in tools), None)
         called = 0.5 ** self._times[tool]
         is_spent = called < _LEAST_WEIGHT or len(self._credited) >= _MOST_CREDITS
@@ -89,13 +89,12 @@ _Value = TypeVar("_Value")
 class UsageLog:
     """Safe to share between threads.
 
-    store        where it is kept between starts; if it fails, that is logged, and no search and no call fails of it
-    half_life_s  after which an event counts half
-    max_cells    pairs of a term and a tool that are kept for each principal
+    store        the storage between starts; if it fails, that is logged, and no search or call fails
+    half_life_s  time after which an event counts half
+    max_cells    maximum of pairs of a term and a tool for each principal
     clock        gives seconds since the epoch, since times are stored
 
-    The terms of a query are those that the catalogue's tools hold, too (see `Vocabulary`); the query itself never gets
-    here.
+    Only terms that the catalog's tools contain are noted (see `Vocabulary`). The query itself never gets here.
     """
 
     def __init__(
@@ -144,7 +143,7 @@ class UsageLog:
                     self._try(lambda: store.drop(principal, dropped))
 
     def favour(self, principal: str, terms: Terms) -> dict[str, float]:
-        """Return what use says of a query of *terms*: a bonus in (0, 1) by tool name; most tools have none."""
+        """Return the bonus in (0, 1) by tool name that use gives for a query of *terms*; most tools have none."""
         with self._lock:
             return self._evidence(principal).favour(terms, self._clock())
 
@@ -154,7 +153,7 @@ class UsageLog:
             return self._evidence(principal).learnt(self._clock())
 
     def principals(self) -> list[str]:
-        """Those of whom something is known, sorted. Raises UsageStoreError."""
+        """The principals with evidence, sorted. Raises UsageStoreError."""
         with self._lock:
             stored = self._store.principals() if self._store is not None else []
             return sorted(
@@ -172,7 +171,7 @@ class UsageLog:
                 del self._principals[known]
 
     def refresh(self) -> None:
-        """Read again what is kept of the principals in memory: other processes have added what they saw."""
+        """Read the evidence of the principals in memory again, since other processes add to it."""
         store = self._store
         if store is None:
             return
@@ -191,7 +190,7 @@ class UsageLog:
                     self._principals[principal] = evidence
 
     def forget(self, principal: str) -> None:
-        """Forget what is in memory of a principal, who may have been deleted from where it is kept."""
+        """Forget the evidence in memory of a principal, who may have been deleted from the store."""
         with self._lock:
             for key in [key for key in self._sessions if key[0] == principal]:
                 del self._sessions[key]
@@ -217,7 +216,7 @@ class UsageLog:
         return evidence
 
     def _try(self, action: Callable[[], _Value]) -> _Value | None:
-        """Learning is an extra: what it cannot keep must fail no search and no call."""
+        """Log a failure of the store: learning is an extra, and must not make a search or a call fail."""
         try:
             return action()
         except UsageStoreError as error:
@@ -237,6 +236,6 @@ def _recent(items: OrderedDict[_Key, _Value], key: _Key, make: Callable[[], _Val
 
 
 def _weights(credit: Credit) -> dict[UsageCell, float]:
-    """What a credit adds to the counts, the sums included."""
+    """The additions of a credit to the counts, with their sums."""
     weights = {UsageCell(term, tool): 0.0 for term in ("", *sorted(credit.terms)) for tool in ("", credit.tool)}
     return {cell: credit.called if cell.tool else credit.asked for cell in weights}

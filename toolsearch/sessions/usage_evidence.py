@@ -1,6 +1,6 @@
-"""What one principal's use has shown: which tools are called for queries of which words.
+"""The evidence from one principal's use: which tools are called for queries with which words.
 
-Of a query only the words that the catalog's own tools hold are kept.
+Of a query only words that the catalog's own tools contain are kept.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Vocabulary(Protocol):
     """The words of one catalogue. Safe to share between threads."""
 
     def terms_of(self, query: str) -> Terms:
-        """Return the known terms of *query*; none if nothing can be learnt of it."""
+        """Return the known terms of *query*; none if nothing can be learnt from it."""
         ...
 
 
 def vocabulary_of(index: ToolIndex) -> Vocabulary:
-    """Return the words of *index*; of an index that is not the built-in one they are not known."""
+    """Return the words of *index*. Only the built-in index knows them."""
     from toolsearch_indexes.index import ToolSearchIndex
 
     return IndexVocabulary(index) if isinstance(index, ToolSearchIndex) else _NoWords()
@@ -53,7 +53,7 @@ class IndexVocabulary:
         self._index = index
 
     def terms_of(self, query: str) -> Terms:
-        """Names to fetch and patterns have no terms: they say which tool, and not what for."""
+        """Return no terms for names and patterns, since they name a tool and not a purpose."""
         try:
             form = read_form(query)
         except BadQueryError:
@@ -110,10 +110,10 @@ _ALL = ""  # stands for every term or every tool in sums
 
 @dataclass(frozen=True, slots=True)
 class LearntUse:
-    """That a tool was called for queries with a term.
+    """The evidence that a tool serves queries with a term.
 
-    called  by how many sessions, as far as that has not faded; of one session, only the first counts in full
-    asked   how many sessions made such a query and called any of the tools it found
+    called  number of sessions that called it, less what has faded; later calls of one session count less
+    asked   number of sessions that made such a query and called any of the tools found
     """
 
     term: str
@@ -123,7 +123,7 @@ class LearntUse:
 
 
 class Evidence:
-    """The counts of one principal, of at most *max_cells* terms with a tool. Its owner guards it."""
+    """The counts of one principal, for at most *max_cells* pairs of a term and a tool. Its owner guards it."""
 
     def __init__(self, *, epoch_s: float, half_life_s: float, max_cells: int) -> None:
         self._epoch_s = epoch_s
@@ -133,7 +133,7 @@ class Evidence:
         self._size = 0  # cells of a term and a tool; sums do not count
 
     def add(self, weights: Mapping[UsageCell, float], at_s: float) -> list[UsageCell]:
-        """Count what happened at that moment; return the cells that were dropped for it, the faintest of all."""
+        """Count an event at that moment. Return the cells that were dropped for it, which are the faintest."""
         if at_s - self._epoch_s > _FORGOTTEN * self._half_life_s:
             self._rebase(at_s)
         unit = self._unit(at_s)
@@ -144,7 +144,7 @@ class Evidence:
         return self._drop_faintest() if self._size > self._max_cells else []
 
     def restore(self, stored: Iterable[tuple[UsageCell, float, float]]) -> None:
-        """Take cells as they were stored: each with its weight, and when, which is not after the epoch."""
+        """Take over stored cells, each with its weight and its time, which is not after the epoch."""
         cells: list[UsageCell] = []
         for cell, weight, at_s in stored:
             self._put(cell, weight * self._unit(at_s))
@@ -157,7 +157,7 @@ class Evidence:
         return not self._size
 
     def favour(self, terms: Terms, now_s: float) -> dict[str, float]:
-        """Return each tool's favour for a query of *terms*, in (0, 1), by name; a tool that is not there has none."""
+        """Return the favour of each tool for a query of *terms*, in (0, 1), by name. Missing tools have none."""
         rows = [self._rows[term] for term in sorted(terms) if term in self._rows]
         if not rows:
             return {}
@@ -218,7 +218,7 @@ class Evidence:
         return sum(called < again for called in calls), sum(called >= again for called in calls)
 
     def _rebase(self, epoch_s: float) -> None:
-        """Move the epoch, and leave behind what has faded by then."""
+        """Move the epoch, and drop events that have faded by then."""
         unit, before = self._unit(epoch_s), self._rows
         self._epoch_s, self._rows, self._size = epoch_s, defaultdict(dict), 0
         for term, row in before.items():
@@ -232,14 +232,14 @@ class Evidence:
         row[cell.tool] = row.get(cell.tool, 0.0) + weight
 
     def _mend_sums(self, cell: UsageCell) -> None:
-        """Let no sum be less than a part of it: it may have been dropped while the part was not there."""
+        """Raise each sum to at least its part, since it may have been dropped while the part was missing."""
         called = self._rows[cell.term][cell.tool]
         for sum_of in (UsageCell(cell.term, _ALL), UsageCell(_ALL, cell.tool), UsageCell(_ALL, _ALL)):
             row = self._rows[sum_of.term]
             row[sum_of.tool] = max(called, row.get(sum_of.tool, 0.0))
 
     def _drop_faintest(self) -> list[UsageCell]:
-        """Make room for many more. What counts least goes, so that a flood of new words washes out no known ones."""
+        """Drop the cells with the least weight, so that a flood of new words does not remove well-known ones."""
         cells = [(called, UsageCell(term, tool)) for term, row in self._rows.items() for tool, called in row.items()]
         faintest = sorted(found for found in cells if _ALL not in found[1])
         surplus = [cell for _, cell in faintest[: self._size - int(_KEPT_SHARE * self._max_cells)]]
