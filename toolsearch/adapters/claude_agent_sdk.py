@@ -22,7 +22,7 @@ except ImportError as error:
 
 
 def sdk_server(gateway: Gateway, *, principal: Principal = LOCAL) -> McpSdkServerConfig:
-    """Return what `ClaudeAgentOptions(mcp_servers={"toolsearch": ...})` takes.
+    """Return the server for `ClaudeAgentOptions(mcp_servers={"toolsearch": ...})`.
 
     Any number of conversations may share it; all of them are *principal*. Enter *gateway* before the first of them, and
     leave it after the last.
@@ -33,7 +33,7 @@ def sdk_server(gateway: Gateway, *, principal: Principal = LOCAL) -> McpSdkServe
 
 @dataclass(frozen=True, slots=True)
 class _FixedList:
-    """Asks as a client without a session, whose list stays: the SDK does not pass on that a list has changed."""
+    """Asks as a client without a session, whose list is fixed, because the SDK does not pass on changes of the list."""
 
     gateway: Gateway
     principal: Principal

@@ -1,4 +1,4 @@
-"""What the adapters share: the steps of a session where a framework, and not this library, writes the requests."""
+"""Shared parts of the adapters: the steps of a session if a framework, and not this library, writes the requests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from toolsearch.wire.sendable_tools import sendable_definition
 
 
 def suit_model(session: Session, model: object, *, announces: bool = False) -> Session:
-    """Return *session*, whose list stays as it is from the start if *model* is the name of a Claude.
+    """Return *session*. If *model* is the name of a Claude, its list is fixed from the start.
 
-    A Claude reads the whole conversation again when its list grows, or refuses it. An exposure that somebody has chosen
-    is left alone.
+    When its list grows, a Claude reads the whole conversation again, or refuses it. An exposure that the user has
+    chosen is left alone.
 
-    announces  the framework itself tells the model of new tools in a message, where the model takes that
+    announces  the framework itself tells the model of new tools in a message, if the model accepts that
     """
     name = read_model_name(model) if isinstance(model, str) else ModelName()
     if name.family in ("", "gpt") or session.state.exposure is not None:
@@ -31,12 +31,14 @@ def suit_model(session: Session, model: object, *, announces: bool = False) -> S
 
 
 def for_framework(definition: ToolDefinition) -> ToolDefinition:
-    """*definition* as every model API takes it: a framework does not say which one it will send it to."""
+    """*definition* in a form that every model API accepts, since a framework does not say to which one it will
+    send it.
+    """
     return sendable_definition(definition, "openai")  # OpenAI has the tightest bound on descriptions
 
 
 def listed(session: Session) -> list[ToolDefinition]:
-    """What the next request lists of tools, in order. It is counted as a request: ask once for each."""
+    """The tools of the next request, in order. Each call counts as a request."""
     names = [entry["name"] for entry in session.tools("mcp")]
     sent = session.state.sent.now.visible
     return [for_framework(sent[name]) for name in names]
@@ -49,6 +51,8 @@ def next_turn(session: Session) -> None:
 
 
 def text_and_images(result: ToolResult) -> tuple[str, list[tuple[str, str]]]:
-    """What a model reads of *result*: a text, and images by MIME type and base64 data. What is neither, is named."""
+    """The parts of *result* that a model reads: a text, and images by MIME type and base64. Other contents are
+    named.
+    """
     images = [image for block in result.content if (image := image_of(block)) is not None]
     return "\n".join(in_words(block) for block in result.content if image_of(block) is None), images

@@ -31,7 +31,7 @@ except ImportError as error:
 class ToolSearchTransform(catalog.CatalogTransform):
     """Lists the search tool, ``callTool`` and *pins* in place of a server's tools; a few tools are listed as they are.
 
-    Clients find and call what they may see. The catalog of *engine* is filled with the server's tools.
+    Clients find and call the tools that they may see. The catalog of *engine* is filled with the server's tools.
     """
 
     def __init__(self, engine: ToolSearch | None = None, *, pins: Collection[str] = ()) -> None:
@@ -98,7 +98,7 @@ def _reach(names: tuple[str, ...]) -> Reach:
 
 
 def _shown(tool: base.Tool) -> Any:
-    """What a change would show in; to compare whole tools takes FastMCP longer than a search."""
+    """The parts of a tool in which changes would show. Comparing whole tools takes FastMCP longer than a search."""
     return tool.title, tool.description, tool.parameters, tool.output_schema, tool.annotations
 
 

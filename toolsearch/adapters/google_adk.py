@@ -28,8 +28,8 @@ except ImportError as error:
 class ToolSearchToolset(BaseToolset):
     """Gives an agent the tools of *engine*, in one session for each agent of an ADK session.
 
-    An invocation is a turn. *exposure* is as for `ToolSearch.session`. By default found tools are appended to the list,
-    but for a Claude model, whose list is fixed.
+    An invocation is a turn. *exposure* is as for `ToolSearch.session`. By default found tools are appended to the list.
+    For a Claude model the list is fixed.
     """
 
     def __init__(self, engine: ToolSearch, *, exposure: RevealSetting | None = None) -> None:

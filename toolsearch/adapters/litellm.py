@@ -1,4 +1,4 @@
-"""toolsearch in LiteLLM: a callback that sends, of a request's tools, those that the conversation asks for."""
+"""toolsearch in LiteLLM: a callback that sends only those tools of a request that the conversation needs."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _MOST_CHARACTERS = 2_000  # characters of one message; the question stands at th
 class ToolSearchCallback(CustomLogger):
     """``litellm.callbacks = [ToolSearchCallback()]``, for Chat Completions, Messages and Responses.
 
-    Of the tools in a request it leaves *pins*, what has been called or is chosen, and, for each message of the user,
-    the *limit* that a search for it finds. That depends on the conversation alone, and only grows with it. A request
-    stays as it is if its tools are few, if nothing is found, or if it has a tool search of its own.
+    It keeps these tools of a request: *pins*, called and chosen tools, and, for each message of the user, the *limit*
+    tools that a search finds. The selection depends on the conversation alone, and only grows with it. A request is not
+    changed if its tools are few, if nothing is found, or if it has a tool search of its own.
 
-    How it grows depends on the model: where messages can add tools, the list holds what was found before the first
-    answer, and stays; the rest comes in messages. Elsewhere the list grows, except for a Claude that binds what it has
-    thought to the list: such a request stays as it is.
+    The growth depends on the model. If messages can add tools, the list has the tools found before the first answer,
+    and is then fixed; other tools come in messages. Otherwise the list grows. Requests to a Claude that binds its
+    thoughts to the list are not changed.
     """
 
     def __init__(self, *, limit: int = 5, pins: Collection[str] = (), **options: Unpack[EngineOptions]) -> None:
@@ -64,7 +64,7 @@ class ToolSearchCallback(CustomLogger):
         return {**kwargs, **await search_threads.run(self._changes, kwargs, _endpoint(kwargs, call_type))}
 
     def _changes(self, request: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
-        """The parts of *request* that are to be others."""
+        """The changed parts of *request*."""
         tools, known = list(request["tools"]), capabilities_of(endpoint)
         named = {name: entry for entry in tools if (name := _name(entry))}
         announces, chosen = "messages" in known.modes, chosen_names(request)
@@ -95,7 +95,7 @@ class ToolSearchCallback(CustomLogger):
 
 
 def _has_to_stay(known: Capabilities, chosen: Collection[str]) -> bool:
-    """Whether a list can be neither others' nor longer: no message can add a tool, or none that a choice may name."""
+    """Whether the list may not change: messages cannot add tools, or a tool choice could not name added tools."""
     return bool(chosen) if "messages" in known.modes else known.binds_thinking
 
 
@@ -106,7 +106,7 @@ def _with_additions(
     named: Mapping[str, Any],
     endpoint: Endpoint,
 ) -> list[Any]:
-    """Return *entries*, and right before each answer of the model's, or at the end, what is *wanted* by then."""
+    """Return *entries*, with the *wanted* tools right before each answer of the model, or at the end."""
     sent: list[Any] = []
     known, start = set(listed), 0
     while start < len(entries):
@@ -120,13 +120,13 @@ def _with_additions(
 
 
 def _answer_at(entries: Sequence[Any], start: int) -> int:
-    """Where the model's next answer begins from *start* on; behind all if there is none."""
+    """The place of the model's next answer from *start* on; the end if there is none."""
     answers = (place for place in range(start, len(entries)) if _is_answer(_fields(entries[place])))
     return next(answers, len(entries))
 
 
 def _is_answer(fields: Mapping[str, Any]) -> bool:
-    """Whether it is of the model: in Responses, an answer is several items."""
+    """Whether the entry is the model's. In Responses, an answer has several items."""
     return fields.get("role") == "assistant" or str(fields.get("type")).endswith(("reasoning", "_call"))
 
 
@@ -135,7 +135,7 @@ def _fields(message: Any) -> Mapping[str, Any]:
 
 
 def _endpoint(request: Mapping[str, Any], call_type: Any) -> Endpoint:
-    """Where *request* goes, and in which format: LiteLLM translates it for most providers."""
+    """The destination and the format of *request*: LiteLLM translates it for most providers."""
     model = request.get("model") or getattr(request.get("litellm_logging_obj"), "model", "") or ""
     base = request.get("api_base") or request.get("base_url")
     provider = ""
@@ -152,7 +152,7 @@ def _engine_over(options: EngineOptions, entries: tuple[str, ...]) -> ToolSearch
 
 
 def _name(entry: Any) -> str:
-    """The name of a tool that can be searched for; "" for one of the provider's own."""
+    """The name of a searchable tool; "" for one of the provider's own."""
     try:
         name = read_tool(entry).name
     except (BadToolError, TypeError):

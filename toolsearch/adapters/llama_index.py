@@ -24,9 +24,9 @@ except ImportError as error:
 class ToolSearchRetriever(ObjectRetriever[AsyncBaseTool]):
     """The tools of one conversation: ``FunctionAgent(tool_retriever=ToolSearchRetriever(session))``.
 
-    LlamaIndex asks by what the user said before each request, and by a tool's name before each call.
+    LlamaIndex retrieves by the user's words before each request, and by a tool's name before each call.
 
-    search_first  how many tools to load for what the user says, so that the model need not search for them
+    search_first  number of tools to load for the user's words, so that the model need not search for them
     """
 
     def __init__(self, session: Session, *, search_first: int = 0) -> None:
@@ -51,7 +51,7 @@ class ToolSearchRetriever(ObjectRetriever[AsyncBaseTool]):
         return list(self._listed.values())
 
     def _called(self, name: str) -> AsyncBaseTool | None:
-        """The tool of that name; None if there is none in reach."""
+        """The tool of that name; None if it is not in reach."""
         try:
             return self._listed.get(name) or _SessionTool(
                 self._session, for_framework(self._session.resolve(name).definition)

@@ -25,9 +25,10 @@ except ImportError as error:
 
 
 class ToolSearchServer(MCPServer):
-    """The tools of a session, which a function opens by the context of a run: one server serves all conversations.
+    """The tools of a session. A function opens the session for the context of a run, so one server serves all
+    conversations.
 
-    *options* are those of an ``MCPServer``, but for ``tool_meta_resolver``.
+    *options* are those of an ``MCPServer``, except ``tool_meta_resolver``.
     """
 
     def __init__(self, session: Callable[[RunContextWrapper[Any]], Session], **options: Any) -> None:
@@ -46,7 +47,7 @@ class ToolSearchServer(MCPServer):
         """There is nothing to connect to."""
 
     async def cleanup(self) -> None:
-        """Sessions belong to whoever opened them."""
+        """Close nothing: a session belongs to the code that opened it."""
 
     async def list_tools(self, run_context: Any = None, agent: AgentBase | None = None) -> list[Tool]:
         model = getattr(agent, "model", None)
@@ -78,7 +79,7 @@ class ToolSearchServer(MCPServer):
         raise NotImplementedError("there are no prompts")
 
     def _number(self, call: MCPToolMetaContext) -> dict[str, Any]:
-        """Only what this returns tells `call_tool` of which run a call is; it is copied on the way."""
+        """Return a number by which `call_tool` finds the run of a call. Only a copy of this dict reaches it."""
         number = next(self._numbers)
         self._calls[number] = call.run_context
         return {"call": number}

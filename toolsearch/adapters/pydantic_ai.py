@@ -85,7 +85,7 @@ class ToolSearchToolset(AbstractToolset[Any]):
 
 
 def _why_cut_off(ctx: RunContext[Any]) -> str:
-    """By pydantic-ai's own word, or by the provider's where pydantic-ai has none for that."""
+    """The reason for an unfinished reply, in pydantic-ai's word, or in the provider's if pydantic-ai has none."""
     replies = (message for message in reversed(ctx.messages) if isinstance(message, ModelResponse))
     reply = next(replies, None)
     if reply is None:

@@ -22,9 +22,9 @@ from toolsearch.tools.json_types import Json, JsonObject
 class Use:
     """One call of a tool.
 
-    result   what the model was sent of it, as text; "" if nothing has come back
-    queries  what a model searches for where it has no such tool yet: the first, and if that does not find the tool the
-             next. After the last the model does without the tool. None are needed where nothing is searched
+    result   the text that the model was sent; "" without a result
+    queries  queries of a model without the tool: the first, and if that does not find the tool, the
+             next. After the last the model does without the tool. Without a search none are needed
     """
 
     name: str
@@ -35,7 +35,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One reply of the model that calls tools: its calls, which do not wait for each other, and what it said beside."""
+    """One reply of the model that calls tools: its text, and its calls, which do not wait for each other."""
 
     calls: tuple[Use, ...]
     text: str = ""
@@ -43,7 +43,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a user asked, the steps that it took, and the answer; "" if a log ends before it, or the user went on."""
+    """A user's message, the steps that it took, and the answer; "" if the log has no answer."""
 
     user: str
     steps: tuple[Step, ...] = ()
@@ -52,7 +52,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """*system* is what the system said, all of it."""
+    """A conversation. *system* is all text of the system."""
 
     turns: tuple[Turn, ...]
     system: str = ""
@@ -60,7 +60,9 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds between requests: the model's own within a turn, the user's between turns. What is cached may go cold."""
+    """Seconds between requests: the model's own within a turn, the user's between turns. A cache may go cold
+    meanwhile.
+    """
 
     reply_s: float = 5.0
     turn_s: float = 60.0
@@ -123,12 +125,12 @@ _MOST_QUERIES: Final = 3
 class Preset:
     """The shape of conversations.
 
-    turns          of the user in each
+    turns          turns of the user in each
     needs          tools that a turn takes, one after the other
     reused         the share of needs that an earlier tool of the conversation fills
-    result_words   words that a tool answers
-    answer_words   words that the model answers the user
-    retries        further queries where one does not find the tool
+    result_words   words in a tool's answer
+    answer_words   words in the model's answer to the user
+    retries        further queries if one does not find the tool
     """
 
     turns: int
@@ -150,9 +152,9 @@ PRESETS: Final[Mapping[str, Preset]] = {
 def made_conversations(
     definitions: Sequence[ToolDefinition], preset: Preset, count: int, *, seed: int = 0
 ) -> list[Conversation]:
-    """Return *count* conversations over tools that are drawn from *definitions*.
+    """Return *count* conversations with tools drawn from *definitions*.
 
-    Raises BadSettingError if there are none that a query can be proposed for.
+    Raises BadSettingError if no query can be proposed for any of them.
     """
     maker = _Maker(definitions, preset, seed)
     return [maker.conversation(number) for number in range(count)]

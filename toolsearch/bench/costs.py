@@ -1,4 +1,4 @@
-"""Plays conversations and counts what they cost: tokens, money, rounds, and the turns that failed for want of a tool.
+"""Plays conversations and counts their costs: tokens, money, rounds, and turns that failed because a tool was missing.
 
 No provider is asked, and no tool runs.
 """
@@ -47,7 +47,7 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model does next: uses of tools, with what it says beside them, or queries. Neither is an answer."""
+    """The model's next reply: uses of tools, with a text, or queries. If there are neither, it is an answer."""
 
     uses: Sequence[Use] = ()
     queries: Sequence[str] = ()
@@ -55,8 +55,8 @@ class Reply:
 
 
 class Model:
-    """Follows one turn. What it needs and does not know it searches for, all at once. A tool that an answer only names
-    it asks for by name, and it does without one that it does not find after its last query.
+    """Follows one turn. It searches for all unknown tools that it needs at once. If an answer only names a tool, it
+    asks for it by name. If its last query does not find a tool, it does without.
     """
 
     def __init__(self, turn: Turn, way: Way) -> None:
@@ -91,7 +91,7 @@ class Model:
         return Reply()
 
     def _queries(self, unknown: Sequence[Use]) -> list[str]:
-        """The next one for each tool that is not known, as far as there is one."""
+        """The next query for each unknown tool that has one left."""
         if not self._way.can_search:
             return []
         names = list(dict.fromkeys(use.name for use in unknown))
@@ -110,7 +110,7 @@ class Model:
 
 @dataclass
 class Player:
-    """Plays to *endpoint*; *clock* is that of the engine."""
+    """Plays conversations with *endpoint*. *clock* is the engine's clock."""
 
     endpoint: Endpoint
     clock: Clock
@@ -199,14 +199,14 @@ Caching: TypeAlias = Literal["none", "cold", "warm"]
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Of one or more conversations. Tokens are of all requests together.
+    """The costs of one or more conversations. Tokens are the sum of all requests.
 
-    turns        what users have asked for
+    turns        turns of users
     failed       turns in which the model lacked a tool that it needed
-    requests     to the model; *search_rounds* of them did nothing but search
+    requests     requests to the model; *search_rounds* of them did nothing but search
     searches     queries
-    output       tokens that the model has written
-    dollars      by the prices that were asked for
+    output       tokens written by the model
+    dollars      dollars at the chosen prices
     """
 
     turns: int = 0
@@ -226,7 +226,7 @@ class Costs:
 
     @property
     def dollars_per_done(self) -> float | None:
-        """For each turn that did not fail; None if all did."""
+        """Dollars for each turn that did not fail; None if all failed."""
         done = self.turns - self.failed
         return self.dollars / done if done else None
 
@@ -236,7 +236,7 @@ class Costs:
 
 
 def costs_by_turn(played: Played, prices: Prices, caching: Caching) -> list[Costs]:
-    """What *played* has cost up to the end of each turn."""
+    """The costs of *played* up to the end of each turn."""
     uses = cache_uses(played.prompts, None if caching == "none" else prices.cache, is_warm=caching == "warm")
     failed = {turn for turn, _ in played.missed}
     totals: list[Costs] = []
@@ -263,7 +263,7 @@ def total(costs: Iterable[Costs]) -> Costs:
 
 
 def cheaper_from(ours: Sequence[float], theirs: Sequence[float]) -> int | None:
-    """The place from which on *ours* stays below *theirs*; None if it does not, or is not at the end."""
+    """The first place from which *ours* stays below *theirs* to the end; None if there is none."""
     place: int | None = None
     for at, (mine, their) in enumerate(zip(ours, theirs, strict=True)):
         if mine >= their:
@@ -274,9 +274,10 @@ def cheaper_from(ours: Sequence[float], theirs: Sequence[float]) -> int | None:
 
 
 def share_where_equal(ours: tuple[float, float], theirs: tuple[float, float]) -> float | None:
-    """At which share of conversations with a warm front both cost the same; each is its cost cold, and warm.
+    """The share of conversations with a warm front at which both cost the same. Each is a pair: the cold and the warm
+    cost.
 
-    None if one of them is the cheaper at every share.
+    None if one of them is cheaper at every share.
     """
     cold, warm = ours[0] - theirs[0], ours[1] - theirs[1]
     return cold / (cold - warm) if cold * warm < 0 else None

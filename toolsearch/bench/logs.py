@@ -1,7 +1,7 @@
-"""Reads what users have logged of their own conversations, and makes them playable over a catalog.
+"""Reads users' logs of their own conversations, and makes these playable over a catalog.
 
-A log holds requests, messages or items of any of the model APIs. They become turns that have the catalog's names, and
-queries for what they call.
+A log holds requests, messages or items of any of the model APIs. They become turns with the catalog's names, and with
+queries for the called tools.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from toolsearch.wire.reply_parts import arguments_object
 
 
 def conversation_of(messages: Iterable[Message]) -> Conversation:
-    """Return *messages* as turns; each begins with what the user says.
+    """Return *messages* as turns; each begins with a user's message.
 
-    Replies in a row are one reply, as some logs have each part of it in a line of its own, and so are the user's
-    messages in a row. Results that no call of the conversation has asked for are left out.
+    Consecutive replies are one reply, since some logs have each part on a line of its own. The same holds for
+    consecutive messages of the user. Results without a call are left out.
     """
     systems: list[str] = []
     turns: list[_GrowingTurn] = []
@@ -63,7 +63,7 @@ def said_by_user(message: UserMessage) -> str:
 
 
 def text_of(blocks: Iterable[JsonObject]) -> str:
-    """What is no text is named."""
+    """The text of *blocks*. Blocks other than text are only named."""
     return "\n".join(filter(None, map(block_as_text, blocks)))
 
 
@@ -86,7 +86,7 @@ class _GrowingTurn:
     replies: list[_GrowingStep] = field(default_factory=list[_GrowingStep])
 
     def finished(self) -> Turn:
-        """What is said in a reply without calls is the answer."""
+        """The turn. The text of a reply without calls is the answer."""
         steps = tuple(reply.finished() for reply in self.replies if reply.calls)
         answers = [text for reply in self.replies if not reply.calls for text in reply.texts]
         return Turn("\n".join(self.users), steps, "\n".join(answers))
@@ -110,7 +110,9 @@ def _hear_model(turns: list[_GrowingTurn], message: AssistantMessage) -> None:
 
 
 def _give_back(turns: list[_GrowingTurn], result: ToolResult) -> None:
-    """To the last call of that id that has none yet: some endpoints number the calls of each reply anew."""
+    """Give *result* to the last call of that id without a result: some endpoints number the calls of each
+    reply anew.
+    """
     for turn in reversed(turns):
         for reply in reversed(turn.replies):
             for place, call in enumerate(reply.calls):
@@ -131,7 +133,7 @@ _BLANK: Final = " \t\r\n\ufeff"  # white space, and the byte order mark that som
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What could not be read: where it stands, such as "line 12", and why. Nothing of what it says is repeated."""
+    """An unreadable part: its place, such as "line 12", and the reason. Its content is not repeated."""
 
     place: str
     why: str
@@ -139,7 +141,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The conversations of a log, in the order in which they begin, and what of it could not be read."""
+    """The conversations of a log, in the order of their beginnings, and the parts that could not be read."""
 
     conversations: tuple[Conversation, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -150,7 +152,7 @@ def read_transcript(text: str) -> Transcript:
 
     A document, or a line, is a request of Anthropic's Messages, OpenAI's Chat Completions or Responses, perhaps with
     its reply beside it; a list of messages; or one message or item. Single messages are one conversation. A request
-    that goes on with an earlier one, as each round of a loop does, is the same conversation.
+    that continues an earlier one, as each round of a loop does, belongs to the same conversation.
     """
     log = _Log()
     for entry in _entries(text):
@@ -160,7 +162,7 @@ def read_transcript(text: str) -> Transcript:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """*number* is the place among the others, from 1. *value* is None for what is no JSON, or ``null``."""
+    """An entry of a log. *number* is its place, from 1. *value* is None if it is ``null`` or not JSON."""
 
     number: int
     place: str
@@ -188,7 +190,7 @@ def _parsed(text: str) -> Json | None:
 
 
 class _Log:
-    """Collects what the entries of a log say."""
+    """Collects the contents of the entries of a log."""
 
     def __init__(self) -> None:
         # Number of the entry -> why it is skipped; messages are read last, so the order differs.
@@ -229,7 +231,7 @@ class _Log:
             return []
 
     def _read_singles(self) -> list[Message]:
-        """One conversation, without what cannot be read of it."""
+        """Return one conversation, without unreadable messages."""
         wire_format = format_of([single.value for single in self._singles], {})
         readable: list[Json] = []
         for single in self._singles:
@@ -240,7 +242,7 @@ class _Log:
         return read_conversation(readable, {}, wire_format)
 
     def _keep(self, messages: list[Message]) -> None:
-        """As a conversation of its own, or instead of the one that it goes on with."""
+        """Keep *messages* as a new conversation, or in place of the conversation that they continue."""
         digests = _digests(messages)
         if not digests:
             return
@@ -267,7 +269,7 @@ def _conversation_in(value: Json) -> tuple[list[Json], JsonObject] | None:
 
 
 def _unwrapped(value: Json) -> JsonObject | None:
-    """What a line of a log holds beside times and ids; the line itself if there is no such thing."""
+    """The content of a line, without times and ids around it; the line itself if it has no such wrapper."""
     fields = as_object(value)
     if fields is None or "role" in fields:
         return fields
@@ -284,7 +286,9 @@ def _is_readable(entry: Json, wire_format: WireFormat) -> bool:
 
 
 def _digests(messages: Iterable[Message]) -> list[bytes]:
-    """For each message, a digest of what was said up to it. What the system says may tell the time, and counts not."""
+    """For each message, a digest of the conversation up to it. System messages may contain the time, and do
+    not count.
+    """
     digest = hashlib.sha256()
     digests: list[bytes] = []
     for message in messages:
@@ -318,8 +322,8 @@ _MOST_QUERIES: Final = 2
 class Logged:
     """*conversations* are ready to play.
 
-    missing   calls of tools that the catalog lacks, by name; in each way of giving tools these fail
-    guessed   calls for which the log has no search, and whose queries are made from the tool's own words
+    missing   calls of tools that the catalog lacks, by name; they fail in every way of giving tools
+    guessed   calls without a search in the log; their queries are made from the tool's own words
     """
 
     conversations: tuple[Conversation, ...]
@@ -389,7 +393,7 @@ def _queries_in(use: Use) -> list[str]:
 
 
 def _without_gateway(use: Use) -> Use:
-    """The tool that was called by way of one of ours."""
+    """The use of the tool that was called through one of the gateway's tools."""
     name = use.arguments.get("name")
     if _own_name(use) not in CALL_TOOLS or not isinstance(name, str):
         return use

@@ -1,8 +1,8 @@
-"""What model APIs charge for tokens, and what their prompt caches do with a prompt, by model.
+"""The token prices of model APIs, and the rules of their prompt caches, by model.
 
-`PRICES` is the one table of it: each row has its source, and the day of the page that was read. It holds what the
-makers of the models charge at their own APIs: no batches, no fast or flexible mode, no surcharge for a region. Clouds
-and routers set prices of their own, so that the names that they give models are unknown here.
+`PRICES` is the only table. Each row has its source, and the date of that page. The prices are those of the makers' own
+APIs, without batches, fast or flexible modes, or surcharges for a region. Clouds and routers have other prices, so
+their names of models are unknown here.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def _check_number(option: str, value: object, *, least: int = 0) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheRules:
-    """What a provider's prompt cache does. The defaults are those of OpenAI's models before GPT-5.5.
+    """The rules of a provider's prompt cache. The defaults are those of OpenAI's models before GPT-5.5.
 
-    automatic        it caches by itself; otherwise only what stands before a mark of the request
+    automatic        it caches by itself; otherwise only the part before a mark of the request
     least_tokens     a shorter beginning of a prompt is not cached
-    step_tokens      what is read is a multiple of this; 1: it ends wherever a message ends
-    lifetime_s       seconds after the last use for which a prompt can be counted on to be there
-    long_lifetime_s  the same, if the request pays for the longer of two lifetimes; None: there is only one
+    step_tokens      reads are a multiple of this; 1 means that they end wherever a message ends
+    lifetime_s       seconds after the last use for which a prompt surely stays
+    long_lifetime_s  the longer lifetime, for requests that pay for it; None if there is only one
     max_marks        marks that one request may set
-    look_back        at how many places before the last one a cached beginning is looked for: ends of blocks at
+    look_back        number of places before the last one at which a cached beginning is looked for: ends of blocks at
                      Anthropic, of messages at OpenAI. None: no bound, and if it caches by itself, at every step
     """
 
@@ -81,12 +81,12 @@ class Prices:
     """Dollars per million tokens. Own ones: ``Prices(input=3, output=15, cache_read=0.3, cache_write=3.75)``, or
     ``dataclasses.replace(prices_of("gpt-5"), input=1)``.
 
-    input             of a prompt, what is neither read from the cache nor written to it
-    cache_read        read from it; without a cache, the same as *input*
-    cache_write       written to it, instead of *input*; the same as *input* where writing costs nothing more
-    long_cache_write  written for the longer of two lifetimes; None: there is only one
-    source            where the figures are from
-    looked_up         the day of the page that was read, or else on which it was read
+    input             price of prompt tokens that are neither read from the cache nor written to it
+    cache_read        price of reading from the cache; without a cache, the same as *input*
+    cache_write       price of writing to the cache, instead of *input*; the same as *input* if writing is free
+    long_cache_write  price of writing for the longer lifetime; None if there is only one
+    source            source of the figures
+    looked_up         the date of the page, or else the day on which it was read
     """
 
     input: float
@@ -107,7 +107,7 @@ class Prices:
 
 
 def prices_of(model: str) -> Prices:
-    """Return what *model* costs; ``gpt-5-2025-08-07`` is ``gpt-5``, unless it has a row of its own.
+    """Return the prices of *model*; ``gpt-5-2025-08-07`` is ``gpt-5``, unless it has a row of its own.
 
     Raises UnknownPriceError for every other name: a price is never guessed from a similar one.
     """
@@ -118,7 +118,7 @@ def prices_of(model: str) -> Prices:
 
 
 def listed_name(model: str, listed: Container[str]) -> str | None:
-    """The name under which *model* is *listed*: its own, or that without its day; None if it is not."""
+    """The name under which *model* is *listed*: the model's name, or the name without its date; None if neither is."""
     name = model.lower()
     return next((each for each in (name, _DATE.sub("", name)) if each in listed), None)
 
@@ -126,9 +126,8 @@ def listed_name(model: str, listed: Container[str]) -> str | None:
 def cost_of(prices: Prices, *, uncached: int, read: int, written: int, output: int, long_lived: bool = False) -> float:
     """Return the dollars of one request: its prompt is *uncached* + *read* + *written* tokens.
 
-    Add up costs of requests, not their tokens: what is sent in one long prompt may cost more per token. With
-    *long_lived*, the longer of two lifetimes is paid for. Raises BadSettingError if there is only one, or if a count is
-    negative.
+    Add up costs of requests, not their tokens, since tokens of a long prompt may cost more. With *long_lived*, the
+    longer lifetime is paid for. Raises BadSettingError if there is only one, or if a count is negative.
     """
     if min(uncached, read, written, output) < 0:
         raise BadSettingError(f"tokens cannot be negative: {uncached=}, {read=}, {written=}, {output=}")

@@ -1,6 +1,6 @@
-"""Prompts as rows of counted parts: what a provider's cache holds of them, and how long a prompt each model reads.
+"""Prompts as rows of counted parts, the contents of a provider's cache, and the window of each model.
 
-A cache holds beginnings of prompts. Where they end, depends on the provider:
+A cache holds beginnings of prompts. Their ends depend on the provider:
 
 - OpenAI's models before gpt-5.6 keep a prompt at every step of so many tokens, and find the longest beginning.
 - From gpt-5.6 on, a request keeps its prompt up to the latest end of a message that counts, and looks for it at earlier
@@ -9,11 +9,11 @@ A cache holds beginnings of prompts. Where they end, depends on the provider:
 - Anthropic keeps what stands before a mark, and looks back for it over a number of blocks. The mark is at the end of
   each request, as `Session.request` sets it with ``cache_prompt``.
 
-Where other conversations begin alike, there is one more mark, on the last part before the messages. At OpenAI that is
-an explicit breakpoint, which a text in a developer message can have.
+If other conversations begin in the same way, there is one more mark, on the last part before the messages. At OpenAI
+this is an explicit breakpoint, which a text in a developer message can have.
 
-`WINDOWS` is the one table of how long a prompt may be: each row has its source, and the day of the page that was read.
-A model of which no figure was found has no row, and its prompts are taken to fit.
+`WINDOWS` is the only table of the lengths of prompts. Each row has its source, and the date of that page. If no figure
+was found for a model, it has no row, and its prompts are assumed to fit.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from toolsearch.wire.request_parts import PromptPart
 
 
 class Part(NamedTuple):
-    """*digest* tells whether two parts are the same. *is_end* says whether what a cache keeps may end after this one;
-    the caches of older models of OpenAI do not ask for it.
+    """Equal parts have equal *digest*s. *is_end* says whether a cached beginning may end after this part; the caches of
+    OpenAI's older models ignore it.
     """
 
     digest: bytes
@@ -43,13 +43,13 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What one request sends, in the order in which the model reads it.
+    """The prompt of one request, in the order in which the model reads it.
 
-    at_s       when it is sent, in seconds from the beginning of the conversation
-    front      how many of the parts stand before the messages
+    at_s       time of the request, in seconds from the beginning of the conversation
+    front      number of parts before the messages
     turn       the number of the user's turn that it belongs to, from 0
     written    tokens of the model's reply
-    queries    how many queries the reply sends to the search tool; one that searches does nothing else
+    queries    queries of the reply to the search tool; a reply that searches does nothing else
     """
 
     parts: tuple[Part, ...]
@@ -90,13 +90,13 @@ class PartCounter:
 
 
 def _written(value: object) -> str:
-    """As compact JSON with its keys in order: SDKs send them in one of their own."""
+    """Compact JSON with its keys in order, since each SDK has an order of its own."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """Tokens of one request: all of them, and of these what was read from the cache and what was written to it."""
+    """Tokens of one request: all, those read from the cache, and those written to it."""
 
     prompt: int
     read: int = 0
@@ -108,10 +108,10 @@ class CacheUse:
 
 
 def cache_uses(prompts: Sequence[Prompt], rules: CacheRules | None, *, is_warm: bool = False) -> list[CacheUse]:
-    """For each request of a conversation; None: nothing is cached.
+    """The cache use of each request of a conversation. *rules* None means no cache.
 
-    With *is_warm*, the tools and the system's text of the first request are in the cache before it, as other
-    conversations have sent them, and keep it warm. Otherwise nobody else's requests are. Nothing leaves it early.
+    With *is_warm*, the tools and the system's text of the first request are in the cache beforehand, and other
+    conversations keep them warm. Otherwise the cache has only this conversation's requests. Nothing leaves it early.
     """
     if rules is None:
         return [CacheUse(prompt.tokens) for prompt in prompts]
@@ -148,7 +148,9 @@ class _Cache:
         return self._rules.automatic and self._rules.look_back is None
 
     def _places(self, parts: Sequence[Part]) -> Sequence[int]:
-        """The numbers of parts after which the prompt is looked for, the largest first, up to which it is kept."""
+        """The numbers of parts after which a cached prompt is looked for, largest first. The prompt is kept up to
+        these.
+        """
         if self._is_kept_everywhere:
             return range(len(parts), 0, -1)
         back = self._rules.look_back
@@ -186,7 +188,9 @@ __all__ = ["WINDOWS", "Window", "window_of"]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """*tokens* of one prompt and the answer to it, together. *source* and *looked_up* are as in `Prices`."""
+    """The window of a model: *tokens* of a prompt and its answer together. *source* and *looked_up* are as in
+    `Prices`.
+    """
 
     tokens: int
     source: str
@@ -194,7 +198,7 @@ class Window:
 
 
 def window_of(model: str) -> int | None:
-    """Return the tokens of *model*; ``gpt-5-2025-08-07`` is ``gpt-5``. None: they are not known."""
+    """Return the window of *model* in tokens; None if unknown. ``gpt-5-2025-08-07`` is ``gpt-5``."""
     name = listed_name(model, WINDOWS)
     return None if name is None else WINDOWS[name].tokens
 

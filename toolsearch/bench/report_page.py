@@ -63,7 +63,7 @@ _ROOM_OF_A_TICK: Final = 52
 class Curve:
     """*points* are from left to right. Those at 0 are left out, since the axis upwards is logarithmic.
 
-    is_limit  what no other curve can fall below: it has the class ``limit`` as well
+    is_limit  a lower bound of all other curves; it has the class ``limit`` as well
     """
 
     name: str
@@ -73,9 +73,9 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """*across* and *up* say what the axes are; the one across is logarithmic with *is_log*, the other one always.
+    """*across* and *up* name the axes. The axis across is logarithmic with *is_log*; the axis upwards always is.
 
-    is_money  upwards are dollars
+    is_money  the axis upwards has dollars
     """
 
     title: str
@@ -87,7 +87,7 @@ class Plot:
 
 
 def as_svg(plot: Plot) -> str:
-    """Return no text if there is nothing to draw. Each point tells its value where a mouse rests on it."""
+    """Return the picture, or "" if there is nothing to draw. Each point shows its value under a mouse pointer."""
     points = [(x, y) for curve in plot.curves for x, y in curve.points if y > 0]
     if not points:
         return ""
@@ -118,7 +118,7 @@ class _Axis:
 
 
 def _across(values: Sequence[float], *, is_log: bool) -> _Axis:
-    """Where it is logarithmic, its ticks are values that are there; the greatest is always among them."""
+    """A logarithmic axis has ticks at existing values; the greatest is always among them."""
     axis = _Axis(min(values), max(values), _LEFT, WIDTH - _RIGHT, is_log=is_log)
     if not is_log:
         axis.ticks = _steps(min(values), max(values))
@@ -276,7 +276,7 @@ circle, .swatch { fill: var(--series); stroke: none; }
 
 
 def as_html(report: Report, plots: Sequence[Plot]) -> str:
-    """Return the page. Names in it are text, whatever they hold."""
+    """Return the page. Names in it are escaped as text."""
     title = escape(report.title)
     return "\n".join(
         [

@@ -1,4 +1,4 @@
-"""The report of a study: what it says whatever its form, as Markdown, and as JSON.
+"""The report of a study: its contents, and its forms as Markdown and JSON.
 
 JSON is for programs that compare one run with the next: keys are added, never renamed. `toolsearch.bench.report_page`
 makes an HTML page of a report.
@@ -95,7 +95,7 @@ def report_of(study: Study) -> Report:
 
 
 def per_thousand(study: Study, dollars: float) -> float:
-    """Dollars for 1,000 conversations, of what all of them have cost."""
+    """Dollars for 1,000 conversations, from the *dollars* of all conversations of the study."""
     return 1_000 * dollars / max(study.conversations, 1)
 
 
@@ -245,7 +245,7 @@ _DIGITS = 10  # decimal places of dollars; the rest is float noise
 
 
 def as_json(study: Study) -> dict[str, Json]:
-    """Return all figures, of all conversations together; the ways in which a model searches are the cheapest first."""
+    """Return all figures, each the sum of all conversations. Ways with a search are sorted, the cheapest first."""
     endpoint, best = study.endpoint, searching_rows(study.whole)
     return {
         "format": FORMAT,

@@ -1,4 +1,4 @@
-"""How long searches of a catalog take, in CPU time, which other programs do not change; and what its index takes."""
+"""The CPU time of searches in a catalog, which is independent of other programs; and the costs of its index."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class StrategySpeed:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Of a catalog of *tools*.
+    """The speed of a catalog with *tools* tools.
 
-    build_ms     CPU milliseconds in which the index was built
-    index_bytes  an estimate of its memory; None if that is not known of this kind of index
+    build_ms     CPU milliseconds of building the index
+    index_bytes  an estimate of its memory; None if unknown for this kind of index
     """
 
     tools: int
@@ -52,9 +52,9 @@ def measure_speed(
     cpu_s: Callable[[], float] = time.process_time,
     progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None,
 ) -> Speed:
-    """Open an engine, and search it by each of its strategies, for queries that are proposed from its tools.
+    """Open an engine, and search with each of its strategies for queries proposed from its tools.
 
-    Each strategy is tried once before it is measured. Queries come again where fewer than *searches* can be proposed.
+    Each strategy is tried once before it is measured. Queries are repeated if fewer than *searches* can be proposed.
     Raises BadQueryError if none can.
     """
     progress("Indexing", 0, 1)
@@ -90,7 +90,7 @@ def _speed(engine: ToolSearch, strategy: Ranking, queries: Sequence[str], cpu_s:
 
 
 def _pattern(query: str) -> str:
-    """The longest word of *query*, as a model would look for it in names and descriptions."""
+    """A pattern of the longest word of *query*, as a model would look for it in names and descriptions."""
     return f"/{re.escape(max(query.split(), key=len))}/"
 
 

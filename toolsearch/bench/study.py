@@ -1,4 +1,4 @@
-"""A study of one catalog: what conversations over it cost in each way, at growing sizes of it; and the verdict."""
+"""A study of one catalog: the costs of conversations in each way and at growing sizes, and a verdict."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 class Row:
     """One way of giving the model its tools.
 
-    by_turn  for each caching, the costs of all conversations up to the end of each turn; a conversation that is over
-             stays as it ended
-    refused  why the API would not take it, or the model not read it; the figures are those that it would have
+    by_turn  for each caching, the costs of all conversations up to the end of each turn; an ended conversation
+             keeps its last costs
+    refused  why the API or the model would refuse it; the figures are those that it would have
     """
 
     way: WayName
@@ -59,13 +59,13 @@ class Row:
     refused: str = ""
 
     def costs(self, caching: Caching) -> Costs:
-        """Of the whole conversations."""
+        """The costs of whole conversations."""
         return self.by_turn[caching][-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A catalog of that many *tools*, whose definitions have so many *tokens* in the API's own format."""
+    """A catalog of *tools* tools, whose definitions take *tokens* in the API's own format."""
 
     tools: int
     tokens: int
@@ -93,10 +93,10 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class StudyOptions:
-    """What a study is made with.
+    """The options of a study.
 
-    found_before  tools that are looked up for the user's words, in that way
-    grows         whether smaller catalogs are studied as well: the tools that are needed, and others drawn by *seed*
+    found_before  tools that the way "found before" looks up for the user's words
+    grows         whether smaller catalogs are studied as well: the needed tools, and others drawn by *seed*
     """
 
     endpoint: Endpoint
@@ -145,7 +145,7 @@ async def study(
 
 @dataclass(slots=True)
 class _Counted:
-    """Tells *progress* after each conversation."""
+    """Reports to *progress* after each conversation."""
 
     progress: Progress
     total: int
@@ -219,11 +219,12 @@ def _tokens(tools: Iterable[Tool], endpoint: Endpoint, parts: PartCounter) -> in
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    """Where searching becomes cheaper than every definition in each request, in one way and with one caching.
+    """The points at which searching becomes cheaper than every definition in each request, in one way and with one
+    caching.
 
-    tools       from this size of catalog on; None: at no size that was studied
-    turns       of conversations over the whole catalog, from this many on; None: at no length that was played
-    warm_share  at which share of conversations whose front is cached both cost the same, over the whole catalog; None
+    tools       the least size of a catalog; None if there is none among the studied sizes
+    turns       the least number of turns, over the whole catalog; None if there is none among the played lengths
+    warm_share  the share of conversations with a cached front at which both cost the same, over the whole catalog; None
                 if one of them is always the cheaper
     """
 
@@ -235,15 +236,15 @@ class BreakEven:
 
 
 def searching_rows(size: Size) -> list[Row]:
-    """Those in which the model searches, the cheapest for each turn that does not fail first, and what is refused
-    last; ties stay in order.
+    """The rows in which the model searches, sorted by the cost of each turn that does not fail. Refused ones come last;
+    ties stay in order.
     """
     rows = [row for row in size.rows if row.way not in (EVERY, FOUND_BEFORE)]
     return sorted(rows, key=lambda row: (bool(row.refused), _dollars_per_done(row)))
 
 
 def break_even(study: Study, row: Row, caching: Caching) -> BreakEven:
-    """For the way of *row*, which is of the whole catalog."""
+    """The break-even points of the way of *row*, which belongs to the whole catalog."""
     sizes, every = study.sizes, study.whole.row(EVERY)
     by_size = cheaper_from(
         [size.row(row.way).costs(caching).dollars for size in sizes],
@@ -262,8 +263,8 @@ def break_even(study: Study, row: Row, caching: Caching) -> BreakEven:
 
 
 def verdict(study: Study) -> str:
-    """Whether to use tool search here, as one would tell a colleague. It judges money, and tells of turns that fail by
-    it. How well a model chooses among many tools, and what a failed turn costs, is not in it.
+    """Advice on whether to use tool search here, as one would tell a colleague. It judges money, and mentions turns
+    that fail. It does not judge how well a model chooses among many tools, nor the price of a failed turn.
     """
     best, every = searching_rows(study.whole)[0], study.whole.row(EVERY)
     return _judged(study, best, every) + _failures(best, every)

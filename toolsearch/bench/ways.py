@@ -1,6 +1,6 @@
 """The ways in which a model can be given its tools. A conversation is counted in each of them.
 
-Searches run in it, and tools do not: what a tool answers is known before.
+Searches really run, but tools do not: their answers are known beforehand.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CannedManager(ToolCallingManager):
 
 
 class CannedOptions(TypedDict):
-    """Of what an engine takes, see `ToolSearch`."""
+    """Options of an engine, see `ToolSearch`."""
 
     manager: ToolCallingManager
     clock: Clock
@@ -66,19 +66,19 @@ class CannedOptions(TypedDict):
 
 
 class _NotRun:
-    """Makes a tool one that can be called: answers to searches mark those that cannot."""
+    """Marks a tool as callable, since answers to searches mark tools that are not."""
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
         raise NotImplementedError("tools are answered for by the `CannedManager`")
 
 
 def callable_tools(tools: Iterable[Tool]) -> list[Tool]:
-    """*tools*, each with a callback, also if it comes from a listing, which has nothing to run it."""
+    """*tools*, each with a callback. Tools from a listing have none of their own."""
     return [tool if tool.callback is not None else replace(tool, callback=_NotRun()) for tool in tools]
 
 
 def engine_options(clock: Clock, options: SessionOptions | None = None) -> CannedOptions:
-    """What an engine is made with for conversations to be played over its catalog: tools are searched, however few."""
+    """The engine's options for playing conversations over its catalog: tools are searched even if they are few."""
     searched = replace(options or SessionOptions(), pass_through=PassThrough(0))
     return {"manager": CannedManager(), "clock": clock, "options": searched}
 
@@ -101,9 +101,9 @@ WayName: TypeAlias = Literal["every definition", "found before"] | RevealMode
 
 
 class Way(Protocol):
-    """How one conversation is given its tools.
+    """A way of giving one conversation its tools.
 
-    can_search  whether the model can look for more of them
+    can_search  whether the model can search for more tools
     """
 
     can_search: bool
@@ -117,7 +117,7 @@ class Way(Protocol):
         ...
 
     def can_call(self, name: str) -> bool:
-        """Whether the model that has the list of the last request, and all that was said, knows the tool."""
+        """Whether the model knows the tool from the list of the last request and from the conversation."""
         ...
 
     def call(self, use: Use, call_id: str) -> ToolCall:
@@ -125,11 +125,11 @@ class Way(Protocol):
         ...
 
     def write(self, calls: Sequence[ToolCall], text: str) -> Entries:
-        """The model's reply with *calls* and the text before them, as it stands in the conversation."""
+        """The model's reply with *calls* and the text before them, in the conversation's format."""
         ...
 
     async def execute(self, reply: Entries, answers: Mapping[str, str] | None) -> Entries:
-        """What to append to the conversation for *reply*: *answers* are by the calls' ids; None for a search."""
+        """The entries to append after *reply*. *answers* are by the calls' ids; None for a search."""
         ...
 
     def end_turn(self) -> None:
@@ -176,7 +176,7 @@ class Every:
 
 
 class FoundBefore(Every):
-    """In each turn what a search for the user's words finds, before the model is asked; it cannot search itself."""
+    """Gives each turn the tools that a search for the user's words finds. The model cannot search itself."""
 
     def __init__(self, engine: ToolSearch, endpoint: Endpoint, count: int) -> None:
         super().__init__((), endpoint)
@@ -189,7 +189,7 @@ class FoundBefore(Every):
 
 
 class Searched:
-    """The search tool, and what the model finds by it, in one of the exposures."""
+    """The search tool and the tools that the model finds by it, in one of the exposures."""
 
     can_search = True
 

@@ -1,1 +1,1 @@
-"""Chat: messages, the port to models, the client, and what advises it."""
+"""Chat: messages, the interface to models, the client, and its advisors."""

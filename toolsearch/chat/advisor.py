@@ -46,7 +46,7 @@ class Advisor(Protocol):
 
     @property
     def order(self) -> int:
-        """Lower comes first, and so wraps the others; equal orders in the order given."""
+        """A lower order comes first, and so wraps the others. Equal orders stay in the given order."""
         ...
 
     async def call(self, request: ChatRequest, chain: Chain) -> ChatResponse: ...
@@ -55,7 +55,7 @@ class Advisor(Protocol):
 
 
 def chain_of(advisors: Sequence[Advisor], model: ChatModel) -> Chain:
-    """Return the way through *advisors*, by order, to *model*. Raises BadSettingError for an order that is none."""
+    """Return the chain through *advisors*, by order, to *model*. Raises BadSettingError for an invalid order."""
     for advisor in advisors:
         if not isinstance(cast("object", advisor.order), int | float):
             raise BadSettingError(f"the order of a {type(advisor).__name__} must be a number, not {advisor.order!r}")

@@ -1,6 +1,6 @@
-"""The client: a model with its tools, instructions and advisors, ready to be asked; also as a tool for another model.
+"""The client: a model with its tools, instructions and advisors. It can be a tool of another model, too.
 
-If an answer is not of the type that was asked for, the model is told what was wrong, and asked again.
+If an answer does not have the requested type, the model is told the fault, and asked again.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class TypedAnswerAdvisor:
         return chain.stream(request)
 
     def _complaint(self, response: ChatResponse) -> str:
-        """What to tell the model of *response*; "" if it fits, or is not for the model to improve."""
+        """The text that tells the model the fault of *response*; "" if it fits, or if the model cannot improve it."""
         if response.message.tool_calls or response.finish_reason not in _ANSWERED:
             return ""
         try:
@@ -76,17 +76,17 @@ class TypedAnswerAdvisor:
 
 
 class ChatClient:
-    """Asks *model*. Immutable, and safe to share between tasks; what is given here holds for every request.
+    """Asks *model*. Immutable, and safe to share between tasks. The arguments hold for every request.
 
     tools         whatever `as_tools` takes: tools, functions, objects with `@tool` methods, providers, lists of these;
                   providers are asked anew for each request
     tool_names    tools by name, which *resolver* looks up for each request
-    tool_context  what tools get as their ToolContext; no model sees it
+    tool_context  the values in the tools' ToolContext; no model sees them
     system        the system message, unless a request brings its own
-    advisors      what stands between the client and the model. Unless a `ToolCallingAdvisor` is among them, one is
-                  added, also where there are no tools, since an advisor may add some
+    advisors      steps between the client and the model. Unless a `ToolCallingAdvisor` is among them, one is
+                  added, even without tools, since an advisor may add some
     manager       runs the tool calls, for the advisor that is added
-    execute_tools whether tool calls are run at all; else they are the caller's to run, and no tool-calling advisor
+    execute_tools whether tool calls are run at all; otherwise the caller runs them, and no tool-calling advisor
                   takes part
     """
 
@@ -130,9 +130,9 @@ class ChatClient:
         return self._defaults.given_options.model or self.model.endpoint.model or self.model.provider
 
     async def answer(self, said: str, *, system: str, schema: JsonObject, max_tokens: int) -> ChatResponse:
-        """Ask for JSON of *schema*, and return what the model says, whether it fits or not; its tools are not called.
+        """Ask for JSON of *schema*, and return the model's answer, even if it does not fit. No tools are called.
 
-        So it can write requests: see `RequestWriter`. Raises ChatModelError.
+        With this method the client is a `RequestWriter`. Raises ChatModelError.
         """
         wanted = ChatOptions(response_format=ResponseFormat[Any].of(schema), max_tokens=max_tokens)
         return await self.prompt(said).system(system).options(wanted).execute_tools(run=False).call()
@@ -149,7 +149,7 @@ class ChatClient:
         return chain_of([*others, *(loops or [self._tool_loop])], self.model)
 
     def named_tools(self, names: Iterable[str]) -> list[Tool]:
-        """Return the tools of these *names*. Raises UnknownToolError for one that the resolver does not have."""
+        """Return the tools of these *names*. Raises UnknownToolError if the resolver does not have one."""
         found: list[Tool] = []
         for name in dict.fromkeys(names):
             tool = self._resolver.resolve(name) if self._resolver is not None else None
@@ -185,7 +185,7 @@ class PromptSpec:
         return replace(self, given_messages=self.given_messages + messages)
 
     def system(self, text: str) -> PromptSpec:
-        """Goes in front, in place of the client's own."""
+        """Put *text* first, in place of the client's own system message."""
         return replace(self, system_text=text)
 
     def tools(self, *tools: object) -> PromptSpec:
@@ -196,11 +196,11 @@ class PromptSpec:
         return replace(self, given_tool_names=self.given_tool_names + name_list(names, "tool_names"))
 
     def tool_context(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> PromptSpec:
-        """For the tools; goes before the client's own, key by key."""
+        """Values for the tools. Each replaces the client's own value of the same key."""
         return replace(self, given_tool_context={**self.given_tool_context, **(values or {}), **more})
 
     def context(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> PromptSpec:
-        """For the advisors, such as ``conversation_id="user-42"``."""
+        """Values for the advisors, such as ``conversation_id="user-42"``."""
         return replace(self, given_context={**self.given_context, **(values or {}), **more})
 
     def advisors(self, *advisors: Advisor) -> PromptSpec:
@@ -208,7 +208,7 @@ class PromptSpec:
         return replace(self, given_advisors=self.given_advisors + advisors)
 
     def options(self, options: ChatOptions) -> PromptSpec:
-        """What is None in *options* stays as it is."""
+        """Replace the options that are not None in *options*."""
         return replace(self, given_options=merged(self.given_options, options))
 
     def execute_tools(self, run: bool) -> PromptSpec:  # noqa: FBT001  reads as a sentence
@@ -228,7 +228,8 @@ class PromptSpec:
     async def entity(self, kind: JsonObject, *, attempts: int = 1) -> JsonObject: ...
 
     async def entity(self, kind: Any, *, attempts: int = 1) -> Any:
-        """Return the answer as a value of *kind*, whatever `ResponseFormat.of` takes: a JSON Schema gives a dict.
+        """Return the answer as a value of *kind*, which is anything that `ResponseFormat.of` takes. A JSON Schema gives
+        a dict.
 
         If the answer does not fit, the model is told why and asked again, *attempts* times in all.
         Raises BadAnswerError, which holds the response, if the last answer does not fit.
@@ -240,17 +241,17 @@ class PromptSpec:
         return wanted.read(await request.call())
 
     async def stream(self) -> AsyncGenerator[ChatChunk]:
-        """The answer in pieces; `aggregate` makes a response of them. Each iteration asks anew."""
+        """Yield the answer in pieces, from which `aggregate` makes a response. Each iteration asks anew."""
         async with closing(self._chain().stream(self.request())) as chunks:
             async for chunk in chunks:
                 yield chunk
 
     def call_sync(self) -> ChatResponse:
-        """As `call`, for code without an event loop. Raises RuntimeError where one is running."""
+        """As `call`, for code without an event loop. Raises RuntimeError if an event loop is running."""
         return run_sync(self.call(), "call()")
 
     def content_sync(self) -> str:
-        """As `content`, for code without an event loop. Raises RuntimeError where one is running."""
+        """As `content`, for code without an event loop. Raises RuntimeError if an event loop is running."""
         return run_sync(self.content(), "content()")
 
     @overload
@@ -260,17 +261,19 @@ class PromptSpec:
     def entity_sync(self, kind: JsonObject, *, attempts: int = 1) -> JsonObject: ...
 
     def entity_sync(self, kind: Any, *, attempts: int = 1) -> Any:
-        """As `entity`, for code without an event loop. Raises RuntimeError where one is running."""
+        """As `entity`, for code without an event loop. Raises RuntimeError if an event loop is running."""
         return run_sync(self.entity(kind, attempts=attempts), "entity()")
 
     def stream_sync(self) -> Generator[ChatChunk]:
-        """As `stream`, for code without an event loop. A piece is asked for when the iteration comes to it, and leaving
-        the iteration early ends the request. Raises RuntimeError where an event loop is running.
+        """As `stream`, for code without an event loop. Each piece is requested when the iteration reaches it, and
+        leaving the iteration early ends the request. Raises RuntimeError if an event loop is running.
         """
         return iterate_sync(self.stream(), "stream()")
 
     def request(self) -> ChatRequest:
-        """What enters the chain. Raises DuplicateToolError, UnknownToolError, or BadSettingError without a message."""
+        """The request for the chain. Raises DuplicateToolError, UnknownToolError, or BadSettingError without a
+        message.
+        """
         messages = self._messages()
         if not any(not isinstance(message, SystemMessage) for message in messages):
             raise BadSettingError("there is nothing to answer: give prompt() a text or messages, or use user()")

@@ -1,7 +1,7 @@
 """Memory of a chat: the newest exchanges of each conversation, kept in a store of messages.
 
-Its advisor puts earlier messages in front of a request, and stores the new ones after the answer. A store may be a
-SQLite file, which holds messages as JSON; what is read back equals what was written.
+Its advisor puts earlier messages in front of a request, and stores the new ones after the answer. A store may be an
+SQLite file, which holds messages as JSON. Messages that are read back equal those that were written.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class ChatMemory(Protocol):
     """Remembers conversations. Safe to share between threads."""
 
     def add(self, conversation_id: str, messages: Sequence[Message]) -> None:
-        """Append *messages*, all at once: those of another caller do not come between them."""
+        """Append *messages* in one step, so that no other caller's messages come between them."""
         ...
 
     def get(self, conversation_id: str) -> list[Message]:
-        """Return what is remembered, oldest first; ``[]`` for a conversation that never was."""
+        """Return the remembered messages, oldest first; ``[]`` for an unknown conversation."""
         ...
 
     def clear(self, conversation_id: str) -> None: ...
@@ -55,10 +55,10 @@ class ChatMemory(Protocol):
 class MessageWindowMemory:
     """Remembers the newest exchanges of a conversation, at most *max_messages* messages of them, in *store*.
 
-    An exchange is what a user says and all that follows it until they speak again, so no call is ever parted from its
-    result, and no change of tools from what it follows; the newest exchange is kept even if it alone is longer. Of
-    system messages the newest is kept, at the front; it counts as well. Raises BadSettingError for a conversation's id
-    that is no text, or blank.
+    An exchange is a user's message and everything up to the user's next message. So a call stays with its result, and a
+    change of tools with the message before it. The newest exchange is kept even if it alone is longer. The newest
+    system message is kept, at the front; it counts as well. Raises BadSettingError for a conversation's id that is
+    blank or not a text.
     """
 
     def __init__(self, store: MessageStore[Message] | None = None, *, max_messages: int = 20) -> None:
@@ -72,7 +72,9 @@ class MessageWindowMemory:
         self._store.update(conversation_id, lambda kept: window([*kept, *messages], self._max_messages))
 
     def get(self, conversation_id: str) -> list[Message]:
-        """As `ChatMemory.get`; without calls that have no result, and the reverse, since no model takes them."""
+        """As `ChatMemory.get`, without calls that lack a result and results that lack a call, since no model accepts
+        them.
+        """
         return paired(self._store.load(identity(conversation_id, "conversation_id")))
 
     def clear(self, conversation_id: str) -> None:
@@ -82,7 +84,7 @@ class MessageWindowMemory:
 def window(messages: Sequence[Message], max_messages: int) -> list[Message]:
     """Return the newest system message and as many of the newest exchanges as fit, the last one in any case.
 
-    What was thought in these goes with the others, since providers may bind it to them.
+    If others are dropped, the thoughts in these messages go, too, since providers may bind them to the others.
     """
     systems = [message for message in messages if isinstance(message, SystemMessage)][-1:]
     exchanges = _exchanges([message for message in messages if not isinstance(message, SystemMessage)])
@@ -99,7 +101,7 @@ def window(messages: Sequence[Message], max_messages: int) -> list[Message]:
 def paired(messages: Sequence[Message]) -> list[Message]:
     """Return *messages* without calls that are not answered by the next message, and answers without their calls.
 
-    A change of tools goes with the message that it follows, and what was thought goes as soon as anything does.
+    A change of tools is dropped with the message before it. All thoughts are dropped as soon as anything is.
     """
     kept: list[Message] = []
     is_kept = False
@@ -142,8 +144,8 @@ class MemoryAdvisor:
     It works outside the tool loop (an order below the loop's) and inside it (an order above). Inside the loop it does
     not see what a tool returns directly, and does not remember such a turn.
 
-    tool_messages  whether calls, their results, and what they changed of the tools are remembered, or only what the
-                   user and the model said
+    tool_messages  whether calls, their results, and changes of tools are remembered, or only the messages of the
+                   user and the model
     """
 
     def __init__(self, memory: ChatMemory, *, order: int = MEMORY_ORDER, tool_messages: bool = True) -> None:
@@ -188,7 +190,7 @@ class MemoryAdvisor:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What a request says: *messages* from the user on, and what the tool loop has added."""
+    """A turn: *messages* from the user's message on, with those that the tool loop has added."""
 
     conversation_id: str
     systems: tuple[Message, ...]
@@ -259,7 +261,7 @@ def _result(values: dict[str, Any]) -> ToolResult:
 
 
 class SqliteMessageStore(SqliteMessages[Message]):
-    """A `MessageStore` in one file. What cannot be read or written is a MessageStoreError."""
+    """A `MessageStore` in one file. Failures to read or write are a MessageStoreError."""
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(path, write=message_to_text, read=message_from_text)

@@ -1,7 +1,7 @@
-"""The port to a chat model: what it is asked, with which options, and how its stream is closed.
+"""The interface to a chat model: prompts, options, and closing its stream.
 
-An answer of a type is JSON that fits a schema. A model is asked for it in the provider's own way or, where it has none,
-in words.
+An answer of a type is JSON that fits a schema. A model is asked for it in the provider's own way. If the provider has
+none, it is asked in words.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class ResponseFormat(Generic[Answer]):
-    """What an answer has to be. Made by `of`.
+    """The type that an answer must have. Made by `of`.
 
-    name           what providers are told that it is called
-    strict_schema  *schema* as providers can hold a model to it; None where it cannot be said so
+    name           its name for providers
+    strict_schema  *schema* in the form that providers enforce; None if it has no such form
     """
 
     name: str
@@ -52,7 +52,7 @@ class ResponseFormat(Generic[Answer]):
     def of(cls, kind: Any) -> ResponseFormat[Any]:
         """Return the format for *kind*: a pydantic model, dataclass or TypedDict, or a JSON Schema, which gives dicts.
 
-        Raises BadToolError for a type that JSON cannot carry, or whose values are no JSON objects.
+        Raises BadToolError if JSON cannot represent the type, or if its values are not JSON objects.
         """
         if isinstance(kind, Mapping):
             schema = require_schema(cast("JsonObject", kind), "the schema of an answer")
@@ -66,7 +66,7 @@ class ResponseFormat(Generic[Answer]):
         )
 
     def read(self, response: ChatResponse) -> Answer:
-        """Return what *response* says, as a value of the type. Raises BadAnswerError if it is none."""
+        """Return *response* as a value of the type. Raises BadAnswerError if it does not fit."""
         try:
             value = without_absent(self.schema, _object_in(response.text))
             faults = faults_of(self.schema, value, whole="answer")
@@ -115,14 +115,14 @@ def _refuse_constant(name: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """How to answer. None leaves a choice to the model's own default.
+    """The options of an answer. None leaves a choice to the model's own default.
 
-    tools           what the model may call now, in the order in which it is shown
-    deferred_tools  what a native tool search may load: given only to models with `native_tool_search`
+    tools           tools that the model may call now, in the order of its list
+    deferred_tools  tools that a native tool search may load; only for models with `native_tool_search`
     tool_choice     "auto", "none", "required", or the name of a tool
-    tool_context    what the tools' `ToolContext` holds; no model sees it
+    tool_context    the values in the tools' `ToolContext`; no model sees them
     extra           further arguments for the provider's SDK, as it names them
-    response_format what the answer has to be, made by `ResponseFormat.of`; its `read` makes a value of the answer
+    response_format the type of the answer, made by `ResponseFormat.of`; its `read` makes a value of the answer
     """
 
     model: str | None = None
@@ -143,23 +143,23 @@ class Prompt:
 
 
 class ChatModel(Protocol):
-    """A model of some provider. Safe to share between tasks. Raises ChatModelError for what the provider refuses.
+    """A model of some provider. Safe to share between tasks. Raises ChatModelError if the provider refuses a request.
 
-    One whose provider holds answers to a schema says so by an attribute ``native_response_format = True``, and sends it
-    `ChatOptions.response_format`. Other models are told of it in words, by the client.
+    If the provider enforces schemas, the model has an attribute ``native_response_format = True``, and sends
+    `ChatOptions.response_format` to the provider. For other models the client describes the schema in words.
 
-    One that has options for every client, tools among them, has them in an attribute `default_options`: what a client
-    and a request say goes before them, and tools and contexts are merged. To a prompt of your own they are not added.
+    A model may have options for every client in an attribute `default_options`. Options of a client and a request
+    replace them; tools and contexts are merged. They are not added to a prompt that you make yourself.
     """
 
     @property
     def provider(self) -> str:
-        """openai, openai-responses or anthropic; marks what only this provider understands."""
+        """openai, openai-responses or anthropic. Contents that only this provider understands are marked with it."""
         ...
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where requests go that name no other model; `capabilities_of` says what is taken there."""
+        """The destination of requests that name no other model. `capabilities_of` gives its capabilities."""
         ...
 
     @property
@@ -175,10 +175,10 @@ class ChatModel(Protocol):
 
 
 def merged(defaults: ChatOptions, request: ChatOptions) -> ChatOptions:
-    """Return *request* with what it leaves open taken from *defaults*; neither is changed.
+    """Return *request* with missing options from *defaults*; neither is changed.
 
-    Tools of both are offered, the defaults' first; contexts and extra arguments are merged, and *request* wins.
-    Raises DuplicateToolError if two tools want one name.
+    Tools of both are offered, the defaults' first; contexts and extra arguments are merged, and *request* wins. Raises
+    DuplicateToolError if two tools have one name.
     """
     return replace(
         request,
@@ -233,7 +233,7 @@ def prompt_for(model: ChatModel, prompt: Prompt) -> Prompt:
 
 
 def has_native_response_format(model: ChatModel) -> bool:
-    """Whether the provider of *model* holds answers to a schema."""
+    """Whether the provider of *model* enforces a schema for answers."""
     return getattr(model, "native_response_format", False) is True
 
 

@@ -30,9 +30,9 @@ _PROVIDERS = {"openai-responses": "openai"}  # the conventions have one name for
 
 
 class TelemetryModel:
-    """Does what *model* does, and tells *telemetry*.
+    """Does the same as *model*, and reports to *telemetry*.
 
-    *name* stands for the model where a prompt names none; by default the model's own attribute `model`.
+    *name* is the model's name for prompts without one; by default the model's own attribute `model`.
     """
 
     def __init__(self, model: ChatModel, telemetry: Telemetry, *, name: str = "") -> None:
@@ -117,7 +117,7 @@ def _tell_answered(span: ChatSpan, message: AssistantMessage, usage: Usage, fini
 
 
 def _written(message: Message) -> Mapping[str, Any]:
-    """*message* as the conventions write it; what is not text is only named."""
+    """*message* in the form of the conventions. Contents other than text are only named."""
     match message:
         case SystemMessage(text):
             return {"role": "system", "parts": [_text(text)]}

@@ -31,20 +31,20 @@ class ToolCallingAdvisor:
     """Runs the tool calls of a model for as long as it makes any; a chain has exactly one such advisor.
 
     manager               runs the calls; by default one with its own defaults
-    conversation_history  whether each request of the loop holds the whole turn. Without it, a request holds the
+    conversation_history  whether each request of the loop contains the whole turn. Without it, a request contains the
                           system message and the newest results, for a memory inside the loop to complete
-    eligibility           whether the calls of a response are run; else they are the caller's, and the loop ends
+    eligibility           whether the calls of a response are run; otherwise the loop ends, and the caller runs them
     max_rounds            model requests in one turn; a model that never stops asking is stopped there
-    resolver              where tools are looked up that a model calls although they were not attached; None: nowhere
+    resolver              looks up tools that a model calls although they were not attached; None means no look-up
 
-    The response's usage is the sum of all rounds, its `steps` are the messages that led to it. It ends with
-    "return_direct" if each call of a round returns directly, and with "call_limit" if a limit of the manager that
-    raises, or *max_rounds*, is reached: its text then says so. A `tool_choice` that forces calls is for one round.
-    Calls of a reply that did not finish are not run: the model is told. After 3 such replies in a row the turn ends
-    with "call_limit" as well.
+    The response's usage is the sum of all rounds. Its `steps` are the messages that led to it. It ends with
+    "return_direct" if each call of a round returns directly. It ends with "call_limit", and a text that says so, if
+    *max_rounds* or a limit of the manager that raises is reached. A `tool_choice` that forces calls is for one round.
+    Calls of an unfinished reply are not run, and the model is told. After 3 such replies in a row the turn ends with
+    "call_limit" as well.
 
-    A subclass overrides the steps below, in the order in which they are taken. What a request needs to keep goes into
-    its context, as the advisor serves many at once.
+    A subclass overrides the steps below, which are in order. Data of one request belongs into its context, since the
+    advisor serves many at once.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ToolCallingAdvisor:
     async def stream(self, request: ChatRequest, chain: Chain) -> AsyncIterator[ChatChunk]:
         """Text is passed on as it comes, from every round; the last piece tells how the turn ended.
 
-        Calls are not passed on as pieces: those that were run are in `steps`, those that were not in the message.
+        Calls are not passed on as pieces. Calls that were run are in `steps`, the others in the message.
         """
         turn = _Turn(self, await self.initialize(request, chain))
         try:
@@ -108,15 +108,17 @@ class ToolCallingAdvisor:
         return request
 
     async def opening(self, request: ChatRequest) -> Sequence[Message]:  # noqa: ARG002  subclasses use it
-        """Return messages that go after those of *request* before the model is asked first; they belong to the turn."""
+        """Return messages to add to *request* before the first round; they belong to the turn."""
         return ()
 
     async def before_round(self, request: ChatRequest) -> ChatRequest:
-        """Return what to ask now. *request* holds the whole turn so far, and what is returned is built upon."""
+        """Return the request for this round. *request* has the whole turn so far, and the next round builds on the
+        result.
+        """
         return request
 
     def next_messages(self, request: ChatRequest) -> tuple[Message, ...]:
-        """Return what of *request*, the whole turn, is sent in a round after the first."""
+        """Return the messages of *request*, the whole turn, that are sent in a round after the first."""
         messages = request.prompt.messages
         if self._conversation_history:
             return messages
@@ -124,15 +126,15 @@ class ToolCallingAdvisor:
         return (*(message for message in messages[:newest] if isinstance(message, SystemMessage)), *messages[newest:])
 
     async def after_round(self, request: ChatRequest, response: ChatResponse) -> ChatResponse:  # noqa: ARG002
-        """Return the model's *response* to *request*, as the loop is to take it."""
+        """Return the model's *response* to *request* in the form that the loop should use."""
         return response
 
     def scope(self, request: ChatRequest) -> ToolScope:
-        """Return what the calls of this round may run: the tools that *request* attached."""
+        """Return the tools that the calls of this round may run: those that *request* attached."""
         return AttachedTools(request.prompt.options.tools, self._resolver, fallback=self._resolver is not None)
 
     def calls_to_run(self, request: ChatRequest, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:  # noqa: ARG002
-        """Return what is run for *calls*, in their order and with their ids."""
+        """Return the calls to run for *calls*, in their order and with their ids."""
         return calls
 
     async def after_calls(
@@ -141,9 +143,9 @@ class ToolCallingAdvisor:
         calls: Sequence[ToolCall],  # noqa: ARG002
         results: Sequence[ToolResult],  # noqa: ARG002
     ) -> Sequence[Message]:
-        """Note what one round's *calls*, as they were run, came to; results are in the order of the calls.
+        """Note the *results* of one round's *calls*, as they were run; results are in the order of the calls.
 
-        What is returned goes after the results, and belongs to the turn.
+        The returned messages follow the results, and belong to the turn.
         """
         return ()
 
@@ -153,7 +155,7 @@ class ToolCallingAdvisor:
     # Members for `_Turn`
 
     def sent(self, request: ChatRequest, *, is_first: bool) -> ChatRequest:
-        """Return *request* as it goes on to the model."""
+        """Return *request* in the form that is sent to the model."""
         if is_first and self._conversation_history:
             return request
         messages = request.prompt.messages if is_first else self.next_messages(request)
@@ -175,7 +177,7 @@ _ENDED_HERE: tuple[FinishReason, ...] = ("return_direct", "call_limit")
 
 
 class _Turn:
-    """The state of one request in the loop. *request* holds all messages so far."""
+    """The state of one request in the loop. *request* contains all messages so far."""
 
     def __init__(self, advisor: ToolCallingAdvisor, request: ChatRequest) -> None:
         self.request = request
@@ -195,7 +197,7 @@ class _Turn:
         return self._advisor.sent(self.request, is_first=self._rounds == 1)
 
     async def take(self, response: ChatResponse) -> ChatResponse | None:
-        """Return the answer of the turn if *response* ends it; else run its calls and return None."""
+        """Return the answer of the turn if *response* ends it. Otherwise run its calls and return None."""
         response = await self._advisor.after_round(self.request, response)
         self._usage += response.usage
         if not self._advisor.is_eligible(response):

@@ -1,4 +1,4 @@
-"""Tool search as an advisor: the tool loop in which a model sees one search tool, and then what it finds with it."""
+"""Tool search as an advisor: a tool loop in which a model first sees only a search tool, and then the tools found."""
 
 from __future__ import annotations
 
@@ -66,32 +66,32 @@ _TURN = "toolsearch.turn"  # the context key of the running turn
 
 
 class ToolSearchAdvisor(ToolCallingAdvisor):
-    """Takes the place of the plain `ToolCallingAdvisor`, with which it shares *manager* to *max_rounds*.
+    """Replaces the plain `ToolCallingAdvisor`. The parameters *manager* to *max_rounds* are the same.
 
-    What is searched is the catalog of *engine*; the tools of a request are then always shown. Without an engine it is
-    the tools of the request themselves, indexed once for all conversations that bring the same: *strategy*,
-    *encoder*, *reader*, *requests* and *requests_files* are those of `ToolSearch`, and *sessions* is where sessions are
-    kept, with its eviction strategy. *index* makes a `ToolIndex` of your own for each set of tools, as its class does.
-    A catalog of a few tools is shown whole.
+    Searches go through the catalog of *engine*; the tools of a request are then always shown. Without an engine,
+    searches go through the tools of the request. They are indexed once for all conversations with the same tools.
+    *strategy*, *encoder*, *reader*, *requests* and *requests_files* are those of `ToolSearch`, and *sessions* is the
+    store of sessions, with its eviction strategy. *index* makes a `ToolIndex` of your own for each set of tools, as its
+    class does. A catalog of a few tools is shown whole.
 
-    What a conversation has discovered is kept in its session, not read out of its messages, so any memory will do. The
-    session's id is in the context of a request under *session_id_key*; without it, a request with tools is refused
-    with BadSettingError. To narrow what a conversation may see, put a `Reach` into the context of each of its requests,
-    as ``reach``; without one it keeps what its session had, or sees everything if that was evicted. Where there is more
-    than one principal, put the `Principal` there as ``principal``: what it reaches bounds the conversation in any case,
-    and nobody else can go on with it.
+    Discovered tools are kept in the conversation's session and not read from its messages, so any memory will do. The
+    session's id is in the context of a request under *session_id_key*; without it, a request with tools is refused with
+    BadSettingError. To narrow what a conversation may see, put a `Reach` into the context of each of its requests, as
+    ``reach``; without one it keeps what its session had, or sees everything if that was evicted. If there is more than
+    one principal, put the `Principal` there as ``principal``: its reach bounds the conversation in any case, and nobody
+    else can continue it.
 
-    limit          tools in one answer unless the model says otherwise; by default what *options* say
-    system_suffix  appended to the system message where tools are searched for; "" for none
+    limit          tools in one answer unless the model asks for another number; by default the limit of *options*
+    system_suffix  appended to the system message if there are tools to search; "" for none
     accumulate     whether the model keeps what all its searches found; else what the last ones found that found
                    something, and the provider's cache is lost with each. So the mode is one that can take tools back:
                    "append", or "messages" where they can. Raises BadSettingError, in the request, if the model has none
-    options        how sessions behave; by default as in *engine*, if there is one
-    budget         what a conversation may hold between turns; by default that of *options*
-    telemetry      what records the searches of engines made here; that of *engine* records its own
+    options        the behaviour of sessions; by default that of *engine*, if there is one
+    budget         limits of a conversation between turns; by default those of *options*
+    telemetry      records the searches of engines made here; *engine* has its own
     pins           names of tools that are searched but always shown. Raises UnknownToolError if one is out of reach
-    search_first   whether tools are searched for by what the user says before the model is asked
-    mode           how found tools reach the model; unless it is "auto", it takes the place of `SessionOptions.exposure`
+    search_first   whether the user's words are searched for before the model is asked
+    mode           how found tools reach the model; unless it is "auto", it replaces `SessionOptions.exposure`
     """
 
     def __init__(
@@ -355,7 +355,7 @@ def _refuse_reserved(own: Mapping[str, Tool]) -> None:
 
 
 def _endpoint(model: ChatModel, prompt: Prompt) -> Endpoint:
-    """Where the request goes; a model of somebody else's making may not say."""
+    """The destination of the request. A model from another library may not have one."""
     said: object = getattr(model, "endpoint", None)
     endpoint = said if isinstance(said, Endpoint) else Endpoint(model.provider)
     return replace(endpoint, model=prompt.options.model) if prompt.options.model else endpoint
@@ -369,7 +369,7 @@ def _last_step(turn: SearchTurn) -> LastStep:
 
 
 async def _in_search_thread(turn: SearchTurn, step: Callable[[_Asked], _Asked], asked: _Asked) -> _Asked:
-    """Take a *step* of *turn*, and hold up nobody where it goes through thousands of deferred tools."""
+    """Take a *step* of *turn*, in another thread if it may go through thousands of deferred tools."""
     return await search_threads.run(step, asked) if turn.defers else step(asked)
 
 

@@ -24,7 +24,7 @@ SessionType = TypeVar("SessionType", bound=Conversation)
 
 @dataclass(eq=False)
 class _Shared:
-    """An engine, and the sessions that are in use over it: gone from here as soon as nobody else holds them."""
+    """An engine, and the sessions in use over it. A session disappears from here as soon as nobody else holds it."""
 
     engine: ToolSearch
     in_use: WeakSet[Conversation] = field(default_factory=WeakSet[Conversation])
@@ -33,9 +33,9 @@ class _Shared:
 class RequestEngines:
     """The engine of each set of tools, however it is ordered. Safe to share between threads.
 
-    A conversation whose tools have changed takes its engine along, updated by what differs, unless that engine serves
-    other conversations, or a turn of this one that is still running. The engines hold definitions only: what runs a
-    tool stays with the request that brought it, so that no request runs the tools of another.
+    If a conversation's tools change, its engine is updated, unless the engine serves other conversations or a running
+    turn of this one. Engines have only definitions. The code that runs a tool stays with its request, so that no
+    request runs the tools of another.
     """
 
     def __init__(self, make: Callable[[Catalog], ToolSearch]) -> None:

@@ -1,4 +1,4 @@
-"""What one turn with tool search shows the model in each request, and what it lets the model call.
+"""One turn with tool search: the tools that the model is shown in each request, and those that it may call.
 
 A turn has a session of its own length, which an eviction or a restart of the session cannot cut short.
 """
@@ -32,8 +32,8 @@ from toolsearch.wire.native_search import found_names
 
 
 class TurnSession(Conversation):
-    """Saved after each reply of the turn. A session that was evicted meanwhile lasts until the end of the turn; if it
-    was opened anew, the turn goes on with that one, and what it has discovered is added to it.
+    """The session of a turn, which is saved after each reply. A session that was evicted meanwhile lasts until the end
+    of the turn. If it was opened again, the turn goes on with the new one and adds its discovered tools.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TurnSession(Conversation):
         self._found.update(names)
 
     def forget_earlier_finds(self) -> None:
-        """Keep, of what was discovered, what the searches since the last call of this found, if they found any."""
+        """Keep only the discovered tools that searches since the last call found, if they found any."""
         found, self._found = self._found, set()
         if found:
             self.state.discovered.retain(found)
@@ -76,10 +76,10 @@ OWN_NAMES = (TOOL_NAME, CALL_TOOL)
 class SearchTurn:
     """A turn over *session*, with a model at *endpoint*.
 
-    attached  tools of the request that are always shown; none of them is searched for
-    searched  tools of the request that are what is searched: the session knows their definitions, these can run
-    told      what the model of this conversation knows, from its list, messages and answers, with the definitions that
-              messages can change. Another turn of the session, at the same time, tells its own conversation
+    attached  tools of the request that are always shown and never searched
+    searched  tools of the request that are searched; these can run, while the session has only their definitions
+    told      tools that this conversation's model knows from its list, messages and answers, with definitions if
+              messages can change them. A simultaneous turn of the session has its own
     """
 
     session: TurnSession
@@ -92,10 +92,10 @@ class SearchTurn:
     _found_first: list[Message] = field(default_factory=list[Message])
 
     def begin(self, choice: str = "") -> None:
-        """Begin the list of tools, or go on with it; *choice*, a tool that the model has to call, is in it. Where the
-        list has to stay, the model is told of *choice* in a message.
+        """Begin the list of tools, or continue it, with *choice*, a tool that the model has to call. If the list may
+        not change, a message describes *choice*.
 
-        It takes long where many tools are deferred for the first time.
+        This takes long if many tools are deferred for the first time.
         """
         if choice:
             self.session.expand(choice)
@@ -106,12 +106,12 @@ class SearchTurn:
 
     @property
     def has_search(self) -> bool:
-        """Whether the model is listed the search tool."""
+        """Whether the model's list has the search tool."""
         return TOOL_NAME in self._sent.listed
 
     @property
     def defers(self) -> bool:
-        """Whether the list has deferred tools, which may be thousands."""
+        """Whether the list has deferred tools, perhaps thousands."""
         return self._sent.mode == "deferred"
 
     @property
@@ -128,13 +128,14 @@ class SearchTurn:
         return replace(options, tools=tuple(listed), deferred_tools=tuple(self._as_tools(tools.deferred)))
 
     def opening(self, messages: Sequence[Message]) -> list[Message]:
-        """What the model has to be told before it answers *messages*, such as tools that were found since."""
+        """Messages for the model before it answers *messages*, such as tools found since."""
         return [*self.change(), *self._found_first] if isinstance(messages[-1], UserMessage | ToolMessage) else []
 
     def search_first(self, messages: Sequence[Message]) -> None:
-        """Search for what the user says last, before the model is asked: in the list that begins, or in `opening`.
+        """Search for the user's last message before the model is asked. The tools found go into a new list, or into
+        `opening`.
 
-        A list that is appended to is left alone once it was sent.
+        In append mode, a list that was sent does not change.
         """
         said, sent = messages[-1], self._sent
         if not isinstance(said, UserMessage) or not said.text.strip() or not self.has_search:
@@ -160,12 +161,12 @@ class SearchTurn:
         return self._sent.mode in ("fixed", "deferred")
 
     def _tell(self, found: ToolResult) -> None:
-        """Have the message after the user's hold what was found, if neither the list nor a change of it does."""
+        """Let the message after the user's show the tools found, if neither the list nor a change of it shows them."""
         if found_names(found) and self._needs_note:
             self._found_first.append(UserMessage(f"{FOUND_BEFOREHAND}\n{found.text}"))
 
     def _answer(self, text: str) -> ToolResult:
-        """What the search tool answers, with definitions where no message can add those."""
+        """The answer of the search tool, with definitions if no message can add them."""
         session, mode = self.session, self._sent.mode
         session.show_as(FIXED if self._needs_note else SESSION_EXPOSURES[mode])
         try:
@@ -178,11 +179,11 @@ class SearchTurn:
         return ToolResult("", TOOL_NAME, answer.content, answer.structured)
 
     def calls_to_run(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
-        """The calls that the call tool is asked to make, and the others as they are."""
+        """The calls that the call tool is asked to make, and all other calls unchanged."""
         return list(map(inner_call, calls))
 
     def change(self, results: Sequence[ToolResult] = ()) -> list[Message]:
-        """What a message has to say after *results*: in this conversation it counts as said from here on."""
+        """The message about tools after *results*. It counts as said in this conversation from here on."""
         self.session.tool_change()
         if self._sent.mode != "messages":
             known = self._known()
@@ -196,10 +197,10 @@ class SearchTurn:
         return [ToolChangeMessage(added, removed)] if added or removed else []
 
     def to_send(self, prompt: Prompt) -> Prompt:
-        """Return *prompt*, to which nothing is added and of which nothing is dropped any more, as it can be sent.
+        """Return the final form of *prompt*, after all additions and omissions.
 
-        If it does not tell the model any more of all that it may call, the list of tools begins anew, with that. So the
-        next time that a memory drops something, it need not change again. The request is counted.
+        If the prompt no longer shows all tools that the model may call, the list of tools begins anew with them. So it
+        need not change again when a memory drops more messages. The request is counted.
         """
         options = prompt.options
         if self._forgets(prompt.messages):
@@ -213,17 +214,17 @@ class SearchTurn:
         return replace(prompt, options=options)
 
     def scope(self) -> ToolScope:
-        """Return what the calls of one reply may run."""
+        """Return the tools that the calls of one reply may run."""
         return _TurnScope(ConversationScope(self.session), self.attached, self.searched)
 
     def _forgets(self, messages: Sequence[Message]) -> bool:
-        """Whether the model was told of tools by messages that are not among *messages*, and may still call these."""
+        """Whether tools that the model may still call were revealed by messages that are not among *messages*."""
         sent, discovered = self._sent, set(self.session.discovered)
         told = [name for name in self.told if name not in sent.listed and name in discovered]
         return len(revealed_in(messages, told, sent.mode)) < len(told)
 
     def _known(self) -> dict[str, ToolDefinition | None]:
-        """What the model knows as far as the session knows, for any of its conversations."""
+        """The tools that the model knows from any of the session's conversations."""
         sent = self._sent
         return {**dict.fromkeys(sent.answered), **sent.visible}
 
@@ -231,7 +232,9 @@ class SearchTurn:
         return [self._as_tool(each) for each in definitions if each.name not in self.attached]
 
     def _as_tool(self, definition: ToolDefinition) -> Tool:
-        """As it was sent, with what else the request's own tool of that name has, if that is one that is searched."""
+        """The tool as its definition was sent, with the other properties of the request's own searched tool of that
+        name.
+        """
         made = self._made.get(definition.name)
         if made is None or made.definition is not definition:
             made = self._made[definition.name] = self._made_of(definition)

@@ -1,1 +1,1 @@
-"""How good the search is on queries whose right tools are known: read or proposed, measured, reported, drawn."""
+"""The quality of search for queries with known right tools: read or proposed, measured, reported, drawn."""

@@ -32,7 +32,7 @@ class Quality:
 
 
 def quality(rankings: Sequence[tuple[Sequence[str], AbstractSet[str]]]) -> Quality:
-    """Judge rankings, names best first, of which the first ten count, each with its right names: at least one.
+    """Judge rankings. Each has names, best first, of which ten count, and its right names, at least one.
 
     Raises ValueError if there are no rankings.
     """
@@ -72,11 +72,11 @@ def reciprocal_rank(ranked: Sequence[str], relevant: AbstractSet[str], k: int) -
 
 
 def interval_95(mean: float, count: int) -> tuple[float, float]:
-    """Return where the true mean lies, at 95 % confidence, if *count* values in 0 to 1 have this *mean*.
+    """Return the 95 % confidence interval of the true mean, if *count* values in 0 to 1 have this *mean*.
 
-    Wilson's interval: it stays within 0 to 1, and one right answer out of one is no proof of perfection. Meant for
-    values of 0 or 1; those between, of a query that takes several tools, vary less: for them it is rather too wide.
-    Raises ValueError if *count* < 1.
+    Wilson's interval stays within 0 to 1, and one right answer out of one does not prove perfection. It is meant for
+    values of 0 or 1. Values between, from queries that take several tools, vary less, and the interval is too wide for
+    them. Raises ValueError if *count* < 1.
 
     Source: Wilson, JASA 1927.
     """
@@ -91,7 +91,7 @@ def interval_95(mean: float, count: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """What one query found: at most ten names, best first."""
+    """The names that one query found: at most ten, best first."""
 
     query: LabelledQuery
     found: tuple[str, ...]
@@ -160,7 +160,7 @@ def evaluate(
     *,
     reach: Reach | None = None,
 ) -> Evaluation:
-    """Search each of *queries* with each of *strategies*, at most ten results each, and measure what is found.
+    """Search for each of *queries* with each of *strategies*, at most ten results each, and measure the results.
 
     By default all strategies but regex are measured, the engine's default first. *reach* is as for a search. Raises
     BadQueryError if there are no queries, and for a strategy that cannot be measured.

@@ -1,7 +1,7 @@
 """Queries whose right tools are known: read from files, or proposed from the tools' own words.
 
-A bad line of a file is reported, and the others are read. Proposed queries are found too often, because somebody who
-needs a tool does not know its words. They show whether tools can be told apart, and whether a change of descriptions or
+A bad line of a file is reported, and the others are read. Proposed queries find their tools too often, because a real
+user does not know the tool's words. They show whether tools can be told apart, and whether a change of descriptions or
 of the engine breaks something. Only queries of people or models show how good a search really is.
 """
 
@@ -103,7 +103,7 @@ def _entry(query: LabelledQuery) -> dict[str, Json]:
 
 
 class _Checker:
-    """Whether queries can be asked and their tools found."""
+    """Checks that queries can be searched for and that their tools exist."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -227,7 +227,7 @@ def _random(seed: int, name: str) -> Random:
 
 
 def _proposals(definition: ToolDefinition, seed: int) -> list[_Proposal]:
-    """What *definition* gives, without repetition, in an order of its own."""
+    """The queries that *definition* gives, without repetition, in an order of its own."""
     random = _random(seed, definition.name)
     made = {text: _Proposal(text, tuple(sorted(terms(meant)))) for text, meant in _forms(definition, random)}
     usable = [proposal for proposal in made.values() if _is_usable(proposal.text)]
@@ -236,12 +236,12 @@ def _proposals(definition: ToolDefinition, seed: int) -> list[_Proposal]:
 
 
 def _is_usable(text: str) -> bool:
-    """Whether it says enough; and what cannot be printed may not be writable to a file either."""
+    """Whether the text has enough words and can be printed. Other texts might not be writable to a file."""
     return len(terms(text)) >= _FEWEST_WORDS and text.isprintable()
 
 
 def _forms(definition: ToolDefinition, random: Random) -> Generator[tuple[str, str]]:
-    """Queries, each with what it would be without a mistake."""
+    """Queries, each with its form without a mistake."""
     own = _own_words(definition)
     verb_and_object = " ".join(dict.fromkeys((own[0], own[-1]))) if own else ""
     yield verb_and_object, verb_and_object
@@ -255,7 +255,7 @@ def _forms(definition: ToolDefinition, random: Random) -> Generator[tuple[str, s
 
 
 def _own_words(definition: ToolDefinition) -> list[str]:
-    """The words of the name, without the server's in front. None if the name was cut: it ends in a hash."""
+    """The words of the name without the server's prefix. Empty if the name was cut: it ends in a hash."""
     if len(definition.name) >= MAX_NAME_LENGTH:
         return []
     of_server = set(name_words(definition.server).split())
@@ -291,7 +291,7 @@ def _sentence_without(own: Iterable[str], description: str) -> str:
 
 
 def _by_parameters(own: Sequence[str], schema: JsonObject) -> str:
-    """As in ``time by source timezone and target timezone``."""
+    """A query such as ``time by source timezone and target timezone``."""
     properties = as_object(schema.get("properties"))
     if not own or not properties:
         return ""

@@ -27,7 +27,7 @@ _DIGITS = 4
 def as_json(evaluation: Evaluation, *, misses: int = 10) -> dict[str, Json]:
     """Return the figures, at most *misses* of the main strategy's misses, and every answer; shares have four digits.
 
-    A measure of queries that there are none of is null. Names that were found are best first, expected ones sorted.
+    A measure without queries of its kind is null. Found names are best first, expected ones sorted.
     """
     return {
         "format": FORMAT,
@@ -87,7 +87,7 @@ _GROUP_WIDTH = 0.8  # the share of a measure's room that its bars fill
 
 
 def check_picture(path: Path) -> None:
-    """Raise what `draw` would, but for the queries, before any work is done: BadSettingError, MissingExtraError."""
+    """Raise BadSettingError or MissingExtraError before any work is done, if `draw` would, whatever the queries are."""
     if path.suffix.lower() not in (".png", ".svg"):
         raise BadSettingError(f"cannot draw {path}: name a file that ends in .png or .svg")
     try:
@@ -97,7 +97,7 @@ def check_picture(path: Path) -> None:
 
 
 def draw(evaluation: Evaluation, path: Path) -> None:
-    """Write the picture to *path*, as its ending says; the same evaluation gives the same bytes.
+    """Write the picture to *path* in the format of its ending. The same evaluation gives the same bytes.
 
     Raises BadSettingError for another ending than .png or .svg, or if there is no query that a tool fits, and
     MissingExtraError without matplotlib.

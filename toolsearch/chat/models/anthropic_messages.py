@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 
 class AnthropicTurn:
-    """What to ask, in *request*, and what has come so far.
+    """The next *request* of a turn, and the replies so far.
 
-    A paused reply is sent back as it came, with its container, at most *max_continuations* times; after that, or where
-    it calls tools of ours, it is the answer, with the finish reason "other". The answer's metadata holds *metadata*.
+    A paused reply is sent back unchanged, with its container, at most *max_continuations* times. After that, or if it
+    calls our tools, it is the answer, with the finish reason "other". The answer's metadata contains *metadata*.
     """
 
     def __init__(
@@ -87,27 +87,26 @@ _OWN_HOST = "api.anthropic.com"
 class AnthropicModel:
     """A Claude model.
 
-    client              an own client, for one event loop only; else one is made, from *base_url* and *api_key* or from
+    client              your own client, for one event loop only; by default made from *base_url* and *api_key*, or from
                         what the SDK finds in the environment
     max_tokens          for prompts that set none, as the API wants one
-    max_continuations   how often a reply that the API paused (``pause_turn``) is sent back for the model to go on with;
+    max_continuations   how often a reply that the API paused (``pause_turn``) is sent back so that the model goes on;
                         its parts are one answer, and their usage is added up
-    cache_prompt        whether the API is to keep prompts for the next requests, as it does only if it is asked to;
+    cache_prompt        whether to ask the API to cache prompts for the next requests, which it does not do by itself;
                         `ChatOptions.extra` may ask for it otherwise, such as for an hour
-    betas               what ``anthropic-beta`` names besides what the messages and tools of a request need, and what
+    betas               names for ``anthropic-beta`` besides those that messages and tools of a request need, and those in
                         the client's own headers and `ChatOptions.extra` name
-    cloud               who serves the model; None: by the client's class, and "other" for any address that is not
-                        Anthropic's own. Say "" for a proxy that hands everything on to Anthropic as it is
+    cloud               who serves the model; None means by the client's class, and "other" for any address that is not
+                        Anthropic's own. Use "" for a proxy that passes everything on to Anthropic unchanged
     native_tool_search  whether the model takes deferred tools and references to them; None: by its name and cloud
     native_response_format  whether the model can be held to a schema; None: by its name
 
     Deferred tools are in every request, in the given order, and are read by the model only once a result of
     ``toolSearchTool`` refers to them, so the prompt cache holds.
 
-    Newer models take changes of tools, and what the system says, in the midst of a conversation, and refuse a tool
-    choice that forces a call; none takes one that names a tool that only a message has added, or told of because the
-    list has to stay. Such a choice is sent as "auto": a warning is logged, and the answer's metadata holds
-    ``{"choice_sent": "auto"}``.
+    Newer models accept changes of tools and system messages in the midst of a conversation, but refuse a tool choice
+    that forces a call. No model accepts a choice of a tool that only a message has added or described. Such choices are
+    sent as "auto": a warning is logged, and the answer's metadata contains ``{"choice_sent": "auto"}``.
     """
 
     provider = anthropic.PROVIDER
@@ -217,7 +216,7 @@ class AnthropicModel:
         return request
 
     def _headers(self, request: Mapping[str, Any], known: Capabilities) -> dict[str, str]:
-        """What is named besides what *request* needs is what its user wants; a beta that nobody needs is not named."""
+        """The headers: betas that *request* needs, and betas of the user. Betas that nobody needs are not named."""
         used: dict[RevealMode, bool] = {
             "messages": anthropic.has_changes(request["messages"]),
             "deferred": any(anthropic.DEFERRED.items() <= tool.items() for tool in request.get("tools", ())),

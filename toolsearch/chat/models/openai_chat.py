@@ -1,6 +1,6 @@
-"""Chat Completions: OpenAI's, and those of every endpoint that is compatible with it.
+"""Chat Completions of OpenAI and of every compatible endpoint.
 
-In strict mode, schemas are changed on the way out, and nulls on the way in. OpenAI's Responses have it, too.
+In strict mode, schemas are changed in requests, and nulls are changed in replies. OpenAI's Responses use it, too.
 """
 
 from __future__ import annotations
@@ -51,12 +51,14 @@ class StrictTools:
         return cls(own, strict)
 
     def read(self, message: AssistantMessage) -> AssistantMessage:
-        """Return *message* with calls that fit the schemas before they were strict; what goes back stays as it is."""
+        """Return *message* with calls that fit the original schemas. The message for the next request stays as
+        it is.
+        """
         calls = tuple(map(self._call, message.tool_calls))
         return replace(message, tool_calls=calls) if self.sent_schemas else message
 
     def read_answer(self, answer: ChatResponse) -> ChatResponse:
-        """Return *answer* with such calls in its message, and in those of its other choices."""
+        """Return *answer* with such calls in its message, and in the messages of its other choices."""
         if not self.sent_schemas:
             return answer
         metadata = dict(answer.metadata)
@@ -82,18 +84,18 @@ _OWN_HOST = "api.openai.com"
 class OpenAIChatModel:
     """A model behind Chat Completions.
 
-    client            an own client, for one event loop only; else one is made, from *base_url* and *api_key* or from
+    client            your own client, for one event loop only; by default made from *base_url* and *api_key*, or from
                       what the SDK finds in the environment
-    cloud             who serves the model; None: by the client's class, and "other" for any address that is not
+    cloud             who serves the model; None means by the client's class, and "other" for any address that is not
                       OpenAI's
     max_tokens_field  compatible endpoints may know `ChatOptions.max_tokens` only by the older name
     stream_usage      ask for the usage of streams; some compatible endpoints refuse to be asked
-    strict            send tools in strict mode, which holds the model to their schemas, where a schema allows it
-    native_response_format  some compatible endpoints know no ``response_format``: with False they are told in words
+    strict            send tools in strict mode, which enforces their schemas, if a schema allows it
+    native_response_format  False describes the format in words, for compatible endpoints without ``response_format``
 
     Retries and timeouts are the client's. Nothing can be deferred here: discovered tools go in `ChatOptions.tools`.
-    OpenAI's models from GPT-5.6 on take no function tools here while they reason, and they do unless they are told not
-    to: prompts with tools then raise BadSettingError, which names the two ways out.
+    OpenAI's models from GPT-5.6 on accept no function tools here while they reason, and they reason by default. Prompts
+    with tools then raise BadSettingError, which names the two solutions.
 
     Of several choices (``n`` in `ChatOptions.extra`, or an endpoint that puts text and calls into two) the answer is
     the first with calls, else the first; the messages of the others are in its metadata as ``other_choices``.

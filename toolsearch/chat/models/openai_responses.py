@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 class OpenAIResponsesModel:
     """A model behind Responses.
 
-    client              an own client, for one event loop only; else one is made, from *base_url* and *api_key* or from
+    client              your own client, for one event loop only; by default made from *base_url* and *api_key*, or from
                         what the SDK finds in the environment
-    store               let OpenAI keep the responses; nothing here needs it, as each request holds the conversation
-    cloud               who serves the model; None: by the client's class, and "other" for any address that is not
-                        OpenAI's. Say "" for a proxy that hands everything on to OpenAI as it is
-    native_tool_search  whether the model takes a ``tool_search`` tool; None: by its name and cloud
-    strict              send tools in strict mode where their schema allows it; never tools that a search loads
+    store               let OpenAI store the responses; not needed, since each request contains the conversation
+    cloud               who serves the model; None means by the client's class, and "other" for any address that is not
+                        OpenAI's. Use "" for a proxy that passes everything on to OpenAI unchanged
+    native_tool_search  whether the model accepts a ``tool_search`` tool; None means by its name and cloud
+    strict              send tools in strict mode if their schema allows it; never tools that a search loads
 
-    With deferred tools, ``toolSearchTool`` becomes the API's own ``tool_search``, executed by us, whose answers hold
-    the definitions found: the list of tools never changes, so the prompt cache holds. Models before GPT-5.6 refuse a
+    With deferred tools, ``toolSearchTool`` becomes the API's own ``tool_search``, which we execute. Its answers contain
+    the definitions found, so the list of tools never changes and the prompt cache holds. Models before GPT-5.6 refuse a
     tool choice that names a tool that only a message has added. It is sent as "auto": a warning is logged, and the
     answer's metadata holds ``{"choice_sent": "auto"}``.
     """
@@ -104,7 +104,7 @@ class OpenAIResponsesModel:
         return StrictTools.of(prompt.options.tools, self.provider) if self._strict else StrictTools()
 
     def _request(self, prompt: Prompt, strict: StrictTools) -> tuple[dict[str, Any], Mapping[str, str]]:
-        """The request, and what the answer's metadata says of it."""
+        """The request, and the additions to the answer's metadata."""
         model = prompt.options.model or self.model
         known = capabilities_of(replace(self.endpoint, model=model))
         prompt, told = with_possible_choice(prompt, known, model)

@@ -1,4 +1,4 @@
-"""A model whose answers are written down beforehand: for tests, and for examples that run without a key."""
+"""A model with prepared answers: for tests, and for examples that run without a key."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ScriptedReply: TypeAlias = str | ChatResponse | Exception | Callable[[Prompt], "
 class ScriptedModel:
     """Gives *replies* in order, whole or in pieces, and keeps the prompts it was given in `prompts`.
 
-    A text is an answer, an exception is raised, and a function makes its reply of the prompt. Raises ChatModelError
-    when it is asked once more than there are replies. It takes what *endpoint* takes.
+    A text is an answer, an exception is raised, and a function makes a reply from the prompt. Raises ChatModelError
+    when there are no more replies. It has the capabilities of *endpoint*.
     """
 
     def __init__(

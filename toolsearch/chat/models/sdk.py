@@ -1,4 +1,4 @@
-"""What the models share: clients by event loop, errors of SDKs as ours, tool choices, betas, clouds."""
+"""Shared parts of the models: clients for each event loop, translated errors of SDKs, tool choices, betas, clouds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Client = TypeVar("Client", bound=_Closeable)
 class Clients(Generic[Client]):
     """The client that was given, for every loop; or one for each loop, since connections belong to their loop.
 
-    first  one of them, which is as all are
+    first  one of the clients, which are all alike
     """
 
     def __init__(self, given: Client | None, make: Callable[[], Client]) -> None:
@@ -60,7 +60,7 @@ class Clients(Generic[Client]):
 
 
 def require_sdk(package: str, what: str) -> None:
-    """Raise MissingExtraError if *package*, which is named as its extra is, cannot be imported."""
+    """Raise MissingExtraError if *package* cannot be imported. Its extra has the same name."""
     try:
         __import__(package)
     except ImportError as error:
@@ -141,8 +141,8 @@ _CLIENTS: dict[str, Cloud] = {
 
 
 def cloud_of(client: object, own_host: str) -> Cloud:
-    """The cloud that *client* is made for; "other" if it talks neither to *own_host*, the provider's, nor to a part of
-    it, such as a region's.
+    """The cloud of *client*; "other" if it sends requests neither to the provider's *own_host* nor to a subdomain, such
+    as a region's.
     """
     for kind in type(client).__mro__:
         if kind.__name__ in _CLIENTS:
@@ -161,11 +161,11 @@ _ANY = "required"
 
 
 def with_possible_choice(prompt: Prompt, known: Capabilities, model: str) -> tuple[Prompt, Mapping[str, str]]:
-    """Return *prompt* with the tool choice "auto" where *model* does not take its own, and what the answer's metadata
-    says of that; the log says it as well.
+    """Return *prompt*, with the tool choice "auto" if *model* does not accept its own, and the note for the answer's
+    metadata. The change is logged as well.
 
-    Not taken is, by some models, a choice that forces a call, or one that names a tool that only a message has added.
-    Where thinking is bound to the list, a tool that is not in it was told of in a message, too.
+    Some models do not accept a choice that forces a call, or a choice of a tool that only a message has added. If
+    thoughts are bound to the list, a tool outside of it was described in a message, too.
     """
     options = prompt.options
     choice = options.tool_choice
@@ -197,7 +197,7 @@ def betas_in(headers: Mapping[str, object]) -> list[str]:
 
 
 def with_betas(headers: Mapping[str, str], betas: Iterable[str]) -> dict[str, str]:
-    """Return *headers* with the betas that they name, and *betas*, each once; without the header if there are none."""
+    """Return *headers* with their own betas and *betas*, each once; without the header if there are no betas."""
     others = {name: value for name, value in headers.items() if name.lower() != BETA}
     named = dict.fromkeys([*betas_in(headers), *betas])
     return others | ({BETA: ",".join(named)} if named else {})
