@@ -1,8 +1,7 @@
-"""The tokens of OpenAI's o200k_base, counted in 6 MB where tiktoken takes 80, and as fast on what tools say.
+"""Counts the tokens of OpenAI's o200k_base. It takes 6 MB, where tiktoken takes 80, and is as fast on texts of tools.
 
-A text is cut into pieces, and the bytes of each are merged, two neighbours at a time, those of the lowest rank first.
-What is asked for is only how many tokens come out. So the ranks lie in one table, and of the pieces that were met last
-it is known what they take.
+A text is cut into pieces. The bytes of each piece are merged, two neighbours at a time, lowest rank first. Only the
+number of tokens is needed. So the ranks are in one table, and the counts of the last pieces are cached.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class BytePairs:
         return count
 
     def _rank(self, token: bytes) -> int:
-        """A rank and 1; 0 for what is no token."""
+        """The rank of a token, plus 1; 0 if it is not a token."""
         slot = crc32(token) % _SLOTS
         while place := self._slots[slot]:
             if self._tokens[self._ends[place - 1] : self._ends[place]] == token:
@@ -123,7 +122,7 @@ class BytePairs:
 
 
 class _Classes(dict[int, str]):
-    """What stands for a character of a text; filled as characters are met."""
+    """Character -> the character that stands for its class; filled as characters are met."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)

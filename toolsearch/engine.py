@@ -58,7 +58,7 @@ _Asked = TypeVar("_Asked")
 
 
 class EngineOptions(TypedDict, total=False):
-    """What an engine takes beside its catalog and its index directory; see `ToolSearch`."""
+    """The options of an engine besides its catalog and its index directory; see `ToolSearch`."""
 
     strategy: Strategy
     encoder: Encoder | str | Path | None
@@ -79,26 +79,26 @@ class EngineOptions(TypedDict, total=False):
 class ToolSearch:
     """Searches *catalog*, and opens sessions over it. Safe to share between threads.
 
-    catalog    a Catalog, or a list of what a Catalog takes. The engine follows every change of a Catalog; whoever made
-               it closes it
-    strategy   what ranks unless a search says otherwise: "auto" is hybrid with an encoder, and keyword without one
-    encoder    an Encoder, or what `open_encoder` takes: "auto" (the transformer where its weights are installed,
+    catalog    a Catalog, or a list for one: tools, functions, sources. The engine follows every change of a Catalog,
+               whose maker closes it
+    strategy   default of searches: "auto" is hybrid with an encoder, and keyword without one
+    encoder    an Encoder, or a name for `open_encoder`: "auto" (the transformer if its weights are installed,
                else the built-in one), "built-in", "transformer", "multilingual", a folder, or the name of a
                sentence-transformers model; None searches without meaning
-    reader     a Reader, which reads the first tools of an answer by meaning and words beside the request, or what
-               `open_reader` takes: "auto" (the one whose weights are installed, if they are), or a folder; None reads
+    reader     a Reader, which reads the request with the first tools of a hybrid answer, or a name for
+               `open_reader`: "auto" (the one with installed weights, if there is one), or a folder; None reads
                nothing again
-    index_dir  where the index is kept between starts; None keeps it in memory
+    index_dir  the folder of the index between starts; None keeps it in memory
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
-    cache      of vectors, to share with other engines; whoever made it closes it. None: one of its own
-    usage      lets searches learn from what sessions call; None, the default, learns nothing
+    cache      a cache of vectors, to share with other engines; its maker closes it. None means one of its own
+    usage      lets searches learn from the calls of sessions; None, the default, learns nothing
     index      an index of your own (see `ToolIndex`), in place of the built-in one and its encoder
-    requests   index with widely used tools what their users ask for, which ships with the package
-    requests_files  and with yours what ``toolsearch enrich`` wrote into these files, which goes first. They are read
+    requests   index widely used tools with their users' requests, which ship with the package
+    requests_files  index your tools with the requests in these files of ``toolsearch enrich``, which win. They are read
                now, each as a whole. Raises RequestsFileError
 
-    If an encoder or a reader cannot be loaded, or fails, that is an error (MissingExtraError or EncoderError). Under
-    "auto" the engine searches by keyword instead, or without the reader, and `notes` says why.
+    If an encoder or a reader cannot be loaded, or fails, MissingExtraError or EncoderError is raised. Under "auto" the
+    engine searches by keyword instead, or without the reader, and `notes` has the reason.
     """
 
     def __init__(
@@ -165,8 +165,8 @@ class ToolSearch:
     def open(cls, index_dir: str | Path, **options: Unpack[EngineOptions]) -> Self:
         """Open the index that `save` or ``toolsearch index`` wrote to *index_dir*.
 
-        *options* are those of the constructor. If no encoder is given, the one that the index was made with is used;
-        so it is with *requests* and *requests_files*. Raises IndexStoreError if there is no usable index.
+        *options* are those of the constructor. If no encoder is given, the one that made the index is used. The same
+        holds for *requests* and *requests_files*. Raises IndexStoreError if there is no usable index.
         """
         from toolsearch.catalog.index_directory import IndexDirectory
 
@@ -199,8 +199,8 @@ class ToolSearch:
     ) -> list[ToolReference]:
         """Return at most *limit* tools, best first, ties by name; ``[]`` if nothing fits.
 
-        Only tools in *reach*, in the reach of *principal*, and of *server* are ranked, as far as these are given. If
-        the engine learns from use, tools that the principal has used rank a little higher. `ToolSearchIndex.search`
+        Only tools in *reach*, in the reach of *principal*, and of *server* are ranked, if these are given. If the
+        engine learns from use, tools that the principal has used rank a little higher. `ToolSearchIndex.search`
         describes the forms of a query, and when BadQueryError and BadPatternError are raised.
         """
         return self._search(query, limit, 1, strategy, reach, server, principal).references
@@ -215,7 +215,7 @@ class ToolSearch:
         server: str | None = None,
         principal: Principal | None = None,
     ) -> ToolSearchResponse:
-        """Return what `search` does, and how many tools would be found without a limit: all of them are ranked."""
+        """Return the result of `search`, and the number of tools found without a limit: all of them are ranked."""
         return self._search(query, limit, len(self.catalog), strategy, reach, server, principal)
 
     def explain(
@@ -228,10 +228,11 @@ class ToolSearch:
         server: str | None = None,
         principal: Principal | None = None,
     ) -> Explanation:
-        """Say at which place `search` finds *tool* for *query*, or why it does not, with every part of the score.
+        """Explain the place at which `search` finds *tool* for *query*, or why it does not, with every part of the
+        score.
 
-        What *principal* may not reach is explained as a tool that does not exist. Raises what `search` raises, and
-        BadSettingError if an index of your own has no method `explain`.
+        A tool that *principal* may not reach is explained as one that does not exist. Raises the errors of `search`,
+        and BadSettingError if an index of your own has no method `explain`.
         """
         from toolsearch_indexes.explanation import Explanation
         from toolsearch_indexes.tool_index import ExplainsSearches
@@ -274,13 +275,13 @@ class ToolSearch:
     ) -> Session:
         """Open the session with that id, or a new one.
 
-        principal    whose session it is. It bounds what the session may see, and the session learns from this
+        principal    owner of the session. It bounds the visible tools, and the session learns from this
                      principal's use and adds to it. A session cannot be opened for another principal
-        reach        what the session may see of that; or give *allow* and *deny* as `Reach.parse` takes them.
+        reach        tools that the session may see among those; or give *allow* and *deny* for `Reach.parse`.
                      ``allow=[]`` allows nothing
         pins         tools that are always shown and never evicted
         exposure     how found tools reach the model, for this session; see `SessionOptions.exposure`
-        budget       how much this session may hold; None: as it was opened with before, or as the options say
+        budget       limits of this session; None means those of an earlier opening, or of the options
 
         Without a reach, a session that exists keeps its own, and a new one sees all that its principal may see. A
         session may have been evicted since you opened it last, so give the reach each time.
@@ -354,7 +355,7 @@ class ToolSearch:
             self._opener.save(keeper, snapshot, index)
 
     def close(self) -> None:
-        """Save the sessions and close what the engine itself has made. What it was given stays open."""
+        """Save the sessions, and close the parts that the engine itself has made. Given objects stay open."""
         self.sessions.save_all(settle_for(self))
         self._followed.close()
         if self._owns_cache:
@@ -380,7 +381,9 @@ class ToolSearch:
         server: str | None,
         principal: Principal | None,
     ) -> ToolSearchResponse:
-        """Return at most *limit* tools. At least *least_ranked* are ranked; the total is of those of them that fit."""
+        """Return at most *limit* tools. At least *least_ranked* are ranked. The total counts the ranked tools
+        that fit.
+        """
         require_text(query, "the query")
         limit = require_limit(limit)
         ranked = max(limit, least_ranked)
@@ -408,7 +411,7 @@ class ToolSearch:
         return self.usage.favour(principal.id, self.vocabulary.terms_of(query))
 
     def _with_keyword_fallback(self, ask: Callable[[Strategy], _Asked], strategy: Strategy) -> _Asked:
-        """Return what *ask* gives for *strategy*. If that is "auto" and the encoder fails, ask for "keyword"."""
+        """Return the result of *ask* for *strategy*. If that is "auto" and the encoder fails, ask for "keyword"."""
         try:
             return ask(strategy)
         except EncoderError as error:
@@ -418,7 +421,7 @@ class ToolSearch:
             return ask("keyword")
 
     def note(self, note: str) -> None:
-        """Tell the operator, in the log and in `notes`; the same is told once."""
+        """Tell the operator, in the log and in `notes`. A repeated note is dropped."""
         if note not in self.notes:
             self._note(note)
 
@@ -433,7 +436,7 @@ def _catalog_of(given: Catalog | Iterable[ToolLike]) -> Catalog:
 
 
 def _require_usable(index: ToolIndex, strategy: str, *, index_dir: object, usage: UsageLog | None) -> None:
-    """Raises BadSettingError where an index of your own cannot do what is asked of it."""
+    """Raises BadSettingError if an index of your own does not support the given options."""
     unknown = sorted(set(index.rankings) - set(RANKINGS))
     if unknown or not index.rankings:
         raise BadSettingError(f"an index ranks by some of {', '.join(RANKINGS)}, not by {index.rankings!r}")
@@ -452,7 +455,7 @@ def _bounded(reach: Reach | None, principal: Principal | None) -> Reach:
 
 
 def _asked_reach(reach: Reach | None, allow: Iterable[str] | Unset, deny: Iterable[str] | Unset) -> Reach | None:
-    """Return the reach that a session is opened with, or None if it is opened without one."""
+    """Return the reach for an opening of a session, or None if it is opened without one."""
     if reach is not None:
         if allow is not UNSET or deny is not UNSET:
             raise BadSettingError("give a reach, or allow and deny, not both: one of them would count for nothing")

@@ -1,4 +1,4 @@
-"""The environment variables that are ours: settings, by a prefix, and those that are none."""
+"""Our environment variables: the prefix of settings, and variables that are not settings."""
 
 from __future__ import annotations
 

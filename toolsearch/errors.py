@@ -1,4 +1,4 @@
-"""The one tree of errors. What an index raises is defined there and listed here, since an index works alone.
+"""The tree of all errors. Errors of indexes are defined there and listed here, since an index works alone.
 
 ToolSearchError
 ├── BadQueryError
@@ -141,12 +141,12 @@ def shown_name(name: str) -> str:
 
 
 def text_for_model(error: Exception) -> str:
-    """What a model is told of *error*: nothing that only a developer or an operator could act on."""
+    """The text of *error* for a model, without anything that only a developer or an operator could act on."""
     return (error.model_text if isinstance(error, ToolSearchError) else "") or str(error)
 
 
 class BadToolError(ToolSearchError, ValueError):
-    """A tool cannot be defined as asked; the message says what about it is wrong."""
+    """A tool cannot be defined in this way; the message says what is wrong."""
 
     code = "bad_tool"
     status = 422
@@ -204,7 +204,7 @@ class UnapprovedToolError(ToolSearchError):
     status = 403
 
     def __init__(self, name: str, how: str = "") -> None:
-        """*how* says by what the person approves it, such as ``with a command``."""
+        """*how* names the means of approval, such as ``with a command``."""
         super().__init__(
             f"{name} waits for a person to approve its definition{how and f' {how}'}; until then it can be neither "
             "found nor called"
@@ -234,7 +234,7 @@ class SourceError(ToolSearchError, ValueError):
 class ServerUnavailableError(ToolSearchError, ConnectionError):
     """An MCP server cannot be reached, or died during the call (which may then have run).
 
-    *retry_after_s* is how long another try is in vain; None where that is not known.
+    *retry_after_s* is the time until another try may succeed; None if unknown.
     """
 
     code = "server_unavailable"
@@ -253,7 +253,7 @@ class ServerBusyError(ServerUnavailableError):
 
 
 class LoginRequiredError(ServerUnavailableError):
-    """A server wants a person to log in; the message says how."""
+    """A server requires a person to log in; the message says how."""
 
     code = "login_required"
     status = 401
@@ -272,11 +272,11 @@ class UnknownSessionError(ToolSearchError, LookupError):
 
 
 class StorageError(ToolSearchError):
-    """What outlives the process cannot be written or read back; the message says what of it, where, and what to do.
+    """Stored data cannot be written or read; the message names the data and the place, and says what to do.
 
-    *retry_after_s* is how long another try is in vain, while the database is away; None where trying does not help.
-    *outcome_is_unknown* says that what was to be written may have been. With *is_callers_fault* no database could keep
-    what was to be kept, such as a text with a NUL character.
+    *retry_after_s* is the time until another try may succeed, while the database is away; None if trying does not help.
+    *outcome_is_unknown* says that the data may have been written all the same. *is_callers_fault* says that no database
+    can store the data, such as a text with a NUL character.
     """
 
     code = "storage_error"
@@ -303,15 +303,15 @@ class StorageError(ToolSearchError):
 
 
 class SessionStoreError(StorageError):
-    """Sessions cannot be written to where they are kept, or what was read back is not one."""
+    """Sessions cannot be stored, or a stored text is not a session."""
 
     code = "session_store_error"
 
 
 class SessionConflictError(SessionStoreError):
-    """A session was saved, or ended, by another writer since it was read; nothing was written.
+    """Another writer has saved or ended the session since it was read; nothing was written.
 
-    With *retry_after_s*, that has happened time after time, and the status is 503: others are busy with the session.
+    With *retry_after_s*, this has happened in every attempt, because others use the session; the status is 503.
     """
 
     code = "session_conflict"
@@ -327,7 +327,7 @@ class SessionConflictError(SessionStoreError):
 
 
 class UsageStoreError(StorageError):
-    """What searches have learnt from use cannot be kept, or read back."""
+    """The evidence from use cannot be stored or read."""
 
     code = "usage_store_error"
 
@@ -339,13 +339,13 @@ class MessageStoreError(StorageError):
 
 
 class PinStoreError(StorageError):
-    """It cannot be told which definitions are approved, so that none counts as approved."""
+    """The approvals of definitions cannot be stored or read. No definition counts as approved then."""
 
     code = "pin_store_error"
 
 
 class AuditStoreError(StorageError):
-    """What was decided cannot be recorded, or read back."""
+    """The record of decisions cannot be written or read."""
 
     code = "audit_store_error"
 
@@ -369,7 +369,7 @@ class RecordConflictError(RecordStoreError):
 
 
 class KeyStoreError(StorageError):
-    """It cannot be told which keys are good, so that none is."""
+    """API keys cannot be read. No key is accepted then."""
 
     code = "key_store_error"
     status = 503
@@ -425,7 +425,7 @@ class BadArgumentsError(ToolSearchError, ValueError):
 
 
 class UnfinishedCallError(ToolSearchError):
-    """The reply that made a call did not finish, so its arguments may be half of what was meant; nothing was run."""
+    """The reply that made a call did not finish, so its arguments may be incomplete; nothing was run."""
 
     code = "unfinished_call"
     status = 422
@@ -440,7 +440,7 @@ class UnfinishedCallError(ToolSearchError):
 
 
 class ToolExecutionError(ToolSearchError):
-    """A tool ran and failed; ``__cause__`` is what it raised.
+    """A tool ran and failed; ``__cause__`` is its exception.
 
     A tool may raise it itself, for a failure that its author expects: the model reads the message, and the log has no
     traceback.
@@ -462,7 +462,7 @@ class ToolTimeoutError(ToolSearchError, TimeoutError):
 
 
 class ToolStuckError(ToolSearchError):
-    """A plain tool was not run: too many functions still run whose calls have timed out or were cancelled."""
+    """A plain function was not run: too many functions still run after their calls timed out or were cancelled."""
 
     code = "tool_stuck"
     status = 503
@@ -492,9 +492,9 @@ class ToolNotHereError(ToolSearchError):
 
 
 class CallLimitError(ToolSearchError):
-    """A turn has used up its calls, of one tool or in total.
+    """A turn has used up its calls of one tool or in total.
 
-    *results* are the `ToolResult`s of the batch that went too far, one per call, where this ended it.
+    *results* are the `ToolResult`s of the batch that exceeded the limit, one for each call.
     """
 
     code = "call_limit"
@@ -510,14 +510,14 @@ class RepeatedCallError(ToolSearchError):
 
 
 class CallDeniedError(ToolSearchError):
-    """A hook, or a person that it asked, did not let a call through; the message says why."""
+    """A hook, or a person whom it asked, refused a call; the message says why."""
 
     code = "call_denied"
     status = 403
 
 
 class NotCallableHereError(ToolSearchError):
-    """The tool can be found here, but whoever has listed it runs it: the call is to be made there.
+    """The tool can be found here, but the application that has listed it runs it: make the call there.
 
     *definition* is the tool's `ToolDefinition`, and *arguments* fit it; no hook has denied the call.
     """
@@ -534,7 +534,9 @@ class NotCallableHereError(ToolSearchError):
 
 
 class ChatModelError(ToolSearchError):
-    """A chat model refused a request, cannot be reached, or answered what it must not; ``__cause__`` is the SDK's."""
+    """A chat model refused a request, cannot be reached, or gave an invalid answer; ``__cause__`` is the SDK's
+    error.
+    """
 
     code = "chat_model_error"
     status = 502
@@ -542,7 +544,7 @@ class ChatModelError(ToolSearchError):
 
 
 class BadAnswerError(ChatModelError):
-    """An answer is not of the type that was asked for. *response* is the whole of it; the message quotes no value."""
+    """An answer does not have the requested type. *response* is the whole answer; the message quotes no value."""
 
     code = "bad_answer"
     status = 502
@@ -561,7 +563,7 @@ class BadSettingError(ToolSearchError, ValueError):
 
 
 class RequestsFileError(ToolSearchError, ValueError):
-    """A file of users' requests is missing or damaged; the message names the line. None of it is used then."""
+    """A file of users' requests is missing or damaged; the message names the line. The whole file is then ignored."""
 
     code = "bad_requests_file"
     status = 422
@@ -569,7 +571,7 @@ class RequestsFileError(ToolSearchError, ValueError):
 
 
 class UnknownPriceError(ToolSearchError, LookupError):
-    """What a model costs is not in the table of prices; *known* are the models that are."""
+    """The model is not in the table of prices; *known* are the models that are."""
 
     code = "unknown_price"
     status = 404
@@ -585,7 +587,7 @@ class UnknownPriceError(ToolSearchError, LookupError):
 
 
 class SealError(StorageError):
-    """What was encrypted cannot be opened with the secret keys that are there. The message names no secret."""
+    """Encrypted data cannot be opened with the given secret keys. The message names no secret."""
 
     code = "seal_error"
     model_text = "the service has lost the credential that this needs; go on without it"
@@ -610,7 +612,7 @@ class UnsafeUrlError(ToolSearchError, ValueError):
 
 
 class NotAuthenticatedError(ToolSearchError):
-    """A request to the service has no credential, or none that is accepted."""
+    """A request to the service has no accepted credential."""
 
     code = "not_authenticated"
     model_text = "this needs a credential that has not been given; go on without it"
@@ -633,7 +635,7 @@ class NotPermittedError(ToolSearchError):
 
 
 class UnknownRecordError(ToolSearchError, LookupError):
-    """The service has nothing of that kind by that name, as far as this caller may know."""
+    """The service has no object of that kind and name that this caller may see."""
 
     code = "not_found"
     model_text = "what this asks for is not there; go on without it"
@@ -654,7 +656,7 @@ class StillRunningError(ToolSearchError):
 
 
 class TooManyError(ToolSearchError):
-    """A quota or a rate limit is used up; the message says which. *retry_after_s* is None if waiting is no use."""
+    """A quota or a rate limit is used up; the message says which. *retry_after_s* is None if waiting does not help."""
 
     code = "too_many"
     status = 429
@@ -665,9 +667,9 @@ class TooManyError(ToolSearchError):
 
 
 class ServiceError(ToolSearchError):
-    """What the service answered to its client, or that it cannot be reached.
+    """The service answered its client with an error, or cannot be reached.
 
-    *code* and *status* are those of the answer; *request_id* is what the service's log knows the request by.
+    *code* and *status* are those of the answer; *request_id* identifies the request in the service's log.
     """
 
     code = "service_error"

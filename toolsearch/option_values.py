@@ -1,7 +1,7 @@
-"""What a caller may give for an option: a collection of names, the id of a session, or nothing at all.
+"""Checks values of options: a collection of names, the id of a session, or no value.
 
-A text is an iterable of its letters and None is a key like any other, so neither fails by itself where it is wrong:
-``deny="mean"`` would deny the tools ``m``, ``e``, ``a`` and ``n``, and all users without an id would share one session.
+A text is an iterable of its letters, and None can be a key, so neither fails by itself if it is wrong: ``deny="mean"``
+would deny the tools ``m``, ``e``, ``a`` and ``n``, and all users without an id would share one session.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNSET: Final = Unset.UNSET
 def name_list(given: Iterable[str], option: str, *, error: type[ToolSearchError] = BadSettingError) -> tuple[str, ...]:
     """Return the texts in *given*, the value of *option*; an iterator is read here once. A set comes sorted.
 
-    Raises *error* for a bare text, a mapping, and whatever is not a collection of texts that are not blank.
+    Raises *error* for a plain text, a mapping, and anything else that is not a collection of non-blank texts.
     """
     value = cast("object", given)
     if isinstance(value, str):
@@ -44,7 +44,7 @@ def name_list(given: Iterable[str], option: str, *, error: type[ToolSearchError]
 
 
 def identity(given: object, option: str) -> str:
-    """Return *given*, which tells one user or conversation from all others. Raises BadSettingError unless it can."""
+    """Return *given*, the id of a user or a conversation. Raises BadSettingError if it cannot identify one."""
     if isinstance(given, str) and given.strip():
         return given
     raise BadSettingError(

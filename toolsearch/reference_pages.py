@@ -208,7 +208,7 @@ OF_THE_COMMAND = {
 
 
 def errors_page() -> str:
-    """Raises KeyError for a code that `REMEDIES` says nothing of."""
+    """Raises KeyError for a code without an entry in `REMEDIES`."""
     classes = [getattr(errors, name) for name in errors.__all__]
     raised = [_raised(code, list(of)) for code, of in groupby(sorted(classes, key=_code_and_name), key=_code)]
     raised += [
@@ -333,7 +333,7 @@ def _of_the_service_alone() -> Iterator[Setting]:
 
 
 def _tables(settings: Iterable[Setting], name: Callable[[Setting], str]) -> Iterator[str]:
-    """A table for each section, below its name and what it is about."""
+    """A table for each section, below its name and description."""
     for section, group in groupby(settings, key=attrgetter("section")):
         rows = list(group)
         title = rows[0].path[0] if len(rows[0].path) > 1 else "general"

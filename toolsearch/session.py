@@ -1,4 +1,4 @@
-"""A session: what one conversation sees, has discovered, and runs."""
+"""A session: the tools that one conversation sees, has discovered, and runs."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from toolsearch_indexes.queries import Strategy
 
 @dataclass(frozen=True, slots=True)
 class ToolDelta:
-    """How the tools that a model has differ from before.
+    """The difference between a model's tools and its tools before.
 
-    added    as the format takes them, in order, to the end of the list; one whose definition has changed is here under
+    added    tools in the format's shape, to append in order; a changed definition is here under
              the same name
-    removed  names of what the model has no more. That breaks the provider's cache only where it is lost anyway
+    removed  names of tools that were removed. This breaks the provider's cache only if it is lost anyway
     """
 
     added: tuple[ToolDefinition, ...] = ()
@@ -46,10 +46,10 @@ class ToolDelta:
 
 
 class RequestTools(TypedDict):
-    """What a request needs of tools, for the calls of the OpenAI and the Anthropic SDK: give it to them by ``**``.
+    """The tools of a request as arguments for the SDK of OpenAI or Anthropic: pass them by ``**``.
 
     tools          in the format's own shape
-    extra_headers  only where the way in which found tools reach the model needs any
+    extra_headers  only if the exposure needs any
     """
 
     tools: list[Any]
@@ -63,36 +63,36 @@ class RequestToolsAndModel(RequestTools):
 
 
 class RequestToolsToKeep(RequestToolsAndModel):
-    """The same with the mark by which Anthropic keeps the prompt, unless that stands on a tool."""
+    """The same with the mark for Anthropic's cache, unless that is on a tool."""
 
     cache_control: NotRequired[Any]
 
 
 class SessionHost(ConversationHost, Protocol):
-    """What a session needs of the engine that it belongs to."""
+    """The parts of an engine that a session needs."""
 
     @property
     def manager(self) -> ToolCallingManager: ...
     @property
     def rendered(self) -> RenderedTools:
-        """Deferred tools as Anthropic is sent them, for all sessions: hardly any of them differs from the others."""
+        """Deferred tools in Anthropic's format, shared by all sessions, since they hardly differ."""
         ...
 
 
 class Session:
     """One conversation over a shared catalog. Made by `ToolSearch.session`.
 
-    In each model request send `tools`; hand the reply to `execute` and append what it returns; when the model has
-    answered the user, call `end_turn`, which is when tools are evicted. The session's state lives in the engine's
-    store: once that has evicted it, every method raises UnknownSessionError.
+    Send `tools` in each model request. Give the reply to `execute`, and append the messages that it returns. When the
+    model has answered the user, call `end_turn`, which evicts tools. The session's state is in the engine's store:
+    after its eviction there, every method raises UnknownSessionError.
 
-    Any number of threads, tasks and event loops may use it at the same time: they share one state, so that each sees at
-    once what the others found, the list of tools only grows as long as a provider may have it cached, and a tool that
-    is being called stays. `begin_turn` and `end_turn` are about the turn of all of them. Of the figures in `savings`,
-    additions at the same instant may be lost.
+    Any number of threads, tasks and event loops may use it at the same time. They share one state, so that each sees at
+    once the tools that the others found. The list of tools only grows as long as a provider may have it cached, and a
+    tool that is being called stays. `begin_turn` and `end_turn` concern the shared turn. Simultaneous additions to the
+    figures of `savings` may be lost.
 
-    Where sessions are kept, what is read and written for `execute` and `call` holds up no event loop. The plain methods
-    read and write where they are called, but for `tools`, `shown` and the properties, which know what is in memory.
+    If sessions are stored, `execute` and `call` read and write without holding up an event loop. The plain methods read
+    and write in the caller's thread, except `tools`, `shown` and the properties, which use the state in memory.
     """
 
     def __init__(self, engine: SessionHost, session_id: str, principal: Principal = LOCAL) -> None:
@@ -109,7 +109,7 @@ class Session:
 
     @property
     def discovered(self) -> list[str]:
-        """The names of the discovered tools, in the order in which they came."""
+        """The names of the discovered tools, in the order of discovery."""
         return self._in_memory().discovered
 
     def tools(
@@ -121,7 +121,7 @@ class Session:
     ) -> list[Any]:
         """Return the tools for one model request, in *format*: openai, openai-responses, anthropic or mcp.
 
-        As `request`, for code that needs no more of it. Without a *model* it is what no model refuses.
+        As `request`, for code that needs only the tools. Without a *model* the result suits every model.
         """
         return self.request(format, model=model, cloud=cloud)["tools"]
 
@@ -144,15 +144,15 @@ class Session:
         cloud: Cloud = "",
         cache_prompt: bool = False,
     ) -> RequestTools:
-        """Return what one request needs of tools, to be given to the SDK's call by ``**``: ``tools``, and ``model``,
-        ``extra_headers`` and ``cache_control`` where there are any.
+        """Return the arguments for the SDK's call, to be passed by ``**``: ``tools``, and ``model``, ``extra_headers``
+        and ``cache_control`` if there are any.
 
         ``toolSearchTool`` comes first. How found tools reach the model depends on *format*, *model* and *cloud*; see
-        `SessionOptions.exposure`. A catalog of a few tools is given whole, by name. Call it once for each request: that
-        is what `savings` counts. What is inside an entry is shared with later requests: do not change it.
+        `SessionOptions.exposure`. A catalog of a few tools is given whole, sorted by name. Call it once for each
+        request, since `savings` counts the calls. Entries are shared with later requests: do not change them.
 
-        Anthropic keeps nothing of a prompt for the next request unless it is asked to, which *cache_prompt* does: by
-        one of the four marks that a request may have. The other APIs do so by themselves.
+        Anthropic does not cache a prompt unless it is asked to. *cache_prompt* asks for it, with one of the four marks
+        that a request may have. The other APIs cache by themselves.
         """
         endpoint = Endpoint(format, model, cloud)
         conversation = self._in_memory()
@@ -177,12 +177,13 @@ class Session:
         model: str = "",
         cloud: Cloud = "",
     ) -> ToolDelta:
-        """Return how the tools for the next model request differ from those of the last call: at first, all of them.
+        """Return the difference between the tools for the next model request and those of the last call; at first, all
+        tools.
 
-        For a framework that keeps its own list: it takes `ToolDelta.added` to the end of that, and takes out
-        `ToolDelta.removed`. Additions go by the list of `request`, and so does what is removed: only what the model is
-        not sent any more. Use it in place of `request`, once for each model request, and give *format*, *model* and
-        *cloud* as there. By default found tools are appended.
+        This is for a framework that keeps its own list. It appends `ToolDelta.added`, and removes `ToolDelta.removed`.
+        Both follow the list of `request`: a tool is removed only when the model is not sent it any more. Use it in
+        place of `request`, once for each model request, with the same *format*, *model* and *cloud*. By default found
+        tools are appended.
         """
         conversation = self._in_memory()
         conversation.tool_list(Endpoint(format, model, cloud))
@@ -195,15 +196,17 @@ class Session:
         return ToolDelta(added, tuple(name for name in told if name not in visible))
 
     def compacted(self) -> None:
-        """Say that earlier messages were dropped or rewritten, so that the provider's cache is lost in any case.
+        """Note that earlier messages were dropped or rewritten, so that the provider's cache is lost anyway.
 
-        The next list begins anew, with what is discovered, and what was said of tools in messages counts no more.
+        The next list begins anew, with the discovered tools. Earlier messages about tools no longer count.
         """
         with self.conversation() as conversation:
             conversation.compacted()
 
     def shown(self) -> list[Tool]:
-        """Return what `tools` renders; nothing is counted. The search tool comes without a callback: see `scope`."""
+        """Return the tools that `tools` renders, without counting a request. The search tool has no callback: see
+        `scope`.
+        """
         return self._in_memory().shown()
 
     @property
@@ -225,8 +228,8 @@ class Session:
     ) -> list[ToolReference]:
         """Search as `ToolSearch.search` does, within reach, and expand what is found into this session.
 
-        Where *query* is a tool's full name, that tool alone is expanded.
-        What the budget lets nobody be shown is left out; `ToolSearch.notes` says of what tool and why.
+        If *query* is a tool's full name, that tool alone is expanded. Tools that exceed the budget by themselves are
+        left out; `ToolSearch.notes` names them and the reason.
         """
         with self.conversation() as conversation:
             return conversation.search(query, limit=limit, strategy=strategy, server=server).shown
@@ -242,10 +245,10 @@ class Session:
     ) -> ToolResult:
         """Run one tool, ``toolSearchTool`` included; a failure is a result with `is_error`.
 
-        *context* is what the tool's `ToolContext` holds; no model sees it. For *turn* see `execute`.
+        *context* has the values of the tool's `ToolContext`; no model sees them. For *turn* see `execute`.
 
-        *unfinished* says how the model's reply ended, if that was before it had finished: then nothing runs, and the
-        result tells the model so.
+        *unfinished* is the reason why the model's reply ended early, if it did. Then nothing runs, and the result says
+        so to the model.
         """
         call = ToolCall("call_1", name, arguments, unfinished)
         async with self.conversation() as conversation:
@@ -256,11 +259,11 @@ class Session:
     ) -> list[Any]:
         """Run the tool calls of a model's reply and return the messages to append to the conversation, in its format.
 
-        *reply* is what `parse_tool_calls` takes: a reply of the OpenAI or Anthropic SDK, or its tool calls. Without
-        calls there is nothing to append.
+        *reply* is a reply of the OpenAI or Anthropic SDK, or its tool calls; see `parse_tool_calls`. Without calls
+        there is nothing to append.
 
-        What limits the calls of a turn goes over all its replies: the session counts them until `end_turn` or
-        `begin_turn`, as long as it is in memory. *turn* is a count of your own, which you carry along, in its place.
+        Limits for the calls of a turn hold over all its replies: the session counts calls until `end_turn` or
+        `begin_turn`, as long as it is in memory. *turn* replaces this counter with one of your own.
         """
         wire_format, calls = parse_tool_calls(reply)
         async with self.conversation() as conversation:
@@ -280,20 +283,21 @@ class Session:
         turn: TurnCounter | None = None,
         unfinished: str = "",
     ) -> ToolResult:
-        """As `call`, for code without an event loop. Raises RuntimeError where one is running."""
+        """As `call`, for code without an event loop. Raises RuntimeError if an event loop is running."""
         call = self.call(name, arguments, context=context, turn=turn, unfinished=unfinished)
         return run_sync(call, "session.call()")
 
     def execute_sync(
         self, reply: object, *, context: Mapping[str, Any] | None = None, turn: TurnCounter | None = None
     ) -> list[Any]:
-        """As `execute`, for code without an event loop. Raises RuntimeError where one is running."""
+        """As `execute`, for code without an event loop. Raises RuntimeError if an event loop is running."""
         return run_sync(self.execute(reply, context=context, turn=turn), "session.execute()")
 
     def begin_turn(self) -> list[str]:
-        """Say that the user has spoken again; return the tools that had been idle for longer than the budget's TTL.
+        """Begin a turn after the user's message. Return the tools that were evicted because they were idle beyond the
+        budget's TTL.
 
-        Not needed without a TTL. With one, what went cold while the user was away is not sent once more.
+        This is not needed without a TTL. With a TTL, tools that went cold while the user was away are not sent again.
         """
         with self.conversation() as conversation:
             self._turn = TurnCounter()
@@ -306,7 +310,7 @@ class Session:
             return conversation.end_turn()
 
     def savings(self) -> Savings:
-        """What the session has cost so far. The first time, every definition of the catalog is counted."""
+        """The cost of the session so far. The first call counts every definition of the catalog."""
         return self._in_memory().savings()
 
     def scope(self) -> ToolScope:
@@ -358,7 +362,7 @@ class Session:
 
 
 def note_results(conversation: Conversation, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
-    """Count what one reply's *calls* came to."""
+    """Count the results of one reply's *calls*."""
     searches = [(call, result) for call, result in zip(calls, results, strict=True) if call.name == TOOL_NAME]
     note_searches(conversation, searches, is_search_round=bool(calls) and len(searches) == len(calls))
     for call, result in zip(calls, results, strict=True):
@@ -369,7 +373,7 @@ def note_results(conversation: Conversation, calls: Sequence[ToolCall], results:
 def note_searches(
     conversation: Conversation, searches: Sequence[tuple[ToolCall, ToolResult]], *, is_search_round: bool
 ) -> None:
-    """Count what calls of the search tool came to. *is_search_round* says that their reply made no others."""
+    """Count calls of the search tool. *is_search_round* says that their reply made no other calls."""
     conversation.note_loaded(name for _, result in searches for name in found_names(result))
     loads = conversation.native_search() or NativeSearch()
     written = [(call.arguments, loads.text_read(result)) for call, result in searches]

@@ -1,4 +1,4 @@
-"""What settings are made of: types of values, sections, and how each setting is described to people.
+"""The parts of settings: types of values, sections, and the description of each setting for people.
 
 Names may be written in camelCase, and an unknown name is an error.
 """
@@ -92,7 +92,7 @@ _SYNONYMS: Final[Mapping[str, Strategy]] = {"lucene": "keyword", "vector": "sema
 
 
 def read_strategy(name: str) -> Strategy:
-    """Return the strategy of that name, or of a name that other tool indexes use for it, which is logged.
+    """Return the strategy of that name. Names from other tool indexes are accepted, too, and logged.
 
     Raises BadSettingError for any other text.
     """
@@ -127,7 +127,7 @@ class Setting:
 
     @property
     def values(self) -> str:
-        """What a value may be, in words."""
+        """The possible values, in words."""
         return "duration" if DURATION in self.field.metadata else _values(self.field.annotation)
 
     @property
@@ -169,7 +169,7 @@ def _fields_of_dataclass(section: Any) -> Mapping[str, FieldInfo]:
 
 
 def section_of(annotation: Any) -> type[Any] | None:
-    """The section that a setting of that type is, may be, or maps names to; None if it is a plain value."""
+    """The section that is the type of a setting, one of its types, or the type of its items; None for a plain value."""
     if isinstance(annotation, type):
         given = cast("type[Any]", annotation)
         if issubclass(given, BaseModel) or is_dataclass(given):

@@ -7,8 +7,8 @@ The text ``none`` stands for None, a duration is ``30m``, ``1h30m``, ``500ms`` o
 or JSON, and a table is JSON. An entry of a table can be given by itself:
 ``TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__<tool>``. `Settings.documented` lists all settings.
 
-Where code has an object of options for a section, such as `Budget` or `CallLimits`, the section is that object.
-A setting has the name of the option in code.
+If code has an object of options for a section, such as `Budget` or `CallLimits`, the section is that object. A setting
+has the name of the option in code.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class GivenSettings:
                 self._unknown(f"{name}.{entry}", variable, "the environment")
 
     def add_values(self, values: Mapping[str, Any]) -> None:
-        """Take *values* by the names of their settings; one that is None is not given."""
+        """Take over *values* by the names of their settings. None means that a value is not given."""
         for name, value in values.items():
             if value is not None:
                 self._given_here.discard(name)
@@ -141,7 +141,7 @@ class GivenSettings:
         self._problems.append(f"there is no setting {origin}{where}; {self._hint(name)}")
 
     def _hint(self, name: str) -> str:
-        """The names that are near *name*, else those of its section, else the sections."""
+        """The names similar to *name*, or those of its section, or the sections."""
         near = difflib.get_close_matches(name, self._settings, n=_MOST_NEAR, cutoff=0.6)
         if near:
             return f"did you mean {' or '.join(near)}?"
@@ -167,7 +167,7 @@ def _prefixes(place: Sequence[str]) -> Iterator[str]:
 
 
 def _read(value: Any, setting: Setting) -> Any:
-    """Return *value* with text made into None, a list or a table where one is wanted."""
+    """Return *value*. A text becomes None, a list or a table if the setting has such a type."""
     if not isinstance(value, str):
         return {key: _without_none(entry) for key, entry in value.items()} if setting.is_table else value
     text, annotation = value.strip(), setting.field.annotation
@@ -199,7 +199,7 @@ _Order: TypeAlias = Annotated[int, Field(description="Place of the tool loop amo
 
 
 class RankingSettings(SettingsSection):
-    """What tools are searched with."""
+    """How tools are searched."""
 
     strategy: StrategyName = Field(
         default="auto", description="What ranks; auto is hybrid where there is an encoder, else keyword."
@@ -225,7 +225,7 @@ class RankingSettings(SettingsSection):
 
 
 class IndexSettings(RankingSettings):
-    """What tools are searched with, and where that is kept."""
+    """How tools are searched, and where the index is kept."""
 
     index_dir: Folder | None = Field(
         default=None, description="Where the index is kept between starts; none: in memory."
@@ -278,7 +278,7 @@ class CallingSettings(CallOptions):
 
 
 class TelemetrySettings(SettingsSection):
-    """What OpenTelemetry is told, where it is set up."""
+    """The data that OpenTelemetry gets, if it is set up."""
 
     capture_content: bool = Field(default=False, description="Record queries, arguments, results and messages too.")
     capture_definitions: bool = Field(default=False, description="Record the descriptions and schemas of tools too.")
@@ -305,12 +305,13 @@ class Settings(SettingsSection):
         *,
         overrides: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Read the settings; what neither *environ* nor *file* names has its default.
+        """Read the settings. Those that neither *environ* nor *file* names have their defaults.
 
-        *overrides*, by section.name, win over both: what the options of a command say. None leaves a setting as it is.
+        *overrides*, by section.name, win over both; they come from the options of a command. None leaves a setting as
+        it is.
 
-        Raises BadSettingError, with every problem at once, for a name that there is not, with those that are near,
-        and for a value that cannot be used; and for a file that cannot be read.
+        Raises BadSettingError, with every problem at once: unknown names, with similar ones, and values that cannot be
+        used. It is also raised for a file that cannot be read.
         """
         given = GivenSettings(settings_in(cls))
         if file is not None:

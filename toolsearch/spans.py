@@ -139,7 +139,7 @@ class _Operation:
         self._started_s = 0.0
 
     def failed(self, error_type: str) -> None:
-        """Say that this failed, also where the failure is a result and not raised: *error_type* is one of a few."""
+        """Record a failure, even if it is a result and not raised. *error_type* is one of a few values."""
         if self._instruments is not None:
             self._error_type = error_type
 
@@ -200,7 +200,7 @@ class ToolCallSpan(_Operation):
     __slots__ = ()
 
     def answered(self, text: str) -> None:
-        """Say what the tool returned; kept only where content is captured."""
+        """Record the tool's answer; it is kept only if content is captured."""
         if self._span is not None and self._captures_content:
             self._set({"gen_ai.tool.call.result": text})
 
@@ -217,7 +217,7 @@ class SearchSpan(_Operation):
     __slots__ = ()
 
     def found(self, tools: Iterable[str]) -> None:
-        """Say what was found, by name, best first."""
+        """Record the tools found, by name, best first."""
         if self._instruments is None:
             return
         names = list(tools)
@@ -238,7 +238,7 @@ class RequestSpan(_Operation):
     __slots__ = ()
 
     def answered(self, *, route: str, status: int, attributes: Mapping[str, str]) -> None:
-        """Say which route it was, by its template, and how it was answered; *attributes* are for the span alone."""
+        """Record the route, by its template, and the status of the answer. *attributes* are for the span alone."""
         if self._instruments is None:
             return
         told: Attributes = {"http.route": route, "http.response.status_code": status}
@@ -264,9 +264,9 @@ class ChatSpan(_Operation):
         messages: Callable[[], object],
         tools: Callable[[], object],
     ) -> None:
-        """Say how the model was asked, by gen_ai.request.*; a None is left out.
+        """Record the request to the model, as gen_ai.request.*; None values are left out.
 
-        *messages* are worked out only where content is captured, *tools* only where definitions are.
+        *messages* is called only if content is captured, *tools* only if definitions are.
         """
         if self._span is None or self._instruments is None:
             return
@@ -286,7 +286,7 @@ class ChatSpan(_Operation):
         finish_reason: str | None = None,
         messages: Callable[[], object] | None = None,
     ) -> None:
-        """Say what the answer took and, where content is kept, what it was."""
+        """Record the tokens of the answer and, if content is captured, the answer itself."""
         if self._instruments is None:
             return
         for kind, tokens in (("input", input_tokens), ("output", output_tokens)):
@@ -323,7 +323,7 @@ def _attach(span: Span) -> Token[Context]:
 
 
 def _code(kind: type[BaseException]) -> str:
-    """Our own stable code of an error, or else the name of its class."""
+    """Our own stable code of an error, or the name of its class."""
     code: Any = getattr(kind, "code", None)
     return code if isinstance(code, str) else kind.__qualname__
 

@@ -1,8 +1,8 @@
 """Spans and metrics of searches, tool calls and model calls, as OpenTelemetry's conventions for GenAI name them.
 
-What a query, an argument or an answer says is left out unless *capture_content* asks for it, what a tool says of itself
-unless *capture_definitions* does. Without OpenTelemetry, or without a provider, everything here does nothing, in about
-a microsecond.
+Queries, arguments and answers are left out unless *capture_content* is set, and definitions of tools unless
+*capture_definitions* is set. Without OpenTelemetry, or without a provider, everything here does nothing, in about a
+microsecond.
 
 Metrics:
 
@@ -39,10 +39,10 @@ _OTHER = "_OTHER"  # the conventions' word for a value beyond the limit
 
 
 class Telemetry:
-    """What records; to be given to an engine, a calling manager and models. Safe to share between threads.
+    """Records spans and metrics. Give it to an engine, a calling manager and models. Safe to share between threads.
 
-    Without *tracer_provider* and *meter_provider* it uses OpenTelemetry's global ones, from when they are set.
-    *clock* gives seconds; only differences count.
+    Without *tracer_provider* and *meter_provider* it uses OpenTelemetry's global ones, once they are set. *clock* gives
+    seconds; only differences count.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class Telemetry:
         input_schema: object = None,
         is_known: bool = True,
     ) -> ToolCallSpan:
-        """Around one call of the tool *name*, in which other spans become its children.
+        """A span around one call of the tool *name*. Spans within become its children.
 
-        A name that no tool has comes from a model; with *is_known* false it stays out of the metrics, which could not
-        bear any number of names.
+        Unknown names come from a model. With *is_known* false the name stays out of the metrics, which need a bounded
+        number of names.
         """
         instruments = self._instruments
         if instruments is None:
@@ -105,10 +105,10 @@ class Telemetry:
         return SearchSpan(instruments, "search_tools", attributes, {"toolsearch.strategy": strategy})
 
     def chat(self, *, provider: str, model: str, is_current: bool = True) -> ChatSpan:
-        """Around one call of a model; *provider* as the conventions name it: openai, anthropic, ...
+        """A span around one call of a model. *provider* is a name of the conventions: openai, anthropic, ...
 
-        With *is_current* other spans become its children. A generator has to set it to false, since what runs between
-        two of its pieces is not the model's.
+        With *is_current* other spans become its children. A generator has to set it to false, since the code that runs
+        between two pieces is not part of the call.
         """
         instruments = self._instruments
         if instruments is None:
@@ -139,14 +139,14 @@ class Telemetry:
             self._instruments.used.add(tools)
 
     def tokens(self, *, sent: int = 0, saved: int) -> None:
-        """Count tool tokens sent to a model, and those saved so against sending all; below 0 for what it cost."""
+        """Count tool tokens sent to a model, and those saved against sending all tools; negative if it cost more."""
         if self._instruments is not None:
             self._instruments.tokens_sent.add(sent)
             self._instruments.tokens_saved.add(saved)
 
     @property
     def has_metrics(self) -> bool:
-        """Whether anything records metrics, so that figures that cost something need not be worked out for nothing."""
+        """Whether metrics are recorded, so that costly figures are needed."""
         provider = self._meter_provider
         if provider is None:
             api = sys.modules.get("opentelemetry.metrics")
@@ -155,7 +155,7 @@ class Telemetry:
 
     @property
     def _instruments(self) -> Instruments | None:
-        """None as long as there is no provider; nobody can have set a global one who has not imported the library."""
+        """None as long as there is no provider. A global provider can only exist if the library was imported."""
         if self._tracer_provider is None and self._meter_provider is None and "opentelemetry.trace" not in sys.modules:
             return None
         return self._bound
@@ -181,7 +181,7 @@ class Telemetry:
 
 
 def _does_nothing(provider: object) -> bool:
-    """Whether *provider* is one of the API's own, which record nothing."""
+    """Whether *provider* is one of the API's placeholders, which record nothing."""
     return type(provider).__module__.startswith("opentelemetry.metrics")
 
 

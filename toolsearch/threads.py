@@ -49,7 +49,7 @@ class ThreadCache:
             self._idle.clear()
 
     def start(self, job: _Job) -> None:
-        """Run *job* in a thread at once, and then what it returns. Neither may raise."""
+        """Run *job* in a thread at once, and then the function that it returns. Neither may raise."""
         try:
             self._idle.pop().put(job)
         except IndexError:
@@ -111,7 +111,7 @@ def _settle(answer: asyncio.Future[Any], set_outcome: Callable[[Any], None], out
 
 
 class FairLock:
-    """A lock between threads that is given in the order in which it was asked for."""
+    """A lock between threads that is given in the order of the requests."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -139,7 +139,7 @@ class FairLock:
 
 
 class Places:
-    """Room for *count* at once on each event loop; the others wait in the order in which they came."""
+    """Room for *count* tasks at once on each event loop. The others wait in order."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -160,7 +160,7 @@ class BoundedThreads:
         self._places = Places(count)
 
     async def run(self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """As `in_thread`, once there is room."""
+        """As `in_thread`, as soon as there is room."""
         async with self._places.here():
             return await in_thread(function, *args, **kwargs)
 
@@ -172,8 +172,9 @@ search_threads = BoundedThreads(min(32, (os.cpu_count() or 1) + 4))
 def run_sync(work: Coroutine[Any, Any, _T], instead: str) -> _T:
     """Run *work* and wait for its result; an interrupt cancels it.
 
-    One loop serves all calls, since the connections that a model's client keeps open belong to the loop that made them.
-    Raises RuntimeError, which names what to await *instead*, where an event loop runs: waiting would stop that loop.
+    One loop serves all calls, since the open connections of a model's client belong to the loop that made them. Raises
+    RuntimeError, which names the coroutine to await *instead*, if an event loop runs, since waiting would stop that
+    loop.
     """
     try:
         _require_no_loop(f"await {instead}")
@@ -184,10 +185,10 @@ def run_sync(work: Coroutine[Any, Any, _T], instead: str) -> _T:
 
 
 def iterate_sync(items: AsyncGenerator[_T], instead: str) -> Generator[_T]:
-    """Iterate over *items*, each of which is worked out only when it is asked for.
+    """Iterate over *items*. Each is computed only when it is asked for.
 
-    Closing the iterator closes *items*, and so does dropping it. Raises RuntimeError, which names what to iterate over
-    *instead*, where an event loop runs: at once, and at each item as well.
+    Closing or dropping the iterator closes *items*. Raises RuntimeError, which names the iterator to use *instead*, if
+    an event loop runs, at the start or at any item.
     """
     _require_no_loop(f"async for ... in {instead}")
     return _iterated(items, instead)
@@ -210,9 +211,9 @@ def _iterated(items: AsyncGenerator[_T], instead: str) -> Generator[_T]:
 
 
 class _Steps(Generic[_T]):
-    """Goes through *items* in one task, a step whenever one is asked for.
+    """Iterates over *items* in one task, one step for each request.
 
-    It has to be one task, since a timeout or a context variable within an async generator belongs to the task.
+    One task is needed, since a timeout or a context variable within an async generator belongs to its task.
     """
 
     def __init__(self, items: AsyncGenerator[_T]) -> None:
@@ -223,11 +224,11 @@ class _Steps(Generic[_T]):
 
     @property
     def is_of_parent(self) -> bool:
-        """Whether this was begun before the process was forked, by a loop that only the parent has."""
+        """Whether the iteration began before a fork, in a loop that only the parent has."""
         return self._loop is not _own_loop.loop
 
     async def next(self) -> _T:
-        """Raises StopAsyncIteration at the end, else what the items raise."""
+        """Return the next item. Raises StopAsyncIteration at the end, or the error of the items."""
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         answer: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
@@ -289,7 +290,7 @@ def _is_in_a_loop() -> bool:
 
 
 class _OwnLoop:
-    """The loop that runs everything here. After a fork the child starts one of its own."""
+    """The loop that runs all coroutines here. After a fork the child starts one of its own."""
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None

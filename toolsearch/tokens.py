@@ -35,20 +35,20 @@ _CHARS_PER_TOKEN = 4.63  # fitted to the compact JSON of 3,000 real tools; a cat
 
 
 class TokenCounter(Protocol):
-    """Says how many tokens a text is; safe to share between threads."""
+    """Counts the tokens of a text; safe to share between threads."""
 
     @property
     def estimate(self) -> bool:
-        """Whether counts are guesses, and have to be shown as such."""
+        """Whether counts are estimates, and must be shown as such."""
         ...
 
     def count(self, text: str) -> int:
-        """Count all of *text* as plain text, what looks like a special token too; ``""`` is 0."""
+        """Count all of *text* as plain text, even parts that look like special tokens; ``""`` is 0."""
         ...
 
 
 class CountedDefinition(Protocol):
-    """What a model is sent of a tool, as far as it costs tokens."""
+    """The parts of a tool that cost a model tokens."""
 
     @property
     def name(self) -> str: ...
@@ -95,7 +95,7 @@ def count_json(value: Any, counter: TokenCounter) -> int:
 def definition_tokens(definition: CountedDefinition, counter: TokenCounter) -> int:
     """Count the raw JSON of one tool definition.
 
-    Providers bill something near it, not it: each renders definitions into its own prompt format.
+    Providers bill a similar number, since each renders definitions into its own prompt format.
     """
     wire = {
         "name": definition.name,
@@ -115,7 +115,7 @@ def _o200k() -> BytePairs:
 
 @cache
 def _load_o200k() -> BytePairs:
-    """Raises ToolSearchError if the shipped ranks are not, byte for byte, those that tiktoken pins."""
+    """Raises ToolSearchError unless the shipped ranks equal, byte for byte, those whose hash tiktoken has."""
     return BytePairs(_verified(resources.files("toolsearch").joinpath("data", _RANKS_FILE).read_bytes()))
 
 

@@ -1,4 +1,4 @@
-"""From settings to the objects that they describe: what an application gets without wiring anything itself."""
+"""Builds the objects that settings describe, for applications that do not wire anything themselves."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def build_engine(
     cache: VectorCache | None = None,
     _keeper: IndexKeeper | None = None,
 ) -> ToolSearch:
-    """Index *catalog*; what *settings* say of the place of the index counts unless *_keeper* keeps it.
+    """Index *catalog* in the place that *settings* name, unless *_keeper* keeps the index.
 
     Raises BadSettingError for a strategy without the encoder that it needs.
     """
@@ -115,7 +115,7 @@ def build_engine(
 
 
 def open_engine(settings: Settings, index_dir: str | Path) -> ToolSearch:
-    """Open the index in *index_dir*, with the encoder and requests that it was made with unless *settings* name others.
+    """Open the index in *index_dir*, with its own encoder and requests unless *settings* name others.
 
     Raises IndexStoreError.
     """
@@ -161,8 +161,8 @@ def build_tool_advisor(
 ) -> ToolCallingAdvisor:
     """Return the tool loop: with tool search if that is enabled, over *engine* or else over each request's own tools.
 
-    *resolver* is asked for tools that a model calls unattached only if that fallback is enabled, and never with tool
-    search, where what may be called is what can be found.
+    *resolver* finds tools that a model calls although they are not attached, if that fallback is enabled. It is never
+    used with tool search, where only found tools may be called.
     """
     telemetry = telemetry or build_telemetry(settings)
     manager = manager or (engine.manager if engine else build_manager(settings, telemetry=telemetry))

@@ -13,7 +13,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line *argv* (None: this process's) and return its exit code; `ExitCode` says what they mean.
+    """Run the command line *argv* (None: this process's) and return its exit code, an `ExitCode`.
 
     Raises SystemExit(1) if the reader of stdout goes away.
     """

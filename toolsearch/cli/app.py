@@ -48,7 +48,7 @@ _VERSION: Final = (["--version"], ["-V"], ["version"])
 
 
 def command_line(arguments: Sequence[str] = ()) -> CommandLine:
-    """Return what runs *arguments*: with the command that they name, or with all of them if that is not sure."""
+    """Return the command line for *arguments*: with only the command that they name, or with all if that is unclear."""
     if list(arguments) in _VERSION:
         return _with(())
     words = [each for each in arguments if each not in _BEFORE]
@@ -146,7 +146,7 @@ def _with_help(message: str, error: TyperException) -> str:
 
 
 def _reason(error: OSError) -> str:
-    """What is wrong with which file, without the number of the error."""
+    """The error and the file, without the number of the error."""
     if error.filename is None:
         return str(error)
     return f"{os.fsdecode(error.filename)!r} cannot be read or written: {error.strerror}"

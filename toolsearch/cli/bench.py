@@ -1,4 +1,4 @@
-"""``toolsearch bench``: what tool search saves, how good and how fast it is, on one's own tools."""
+"""``toolsearch bench``: the savings, the quality and the speed of tool search on your own tools."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 def put_reports(
     study: Study, *, as_json: bool, json_to: Path | None, markdown_to: str | None, html_to: Path | None
 ) -> None:
-    """To each file that is named, and to stdout as a report for people, as JSON, or with ``-`` as Markdown."""
+    """Write reports to each file that is named. Stdout gets a report for people, or JSON, or with ``-`` Markdown."""
     from toolsearch.bench.report_page import as_html, plots_of
     from toolsearch.bench.reports import as_json as record_of
     from toolsearch.bench.reports import as_markdown, report_of
@@ -217,7 +217,7 @@ def _studied(
 
 
 def _opener(settings: Settings, notes: list[str]) -> OpenEngine:
-    """Engines as *settings* say, which share what is embedded; *notes* gets what they have to tell."""
+    """Opens engines by *settings*. They share embedded texts, and their notes are added to *notes*."""
     from toolsearch.wiring import build_engine
     from toolsearch_indexes.vector_cache import VectorCache
 

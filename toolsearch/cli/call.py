@@ -53,9 +53,9 @@ _MOST_REFERENCES: Final = 20  # the longest chain of references that is followed
 
 
 def read_arguments(given: Sequence[str], definition: ToolDefinition) -> str | dict[str, Any]:
-    """Return the text of a JSON object, from the command line, ``@FILE`` or stdin (``-``); or the values of pairs.
+    """Return the text of a JSON object from the command line, ``@FILE`` or stdin (``-``), or the values of pairs.
 
-    Raises BadArgumentsError for what is neither, a key that the tool does not take, or a value that is not of its type.
+    Raises BadArgumentsError for any other form, for an unknown key, and for a value of a wrong type.
     """
     if len(given) <= 1 and _is_json("".join(given)):
         return _json_text("".join(given))
@@ -115,7 +115,7 @@ def _schema_of(key: str, definition: ToolDefinition) -> JsonObject:
 
 
 def _types(schema: JsonObject, root: JsonObject, references: int = _MOST_REFERENCES) -> tuple[str, ...]:
-    """The JSON types that *schema* takes, as far as a command line needs to know; all of them where it does not say."""
+    """The JSON types that *schema* allows, as far as a command line needs them; all types if the schema names none."""
     reference = schema.get("$ref")
     if isinstance(reference, str) and references:
         return _types(_followed(reference, root), root, references - 1)
@@ -142,7 +142,7 @@ def _followed(reference: str, root: JsonObject) -> JsonObject:
 
 
 def _read(key: str, text: str, types: Sequence[str]) -> Json:
-    """A value of the first kind that fits; text stays text wherever the tool takes nothing else that it could be."""
+    """A value of the first type that fits. Text stays text if the tool allows no other type that it could have."""
     try:
         parsed: Json = json.loads(text)
     except (ValueError, RecursionError):
@@ -186,10 +186,10 @@ _CUT_OFF: Final = "the API's answer broke off; the call may have had its effect"
 
 @dataclass(frozen=True, slots=True)
 class HttpCalls:
-    """Where the operations are sent, and with what.
+    """The address, headers and credentials for calls of operations.
 
-    base_url  "": where the document says
-    headers   of every request
+    base_url  "" means the address in the document
+    headers   headers of every request
     keys      credentials, by the name of the document's security scheme
     """
 
@@ -203,7 +203,7 @@ class HttpCalls:
 
 
 def from_environment(given: Sequence[str], option: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Read each ``NAME=VARIABLE``. Raises BadSettingError, which shows no value: it might be the secret itself."""
+    """Read each ``NAME=VARIABLE``. BadSettingError shows no value, since a value might be the secret itself."""
     read: dict[str, str] = {}
     for each in given:
         name, _, variable = each.partition("=")
@@ -221,9 +221,10 @@ def from_environment(given: Sequence[str], option: str, environment: Mapping[str
 
 
 def http_tool(tool: Tool, calls: HttpCalls) -> Tool:
-    """*tool* with a callback that sends it, if it is an operation of a document.
+    """*tool* with a callback that sends its request, if it is an operation of a document.
 
-    Raises SourceError if the document cannot be read any more, or is none; BadSettingError if no address is known.
+    Raises SourceError if the document cannot be read or is not an OpenAPI document, and BadSettingError if no address
+    is known.
     """
     from toolsearch.catalog.loading import is_openapi
     from toolsearch.catalog.sources.openapi import OpenApiSource

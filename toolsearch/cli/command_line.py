@@ -1,4 +1,4 @@
-"""What every command has: help, exit codes, -q and -v before its name and behind it, refusals of slips."""
+"""Shared parts of commands: help, exit codes, -q and -v before and after the name, refusals of mistakes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ VerboseOption: TypeAlias = Annotated[
 
 
 def apply(*, quiet: bool, verbose: int) -> None:
-    """For the rest of this command; what is not asked for stays as it is."""
+    """Apply the options to the rest of this command. Options that are not given change nothing."""
     if quiet:
         be_quiet()
         for package in ("toolsearch", "toolsearch_indexes"):
@@ -99,13 +99,15 @@ def _keyword(name: str, annotation: object, *, default: object) -> inspect.Param
 
 
 class CommandLine(typer.Typer):
-    """A group of commands; ``help COMMAND`` means ``COMMAND --help``, and an option whose value is empty is refused."""
+    """A group of commands. ``help COMMAND`` means ``COMMAND --help``, and an empty value of an option is refused."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(cls=_Group, **options)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """As typer's own, which builds every command again and sets a hook for tracebacks that nobody sees here."""
+        """Run without typer's own steps, which would build every command again and set an unused hook for
+        tracebacks.
+        """
         return self._built(*arguments, **options)
 
     @cached_property
@@ -139,7 +141,7 @@ class _Group(TyperGroup):
 
 
 def _as_shown(parameters: list[Any]) -> list[Any]:
-    """Flags take no value, so that help names no type of it."""
+    """The parameters for the help. Flags have no value, so their type is left out."""
     for each in parameters:
         if getattr(each, "is_flag", False) or getattr(each, "count", False):
             each.metavar = ""

@@ -1,4 +1,4 @@
-"""What the demo does, and how it looks: real tools, real searches and calls, and a model whose part is written down."""
+"""The story and the looks of the demo: real tools, real searches and calls, and a model with a script."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _FOUND_PER_SEARCH = 3
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One search. *unavailable* is the reason if it could not be made, else ""."""
+    """One search. *unavailable* is the reason why it could not be made, or ""."""
 
     strategy: str
     query: str
@@ -75,7 +75,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A user's question, what the model calls in each request, and its final answer."""
+    """A user's question, the model's calls in each request, and its final answer."""
 
     user: str
     calls: tuple[tuple[Call, ...], ...]
@@ -84,11 +84,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One model request and what came of it.
+    """One model request and its results.
 
     shown    names of the tools in the request
-    tokens   of their definitions
-    reply    the model's message, as OpenAI's API has it
+    tokens   tokens of the definitions of these tools
+    reply    the model's message in the format of OpenAI's API
     appended the messages that answer its calls
     evicted  the tools that were evicted when this reply ended a turn
     """
@@ -146,7 +146,7 @@ def load_standard_library(catalog: Catalog) -> None:
 
 
 def open_engine(catalog: Catalog, encoder: str | None) -> ToolSearch:
-    """An engine whose clock only counts, so that the same tools are evicted at every run."""
+    """An engine with a clock that only counts, so that every run evicts the same tools."""
     ticks = count()
     settings = Settings(index=IndexSettings(encoder=encoder or BUILT_IN), budget=BUDGET)
     return build_engine(settings, catalog, clock=lambda: float(next(ticks)))
@@ -175,7 +175,7 @@ def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], flo
 
 
 async def converse(engine: ToolSearch, session: Session) -> list[Exchange]:
-    """Play `TURNS`, a model request at a time, as a real agent loop would run."""
+    """Play `TURNS`, one model request at a time, like a real agent loop."""
     exchanges: list[Exchange] = []
     for turn in TURNS:
         for calls in (*turn.calls, ()):
@@ -372,7 +372,7 @@ def _savings(savings: dict[str, Any]) -> RenderableType:
 
 
 def _show_next_steps(console: Console) -> None:
-    """Without a box, and wrapped only where a shell goes on reading, so that each command can be copied."""
+    """Print the next steps without a box. Commands are wrapped only at places where a shell joins lines."""
     console.print(Text("Try next", "bold"))
     for what, command in _NEXT:
         console.print(Text(f"  {what}:", "dim"))
@@ -383,7 +383,9 @@ def _show_next_steps(console: Console) -> None:
 
 
 def _folded(command: str) -> str:
-    """*command* in lines of at most 80 columns, where its words allow it; on Windows, whose shells differ, in one."""
+    """*command* in lines of at most 80 columns, if its words allow it. On Windows, with its different shells, in one
+    line.
+    """
     if os.name != "posix":
         return f"    {command}"
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""``toolsearch enrich``: let a model write what users ask for, into a file that makes one's tools easier to find."""
+"""``toolsearch enrich``: a model writes example requests of users into a file, which makes tools easier to find."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _endpoint(model: str | None, wire_format: str | None, *, is_asked: bool) -> 
 
 
 def _price(endpoint: Endpoint, given: str | None) -> Prices | None:
-    """None if nobody says what the model costs."""
+    """The price of the model; None if it is neither given nor known."""
     from toolsearch.bench.prices import prices_of
 
     if given is None:

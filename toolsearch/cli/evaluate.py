@@ -145,7 +145,7 @@ def _proposed(engine: ToolSearch, reach: Reach, count: int, seed: int) -> tuple[
 
 
 def _is_below(evaluation: Evaluation, min_recall: float | None) -> bool:
-    """Whether recall is below *min_recall*; if so, say it on stderr."""
+    """Whether recall is below *min_recall*, which is then reported on stderr."""
     if min_recall is None:
         return False
     result = evaluation.main

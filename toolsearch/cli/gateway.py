@@ -1,7 +1,7 @@
 """``toolsearch gateway``: one MCP server in front of all those of a configuration; with ``login`` and ``status``.
 
 ``login`` logs in to a server that asks for it, before the gateway needs it, in a browser if there is a screen for one.
-``status`` tells which gateways run, and the state of their servers.
+``status`` shows the running gateways and the state of their servers.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _REMOTE = ("SSH_CONNECTION", "SSH_TTY")
 
 
 def has_screen(environment: Mapping[str, str], platform: str) -> bool:
-    """Whether a window could open here. *platform* as `sys.platform` has it.
+    """Whether a window can open here. *platform* has the form of `sys.platform`.
 
     Without a screen, Python would start a browser for terminals in the middle of the output. Windows and macOS always
-    have a screen, but it is not in front of somebody who came by SSH.
+    have a screen, but a user of SSH does not see it.
     """
     if platform in {"win32", "darwin"}:
         return not any(environment.get(name) for name in _REMOTE)
@@ -192,7 +192,7 @@ def _show(gateway: dict[str, Any], approve: str) -> None:
 
 
 def costs_in_words(told: dict[str, Any]) -> str:
-    """What lists have cost, and would have cost with every tool."""
+    """The cost of tool lists, and their cost with every tool, in words."""
     taken = told["shown_tokens"] + told["written_tokens"]
     if told["all_tools_tokens"] is None:
         return (

@@ -1,4 +1,4 @@
-"""What becomes of a client's servers when the gateway takes them over: which move, which stay and why.
+"""Takes over a client's servers into the gateway: which of them move, which stay, and why.
 
 A client may keep rules about a server outside its entry. They would not hold for the gateway, so such a server stays.
 """
@@ -36,7 +36,9 @@ from toolsearch.upstreams.config import HttpServer, McpServer, read_mcp_config
 
 
 def rule_about(client: KnownClient, server: str) -> str:
-    """Why *server* is better left to *client*: where it has a rule about it; "" if there is none."""
+    """The place of a rule of *client* about *server*, which should then stay with the client; "" if there is
+    no rule.
+    """
     about = re.compile(rf"(?:mcp__?)?(?:{re.escape(server)}|{re.escape(legal_name(server))})(?=$|[_*.(:])")
     for path, keys in client.guards:
         try:
@@ -54,7 +56,7 @@ def rule_about(client: KnownClient, server: str) -> str:
 
 
 def _names(value: Json) -> Iterator[str]:
-    """The items of a list, and the keys of an object and of those in it, but not what they allow."""
+    """The items of a list, and the keys of an object and of its inner objects, without what they allow."""
     yield from as_texts(value)
     if is_object(value):
         for key, inner in value.items():
@@ -71,15 +73,15 @@ OURS = "toolsearch"  # the name of the gateway's entry in a client's file
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What moves, what stays, and the *entry* of the gateway that the client gets.
+    """The servers that move, those that stay, and the gateway's *entry* for the client.
 
-    names     of each server that moves, by the client's name for it, what it is called in the gateway
-    moved     by that name, in the format of ``mcpServers``
-    settings  of servers that move, what the gateway's file is to say under ``toolsearch.servers``
+    names     the client's name of each server that moves -> its name in the gateway
+    moved     name in the gateway -> the server, in the format of ``mcpServers``
+    settings  settings of servers that move, for ``toolsearch.servers`` in the gateway's file
     denied    rules for ``toolsearch.rules.deny``
-    stays     of each server that is left alone, why it is
-    warnings  what becomes of a server that moves, where that is not what it was
-    inputs    the variables that the client asks a person for, with its own word for each
+    stays     the name of each server that stays -> the reason
+    warnings  changes in the behaviour of servers that move
+    inputs    the variables that the client asks a person for -> its own word for each
     """
 
     names: Mapping[str, str]
@@ -93,16 +95,16 @@ class Adoption:
 
     @property
     def variables(self) -> list[str]:
-        """What the moved servers take from the environment, sorted."""
+        """The environment variables that the moved servers use, sorted."""
         return _variables(self.moved.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The servers of one place of a client, read: those that can move, and why each other one stays.
+    """The servers of one place of a client: those that can move, and the reason why each other one stays.
 
-    said    what the client's own entry of the gateway says
-    inputs  the variable for each input of the client's file, by the input's id
+    said    the client's own entry of the gateway
+    inputs  id of each input of the client's file -> its variable
     """
 
     client: KnownClient
@@ -113,7 +115,7 @@ class Reading:
 
 
 def read_servers(client: KnownClient, servers: Mapping[str, JsonObject], *, home: Path, inputs: Json = None) -> Reading:
-    """Read *servers* of *client*. *inputs* is what an editor's file says under this name: values that it asks for."""
+    """Read *servers* of *client*. *inputs* are the values that an editor's file asks for, as written there."""
     named = input_variables(inputs, _variables(servers.values()))
     around = Surroundings(home, client.folder, named)
     meanings: dict[str, Meaning] = {}
@@ -134,10 +136,11 @@ def read_servers(client: KnownClient, servers: Mapping[str, JsonObject], *, home
 
 
 def names_in_gateway(readings: Sequence[Reading], kept: Mapping[str, JsonObject]) -> list[dict[str, str]]:
-    """What each server of each of *readings* is to be called in the gateway, which has *kept* already.
+    """Choose a name for each server of each of *readings* in the gateway, which has *kept* already.
 
-    One server that several clients have gets one name: that of the gateway if it has it, or else the most frequent
-    one, or of those the shortest. Another server of that name gets the client's, or its project's, behind its own.
+    A server of several clients gets one name: its name in the gateway if it is there, or else the most frequent name,
+    and of equally frequent names the shortest. Another server of that name gets the name of its client or project as a
+    suffix.
     """
     # Each server, with the places and the names under which it is found.
     alike: list[tuple[JsonObject, list[tuple[int, str]]]] = []
@@ -165,7 +168,7 @@ def names_in_gateway(readings: Sequence[Reading], kept: Mapping[str, JsonObject]
 
 
 def _free_name(given: Counter[str], client: KnownClient, taken: Collection[str]) -> str:
-    """The best of the names *given* that is not *taken*, or one that says where the server comes from."""
+    """The best of the names *given* that is not *taken*, or a name with the server's client."""
     best = sorted(given, key=lambda name: (-given[name], len(name), name))
     where = client.folder.name if client.folder is not None and client.folder.name else client.name
     numbered = (f"{best[0]}-{where}-{number}" for number in count(2))
@@ -181,10 +184,10 @@ def adopt(
     *,
     allow_reads: bool = False,
 ) -> Adoption:
-    """Take over the servers that were read, under *names*, where the gateway has *kept* already.
+    """Take over the servers of a reading, under *names*, into the gateway, which has *kept* already.
 
     command      starts the gateway
-    allow_reads  whether the client shall run without a question what changes nothing, if its entry can say so
+    allow_reads  whether the client should run reading tools without a question, if its entry can say so
     """
     client = reading.client
     meanings = {names[own]: meaning for own, meaning in reading.meanings.items()}
@@ -227,7 +230,7 @@ def _warnings(client: KnownClient, name: str, meaning: Meaning) -> Iterable[str]
 
 
 def _with(said: JsonObject, entry: JsonObject) -> JsonObject:
-    """*entry* with what is *said* besides, which counts where both speak, except for how the gateway is started."""
+    """*entry* with the client's other keys in *said*, which win, except for the command of the gateway."""
     both: dict[str, Json] = {**entry, **said}
     for key, value in entry.items():
         other = said.get(key, value)
@@ -250,7 +253,7 @@ def _variables(entries: Iterable[JsonObject]) -> list[str]:
 
 
 def is_same(one: JsonObject, other: JsonObject) -> bool:
-    """Whether both mean one server, though one client may say more, or say it in another way."""
+    """Whether both mean one server, even if one client has more keys or another form."""
     return one == other or _read(one) == _read(other) != ()
 
 
@@ -267,7 +270,7 @@ def _unusable(name: str, entry: JsonObject) -> str:
 
 
 class _EachItself(dict[str, str]):
-    """An environment that has every variable, and in which each stands for itself."""
+    """An environment that has every variable. The value of each is its own placeholder, ``${NAME}``."""
 
     def get(self, name: str, default: Any = None) -> Any:  # noqa: ARG002
         return f"${{{name}}}"

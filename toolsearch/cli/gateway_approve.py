@@ -1,4 +1,4 @@
-"""``toolsearch gateway approve``: what awaits approval, and a person's decision on it."""
+"""``toolsearch gateway approve``: lists definitions that await approval, and takes a person's decision."""
 
 from __future__ import annotations
 
@@ -107,15 +107,15 @@ def approve(
 
 
 def approving(config: Path | None) -> str:
-    """The command that approves what awaits approval in the gateway of *config*."""
+    """The command that approves waiting definitions in the gateway of *config*."""
     return f"{program()} gateway approve" + (f" --config {shlex.quote(str(config))}" if config else "")
 
 
 @dataclass(frozen=True)
 class _Review:
-    """Shows a person what awaits approval, server by server, and approves the very definitions that were shown.
+    """Shows a person the waiting definitions, server by server, and approves exactly those that were shown.
 
-    *targets* are what was asked for: an entry that is named is shown in full. Nothing is asked if *yes*.
+    *targets* are the names that were given. An entry that is named is shown in full. With *yes* nothing is asked.
     """
 
     store: PinStore
@@ -124,7 +124,7 @@ class _Review:
     shows: bool
 
     def show(self, waiting: Sequence[Waiting]) -> None:
-        """List each server's entries, and show those in full that have to be looked at one by one."""
+        """List each server's entries, and show in full those that need an individual decision."""
         for of_server in _by_server(waiting) if self.shows else ():
             _list(of_server)
             for each in of_server:
@@ -136,7 +136,7 @@ class _Review:
         return ExitCode.OK if all(decided) else ExitCode.NOTHING
 
     def _decide_of_server(self, waiting: Sequence[Waiting]) -> bool:
-        """Whether all of *waiting*, which is of one server, is approved now."""
+        """Whether all of *waiting*, which belong to one server, are approved now."""
         plain = [each for each in waiting if self._is_plain(each)]
         if self.shows and plain:
             _list(plain)
@@ -163,7 +163,7 @@ class _Review:
         return not changed
 
     def _is_plain(self, waiting: Waiting) -> bool:
-        """Whether a line is enough to decide by: it is only new, and the scan finds nothing in it."""
+        """Whether a line is enough for a decision: the entry is new, and the scan finds nothing in it."""
         return waiting.held.is_only_new and waiting.held.name not in self.targets
 
 
@@ -172,7 +172,7 @@ def _by_server(waiting: Sequence[Waiting]) -> list[list[Waiting]]:
 
 
 def _wanted(plain: Sequence[Waiting]) -> bool:
-    """Whether a person wants all of *plain*, who may first see some in full by their numbers."""
+    """Whether a person approves all of *plain*. The person may first see some in full by their numbers."""
     question = f"Approve {'these' if len(plain) > 1 else 'this'} of {plain[0].server}? y/N, or a number to see it whole"
     while True:
         answer = _answer(lambda: str(typer.prompt(question, default="n", show_default=False, err=True)), question)
@@ -183,7 +183,7 @@ def _wanted(plain: Sequence[Waiting]) -> bool:
 
 
 def _list(waiting: Sequence[Waiting]) -> None:
-    """One line for each of *waiting*, which are of one server."""
+    """One line for each of *waiting*, which belong to one server."""
     columns = ("#", "name", "class", "why", "what it says")
     shown = table(f"{legible(waiting[0].server)} ({len(waiting)})", columns, numbers=("#",), flexible="what it says")
     for number, each in enumerate(waiting, start=1):
@@ -247,7 +247,7 @@ def _person() -> str:
 
 
 def _those_of(targets: Sequence[str], waiting: Sequence[Waiting], servers: Sequence[str]) -> list[Waiting]:
-    """What is meant by *targets*; none of it for one of *servers* of which nothing awaits approval."""
+    """The waiting entries that *targets* name. A name of *servers* without waiting entries matches nothing."""
     known = {*servers, *(each.held.name for each in waiting)}
     for target in targets:
         if target not in known:

@@ -1,4 +1,4 @@
-"""``toolsearch gateway check``: what each server of a configuration gives, refuses and costs."""
+"""``toolsearch gateway check``: the tools, the refused tools and the cost of each server of a configuration."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _client_json(place: Place) -> dict[str, Any]:
 
 
 def _shows(place: Place) -> str:
-    """What a client that has the gateway shows its model."""
+    """The tools that a client with the gateway shows its model."""
     if lacks := place.client.lacks(place.ours or {}):
         return (
             f"{place.client.label} may hide the gateway's tools, or not wait for them: its entry in "

@@ -1,6 +1,6 @@
-"""Changes the servers in clients' files and nothing else in them: not the order, the comments or the line ends.
+"""Changes the servers in clients' files and nothing else: order, comments and line ends stay.
 
-Each change is shown, and made for the whole file or not at all, with a copy of what was there.
+Each change is shown. It is made for the whole file or not at all, after a copy of the file.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class ConfigText(Protocol):
-    """A file of one format. Raises SourceError for a text that cannot be read, or not changed without a loss."""
+    """A file of one format. Raises SourceError if a text cannot be read, or cannot be changed without a loss."""
 
     def servers(self, text: str) -> dict[str, JsonObject]:
-        """The servers by name, as they are written; ``{}`` where the text has no section for them."""
+        """The servers by name, as they are written; ``{}`` if the text has no section for them."""
         ...
 
     def changed(
@@ -47,13 +47,14 @@ class ConfigText(Protocol):
     ) -> str:
         """The text without the servers *remove*, and with *add* after those that stay.
 
-        Those of *add* that *written* names are put as they stand in the text that it gives, with their comments.
+        *written* maps names of *add* to texts from which they are copied as written, with their comments.
         """
         ...
 
 
 class JsonText:
-    """JSON, with comments and trailing commas if need be. Comments inside a server go with it; those between stay.
+    """JSON, perhaps with comments and trailing commas. Comments inside a server are removed with it; those between
+    stay.
 
     *section* are the keys that lead to the servers, from the outermost object on.
     """
@@ -107,7 +108,7 @@ class JsonText:
             return False
 
     def _written_server(self, name: str, entry: JsonObject, text: str) -> str:
-        """*entry* as it stands in *text*, if it does, and else anew."""
+        """*entry* as written in *text*, or newly written if *text* does not have it."""
         span = _value_span(text, [*self._section, name])
         if span is not None and self.servers(text).get(name) == entry:
             return text[slice(*span)]
@@ -165,7 +166,7 @@ def _member_span(plain: str, opening: int, key: str) -> tuple[int, int] | None:
 
 
 class _Member(NamedTuple):
-    """Where a member of an object stands: its key, its value, and the end of that."""
+    """A member of an object: the places of its key and its value, and the end of the value."""
 
     name: str
     start: int
@@ -188,7 +189,7 @@ def _members(plain: str, opening: int) -> Iterator[_Member]:
 def _with_members(
     text: str, span: tuple[int, int], remove: Collection[str], add: Mapping[str, str], indent: str, lines: str
 ) -> str:
-    """*text* with other members in its object at *span*, whose comments between members stay; *add* are JSON texts."""
+    """*text* with other members in its object at *span*. Comments between members stay. *add* are JSON texts."""
     plain = _plain_json(text)
     kept: list[str] = []
     between: list[str] = []  # the text before each kept member, and the text at the end
@@ -217,7 +218,7 @@ def _with_members(
 
 
 def _without_commas(gap: str) -> str:
-    """What stands between two members, with its comments and without the comma."""
+    """The text between two members, with its comments and without the comma."""
     return _COMMENT.sub(lambda found: found[1] or "", gap)
 
 
@@ -228,7 +229,9 @@ def _after_space(text: str, place: int) -> int:
 
 
 class TomlText:
-    """Codex's TOML. Comments that have a line of their own stay, and others go with what they stand behind."""
+    """Codex's TOML. Comments on lines of their own stay. Other comments are removed with the line that they
+    belong to.
+    """
 
     def __init__(self, section: str) -> None:
         self._section = section
@@ -250,7 +253,7 @@ class TomlText:
         return made
 
     def _written_server(self, name: str, entry: JsonObject, text: str) -> str:
-        """The tables of *entry* as they stand in *text*, if they do, and else anew."""
+        """The tables of *entry* as written in *text*, or newly written if *text* does not have them."""
         own = self._parted(text, [name])[1].replace("\r\n", "\n").strip()
         try:
             if own and self.servers(own) == {name: entry}:
@@ -260,7 +263,9 @@ class TomlText:
         return "".join(_toml_tables([self._section, name], entry))
 
     def _parted(self, text: str, names: Collection[str]) -> tuple[str, str]:
-        """*text* without the tables of the servers *names*, and these tables, whose lines of comment stay in *text*."""
+        """*text* without the tables of the servers *names*, and these tables. Comment lines of the tables stay in
+        *text*.
+        """
         kept: list[str] = []
         removed: list[str] = []
         is_removed = False
@@ -328,11 +333,11 @@ class FileChanges:
         return bool(self._texts)
 
     def text_of(self, path: Path) -> str:
-        """What *path* holds after the changes so far."""
+        """The text of *path* after the changes so far."""
         return self._texts[path] if path in self._texts else text_of(path)
 
     def put(self, path: Path, text: str, place: str, view: View) -> None:
-        """Let *path* become *text*, which differs in what *view* shows; *place* says whose it is."""
+        """Let *path* become *text*. *view* shows the difference, and *place* names the owner of the file."""
         self._texts[path] = text
         self._places.setdefault(path, {})[place] = view
 
@@ -369,7 +374,7 @@ def _show(path: Path, place: str, after: str, view: View) -> None:
 
 
 def _replace(path: Path, text: str) -> Path | None:
-    """Write *text* to *path*, with the mode it had; gives the copy of what was there."""
+    """Write *text* to *path* with the same mode. Return the copy of the old file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()  # a link stays, and the file that it points to is replaced
     backup = _backup(target)

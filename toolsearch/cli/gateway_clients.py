@@ -1,4 +1,4 @@
-"""Known MCP clients: where each keeps its servers, in what format, and what the gateway's entry has to say there."""
+"""Known MCP clients: the place and the format of their servers, and the keys that the gateway's entry needs there."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class KnownClient:
 
     section          the keys under which the servers are in *path*
     dialect          how its entries differ from the plain ``mcpServers``; see `gateway_dialects`
-    variable         how an entry's ``env`` names a variable of the client's own environment; "" where it cannot
+    variable         how an entry's ``env`` names a variable of the client's own environment; "" if it cannot
     hands_on_all     whether the programs that it starts get its whole environment
-    extra            what else the gateway's entry must say, so that the client waits for it and shows its tools
-    reads            what the entry says if the tools that change nothing are to run without a question
-    reads_elsewhere  where else the client can be told that, for people; "" if its entry can hold it
+    extra            other keys of the gateway's entry, so that the client waits for it and shows its tools
+    reads            keys of the entry if reading tools should run without a question
+    reads_elsewhere  the other place for that, for people; "" if the entry can have it
     guards           files and the keys in them under which the client limits what single servers may do
-    folder           where its servers run; None: wherever the client was started
+    folder           the folder in which its servers run; None means the folder in which the client was started
     is_shared        whether the file is part of a project, and so perhaps other people's too
     """
 
@@ -60,11 +60,13 @@ class KnownClient:
         return f"{self.name} in {self.folder}" if len(self.section) > 1 else self.name
 
     def lacks(self, entry: Mapping[str, Any]) -> list[str]:
-        """The keys without which the gateway's *entry* leaves its tools hidden, or makes the client too impatient."""
+        """The keys that the gateway's *entry* lacks. Without them its tools stay hidden, or the client is too
+        impatient.
+        """
         return [key for key in self.extra or {} if key not in entry]
 
     def in_project(self, folder: str) -> KnownClient:
-        """The same for one project out of those of its file."""
+        """The same client for one of the projects in its file."""
         section = tuple(folder if key == EACH_PROJECT else key for key in self.section)
         off = (self.path, (*section[:-1], "disabledMcpServers"))
         guards = (*self.guards, *_claude_guards(Path(folder)), off)
@@ -72,7 +74,7 @@ class KnownClient:
 
 
 def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]:
-    """All that are known, by name; none need be installed. *platform* as `sys.platform` has it.
+    """All known clients, by name; none need be installed. *platform* has the form of `sys.platform`.
 
     A client that reads several files has one place for each.
     """

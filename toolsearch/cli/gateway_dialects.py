@@ -1,4 +1,4 @@
-"""What clients write in words of their own in the entry of a server, said in those of the common ``mcpServers``."""
+"""Translates clients' own keys in the entries of servers into the common ``mcpServers``."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ _OWN_WORDS: Final[Mapping[Dialect, tuple[str, ...]]] = {  # keys that the code b
 
 
 class StaysError(Exception):
-    """A server cannot be said in the common words; the text is the reason to report."""
+    """A server cannot be written in the common form. The text is the reason to report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the words in a client's entries stand for.
+    """The values of the placeholders in a client's entries.
 
-    inputs  the variable that stands for each input that the client's file declares, by the input's id
+    inputs  id of each input that the client's file declares -> its variable
     """
 
     home: Path
@@ -95,10 +95,10 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a client's entry of a server says.
+    """The content of a client's entry of a server.
 
     entry      the server in the format of ``mcpServers``
-    settings   what the gateway's file should say of it, under ``toolsearch.servers``
+    settings   its settings for the gateway's file, under ``toolsearch.servers``
     forbidden  its tools that may not be used, by the server's own names
     trusted    the keys that let its tools run without a question
     lost       the keys that have no meaning for the gateway
@@ -139,7 +139,7 @@ def meaning_of(client: KnownClient, entry: JsonObject, around: Surroundings) -> 
 def input_variables(inputs: Json, taken: Collection[str]) -> dict[str, str]:
     """The environment variable for each input of an editor's file: ``github-token`` is ``GITHUB_TOKEN``.
 
-    An input whose variable would be one of *taken*, or that of an input before it, gets none.
+    An input gets no variable if its name is one of *taken*, or that of an earlier input.
     """
     variables: dict[str, str] = {}
     for each in inputs if is_list(inputs) else []:
@@ -151,9 +151,9 @@ def input_variables(inputs: Json, taken: Collection[str]) -> dict[str, str]:
 
 
 def _settings(dialect: Dialect, entry: JsonObject) -> tuple[JsonObject, set[str]]:
-    """What the gateway's file should say of the server, and the keys that it was taken from.
+    """The server's settings for the gateway's file, and the keys from which they were taken.
 
-    A time of less than a second was meant in another unit: no server could keep it.
+    A time of less than a second was meant in another unit, since no server could be so fast.
     """
     settings: dict[str, Json] = {"login": False} if entry.get("oauth") is False else {}
     used: set[str] = set()
@@ -202,7 +202,9 @@ def _in_common_words(client: KnownClient, entry: JsonObject, around: Surrounding
 
 
 def _filled(word: re.Match[str], around: Surroundings) -> str:
-    """What VS Code and Cursor put in the place of a word; other words stay, and are refused by who reads them."""
+    """The text that VS Code and Cursor put in place of a placeholder. Unknown ones stay, and are refused by
+    the reader.
+    """
     name = word[1]
     if name.startswith(_INPUT):
         if variable := around.inputs.get(name.removeprefix(_INPUT)):
@@ -264,7 +266,9 @@ def _from_cline(entry: JsonObject) -> JsonObject:
 
 
 def _from_copilot(entry: JsonObject) -> dict[str, Json]:
-    """A value of ``env`` that is the name of a variable stands for that, or for itself if there is none."""
+    """Read the entry. A value of ``env`` is the name of a variable, or stands for itself if there is no such
+    variable.
+    """
     env = {
         name: f"${{{value}:-{value}}}" if isinstance(value, str) and _NAME_OF_VARIABLE.fullmatch(value) else value
         for name, value in _mapped(entry.get("env")).items()

@@ -15,7 +15,7 @@ _opened: list[Door] = []  # at most one door, since a process has one stdin
 
 
 def open_for(arguments: Sequence[str]) -> None:
-    """Open the door if *arguments* are those of a gateway over stdio, and plain; else `opened` opens it later."""
+    """Open the door if *arguments* are those of a plain gateway over stdio. Otherwise `opened` opens it later."""
     if arguments[:1] != ["gateway"]:
         return
     config: Path | None = None
@@ -31,7 +31,7 @@ def open_for(arguments: Sequence[str]) -> None:
 
 
 def opened(config: Path | None) -> Door | None:
-    """The door of the gateway of *config*, None: of its own file. None if there is no such file."""
+    """The door of the gateway of *config*, where None means its own file. None if there is no such file."""
     if not _opened:
         from toolsearch.gateway.door import Door
 

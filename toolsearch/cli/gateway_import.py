@@ -35,7 +35,7 @@ _DENY = ("toolsearch", "rules", "deny")
 
 
 class OwnFile:
-    """The file at *path*, which need not exist, and what it takes over. *servers* are those that it has by now."""
+    """The gateway's file at *path*, which need not exist, and the servers to add. *servers* has all servers so far."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -45,7 +45,7 @@ class OwnFile:
         self._denied: list[str] = []
 
     def take(self, adoption: Adoption) -> None:
-        """Take what moves. Of two clients that say something of one server, the first counts."""
+        """Add the servers that move. If two clients have settings for one server, the first counts."""
         self.servers = {**self.servers, **adoption.moved}
         for name, said in adoption.settings.items():
             self._settings[name] = {**said, **self._settings.get(name, {})}
@@ -62,7 +62,7 @@ class OwnFile:
 
 
 def _with_settings(text: str, settings: Mapping[str, JsonObject]) -> str:
-    """*text* with *settings* by server. What it says already stays."""
+    """*text* with *settings* by server. Settings that it already has stay."""
     before = _SETTINGS.servers(text)
     after = {**before, **{name: {**said, **before.get(name, {})} for name, said in settings.items()}}
     return text if after == before else _SETTINGS.with_value(text, after)
@@ -75,7 +75,7 @@ def _with_denied(text: str, rules: Collection[str]) -> str:
 
 
 def _shown(text: str) -> JsonObject:
-    """What an import may change in *text*."""
+    """The parts of *text* that an import may change."""
     settings = {"servers": _SETTINGS.servers(text), "rules": {"deny": _value_at(text, _DENY)}}
     return {"mcpServers": redacted(_SERVERS.servers(text)), "toolsearch": settings}
 
@@ -101,7 +101,7 @@ class Place:
 
     @property
     def inputs(self) -> Json:
-        """What an editor's file says under ``inputs``."""
+        """The value of ``inputs`` in an editor's file."""
         return JsonText().document(self.text).get("inputs") if self.client.dialect == "editor" else None
 
     @property
@@ -114,7 +114,7 @@ class Place:
         return redacted(self.format.servers(text))
 
     def gets(self, adoption: Adoption, *, allow_reads: bool) -> bool:
-        """Whether the client's file changes: for servers that move, or for the gateway's entry alone."""
+        """Whether the client's file changes, because servers move or because of the gateway's entry alone."""
         entry = self.ours
         is_incomplete = entry is not None and (bool(self.client.lacks(entry)) or allow_reads)
         return bool(adoption.moved) or (is_incomplete and entry != adoption.entry)
@@ -169,7 +169,7 @@ def import_servers(
 
 
 def _changes(found: Sequence[Place], own: OwnFile, home: Path, *, allow_reads: bool) -> FileChanges:
-    """What changes in the clients' files, after *own* has taken what moves."""
+    """The changes in the clients' files, after *own* has taken the servers that move."""
     changes = FileChanges()
     limited: list[tuple[str, str, JsonObject]] = []  # clients with the gateway that keep a server, and the server
     readings = [read_servers(each.client, each.servers, home=home, inputs=each.inputs) for each in found]
@@ -196,8 +196,8 @@ def _changes(found: Sequence[Place], own: OwnFile, home: Path, *, allow_reads: b
 
 
 def places_with_servers(source: str | None, home: Path) -> list[Place]:
-    """The places below *home*, and in this folder, where clients keep servers; only those of the client *source*, if
-    given. A file that cannot be read is warned of.
+    """The places below *home* and in this folder with clients' servers; only those of the client *source*, if given. A
+    warning names each file that cannot be read.
     """
     clients = known_clients(home, Path.cwd(), sys.platform)
     if source is not None and source not in {client.name for client in clients}:
@@ -216,7 +216,7 @@ def places_with_servers(source: str | None, home: Path) -> list[Place]:
 
 
 def _places(client: KnownClient, text: str) -> list[KnownClient]:
-    """*client*, or one for each project that its file tells of."""
+    """*client*, or one client for each project in its file."""
     if EACH_PROJECT not in client.section:
         return [client]
     projects = JsonText(*client.section[: client.section.index(EACH_PROJECT)]).servers(text)
@@ -235,7 +235,7 @@ def _command(own: Path) -> list[str]:
 
 
 def _without(found: Place, adoption: Adoption, text: str) -> str | None:
-    """*text*, the client's file by now, with the gateway in the place of what it takes over."""
+    """*text*, the client's file, with the gateway in place of the servers that it takes over."""
     try:
         return found.format.changed(text, remove={*adoption.names, OURS}, add={OURS: adoption.entry})
     except SourceError as error:
@@ -278,7 +278,7 @@ def _undo(found: Sequence[Place], *, write: bool) -> int:
 
 
 def _becomes(copy: str, places: Sequence[Place]) -> bool:
-    """Whether *copy* became what the file holds now by nothing but an import."""
+    """Whether an import alone explains the difference between *copy* and the present file."""
     text = copy
     try:
         for each in places:
@@ -293,7 +293,7 @@ def _becomes(copy: str, places: Sequence[Place]) -> bool:
 
 
 def _with_its_servers(each: Place, copies: Sequence[str], text: str) -> str | None:
-    """*text* with the servers that imports took, instead of the gateway; None if no copy is from before it."""
+    """*text* with the servers that imports took instead of the gateway; None if every copy is from after an import."""
     taken: dict[str, JsonObject] | None = None
     written: dict[str, str] = {}
     for copy, servers in zip(copies, map(each.format.servers, copies), strict=True):

@@ -1,4 +1,4 @@
-"""``toolsearch index`` and ``sources``: read sources into an index; say what was taken and what was refused."""
+"""``toolsearch index`` and ``sources``: read sources into an index, and report read and refused tools."""
 
 from __future__ import annotations
 

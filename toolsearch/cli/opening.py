@@ -28,7 +28,7 @@ DEFAULT_INDEX = Path(".toolsearch")
 
 @dataclass(frozen=True, slots=True)
 class SourceOutcome:
-    """What one source gave. *error* says why it could not be read at all, or is ""."""
+    """The result of one source. *error* says why it could not be read at all, or is ""."""
 
     source: str
     description: str
@@ -42,7 +42,7 @@ class SourceOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A catalog and what each source gave to it."""
+    """A catalog and the results of its sources."""
 
     catalog: Catalog
     outcomes: list[SourceOutcome] = field(default_factory=list["SourceOutcome"])
@@ -64,7 +64,7 @@ def _with_name(refusal: Refusal) -> str:
 def loaded_sources(specs: Sequence[str]) -> Generator[Loaded]:
     """Read the sources in turn, with a bar on stderr, and close them at the end. A folder or a pattern means its files.
 
-    One that cannot be read is warned of, and costs no other. What sources print goes to stderr.
+    A source that cannot be read causes a warning, and the others are read. Output of sources goes to stderr.
     """
     from rich.progress import Progress
 
@@ -122,7 +122,7 @@ def _load(loaded: Loaded, spec: str, wait_for: Callable[[Sequence[str]], None]) 
 
 
 class _UnreadSource:
-    """Stands for a source that cannot be read, so that the catalog, and an index of it, lists it as refused."""
+    """Replaces a source that cannot be read, so that the catalog and its index list it as refused."""
 
     def __init__(self, spec: str, reason: str) -> None:
         self.description = spec
@@ -139,7 +139,8 @@ class _UnreadSource:
 
 
 def read_settings(file: Path | None, **options: object) -> Settings:
-    """Read the settings of the environment and of *file*. *options*, as ``section__name``, win over both if given.
+    """Read the settings of the environment and of *file*. *options*, named ``section__name``, win over both if they are
+    not None.
 
     Raises BadSettingError.
     """
@@ -167,10 +168,10 @@ def portable_encoder(spec: str | None) -> str | None:
 def opened_engine(
     index: Path | None, sources: Sequence[str] | None, settings_file: Path | None, **options: object
 ) -> Generator[ToolSearch]:
-    """Open the engine over *sources* if given, else over the index; at the end everything it started is closed.
+    """Open the engine over *sources* if given, else over the index. At the end everything that it started is closed.
 
-    *options* are those of `read_settings`. Raises BadSettingError if both or neither are there, or a setting cannot be
-    used, SourceError if no source gives a tool, IndexStoreError.
+    *options* are those of `read_settings`. Raises BadSettingError if both or neither exist or a setting cannot be used,
+    SourceError if no source gives a tool, and IndexStoreError.
     """
     from toolsearch.wiring import build_engine, open_engine
 
@@ -191,7 +192,7 @@ def opened_engine(
 def opened_catalog(
     specs: Sequence[str] | None, index: Path | None, settings_file: Path | None, **options: object
 ) -> Generator[tuple[Catalog, Settings]]:
-    """Open the tools of the sources, or of the index if there are none, and say how to index them anew, in memory.
+    """Open the tools of the sources, or of the index without sources, and return how to index them anew, in memory.
 
     The settings name the encoder of the index unless *options*, which are those of `read_settings`, name another one.
     Raises what `opened_engine` does.

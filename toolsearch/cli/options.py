@@ -1,6 +1,6 @@
-"""The options that several commands share: what a shell completes for them, and how their values are read.
+"""The options that several commands share, with their shell completion and the reading of their values.
 
-Completion reads what an index holds, and starts and prints nothing.
+Completion reads an index. It starts and prints nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LAST_PORT = 65_535
 
 
 def read_address(text: str, option: str) -> tuple[str, int]:
-    """Read ``HOST:PORT``, ``[::1]:PORT`` or ``:PORT``, which is loopback. Raises BadSettingError, naming *option*."""
+    """Read ``HOST:PORT``, or ``[::1]:PORT``; ``:PORT`` means loopback. BadSettingError names *option*."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > _LAST_PORT:
         raise BadSettingError(f"{option} wants HOST:PORT, such as 127.0.0.1:8080, not {text!r}")
@@ -52,7 +52,9 @@ _SOURCE: Final = "--prices"
 
 
 def endpoint_of(wire_format: str | None, model: str | None) -> Endpoint:
-    """What is not given follows from what is: Claude models speak Anthropic's format, others OpenAI's Responses."""
+    """The endpoint. A missing value follows from the other: Claude models use Anthropic's format, others OpenAI's
+    Responses.
+    """
     from toolsearch.wire.capabilities import Endpoint
 
     if wire_format is None:
@@ -63,10 +65,10 @@ def endpoint_of(wire_format: str | None, model: str | None) -> Endpoint:
 
 
 def prices_for(endpoint: Endpoint, given: str | None) -> Prices:
-    """What the table says of the model, and what *given* says instead, as ``input=3,output=15``.
+    """The prices of the model in the table, replaced by those *given*, such as ``input=3,output=15``.
 
-    A model that the table does not know needs at least these two. Without a price of its own, what is cached costs what
-    other input does; the rules of the cache are those of the format's default model. Raises BadSettingError.
+    A model that is not in the table needs at least these two. Cached input costs the same as other input unless its
+    price is given. The rules of the cache are those of the format's default model. Raises BadSettingError.
     """
     from toolsearch.bench.prices import prices_of
 
@@ -350,9 +352,9 @@ SeedOption: TypeAlias = Annotated[int, typer.Option(help="Another one draws othe
 
 @contextmanager
 def progress_on_stderr(clock: Callable[[], float] = time.monotonic) -> Generator[Callable[[str, int, int], None]]:
-    """A bar where stderr is a terminal, else a line every ten seconds.
+    """Show progress: a bar if stderr is a terminal, else a line every ten seconds.
 
-    What it gives is told what is done, how much of it is done, and how much there is.
+    Yields a function that takes the name of the work, the amount done, and the whole amount.
     """
     from rich.progress import Progress
 

@@ -1,6 +1,6 @@
-"""What commands print: text and tables for people or JSON for programs on stdout, everything else on stderr.
+"""The output of commands: text and tables for people or JSON for programs on stdout, everything else on stderr.
 
-What the packages log goes to stderr for as long as a command runs: lines for people, or JSON for programs.
+While a command runs, the packages' logs go to stderr: lines for people, or JSON for programs.
 """
 
 from __future__ import annotations
@@ -85,14 +85,16 @@ def print_text(text: str) -> None:
 
 
 def write_json(to: Path, record: Mapping[str, Any]) -> None:
-    """Write to a file what `print_json` prints."""
+    """Write the same JSON as `print_json` to a file."""
     to.write_text(json.dumps({"format": FORMAT, **record}, indent=2) + "\n", encoding="utf-8")
 
 
 def put_record(
     record: Callable[[], Mapping[str, Any]], show: Callable[[], None], *, as_json: bool, to: Path | None
 ) -> None:
-    """Print the record if *as_json*, else *show* it to people; and write it to the file *to*, too, if there is one."""
+    """Print the record if *as_json*, or else *show* it to people. If there is a file *to*, write the record to
+    it, too.
+    """
     if to is not None:
         write_json(to, record())
     if as_json:
@@ -123,7 +125,7 @@ def be_quiet(*, wanted: bool = True) -> None:
 
 
 def tell(message: str) -> None:
-    """Say on stderr what is no result and no warning."""
+    """Print a message that is neither a result nor a warning on stderr."""
     if not _quiet.get():
         from rich.text import Text
 
@@ -131,7 +133,7 @@ def tell(message: str) -> None:
 
 
 def stderr_is_watched() -> bool:
-    """Whether somebody sees a bar of progress."""
+    """Whether a progress bar on stderr would be seen."""
     return sys.stderr.isatty() and not _quiet.get()
 
 
@@ -147,7 +149,7 @@ def legible(text: str) -> str:
 
 
 def print_diff(rows: Iterable[str]) -> None:
-    """Print the lines of a unified diff of JSON in ASCII, in which nothing is hidden."""
+    """Print the lines of a unified diff of JSON. ASCII makes hidden characters visible."""
     from rich.text import Text
 
     for row in rows:
@@ -162,7 +164,7 @@ def line(text: str, style: str = "") -> Text:
 
 
 def table(title: str, columns: Sequence[str], *, numbers: Sequence[str] = (), flexible: str = "") -> Table:
-    """A table of *columns*, those of *numbers* aligned right; where room is short, *flexible* is wrapped first."""
+    """A table of *columns*. Those of *numbers* are aligned right. In a narrow terminal, *flexible* is wrapped first."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -237,9 +239,9 @@ class _Line(logging.Formatter):
 
 
 class _Json(logging.Formatter):
-    """One JSON object a line. What a logger gave as ``extra={"fields": {...}}`` stands in it by its own names.
+    """Formats each record as one line with a JSON object. Fields from ``extra={"fields": {...}}`` keep their names.
 
-    Of an exception there are the kind and the place: its message may hold what a caller sent.
+    An exception is logged by its kind and place only, since its message may contain a caller's data.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -261,7 +263,7 @@ _FORMATS: Final[dict[LogFormat, type[logging.Formatter]]] = {"text": _Line, "jso
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Ours, so that it can be told from those of a program that calls the command line."""
+    """Our own handler class, which distinguishes it from handlers of a program that calls the command line."""
 
 
 @contextmanager
@@ -284,7 +286,7 @@ def logs_on_stderr() -> Generator[None]:
 
 
 def log_from(level: LogLevel, form: LogFormat = "text") -> None:
-    """Show what the packages log, from *level* on and in that form, until `logs_on_stderr` ends."""
+    """Show the packages' logs from *level* on, in that form, until `logs_on_stderr` ends."""
     for name in _PACKAGES:
         logger = logging.getLogger(name)
         logger.setLevel(level.upper())

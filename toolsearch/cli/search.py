@@ -1,6 +1,6 @@
-"""``toolsearch search``: the tools that fit a query; those far below the best are left out.
+"""``toolsearch search``: finds the tools that fit a query, without those far below the best.
 
-Rules of --allow and --deny that match nothing are pointed out: tools come and go, but mostly these are slips.
+Rules of --allow and --deny that match nothing cause a warning, since most of them are typing errors.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _SHARE_OF_THE_BEST: Final = 0.4
 
 
 def near_the_best(references: Sequence[ToolReference]) -> list[ToolReference]:
-    """*references* are best first; what is found by name or by pattern has its place whatever it scores."""
+    """The tools near the best one. *references* are best first. Tools found by name or by pattern are always kept."""
     least = _SHARE_OF_THE_BEST * references[0].score if references else 0.0
     return [reference for reference in references if reference.score >= least]
 
 
 def warn_of_idle_rules(engine: ToolSearch, reach: Reach) -> None:
-    """Warn of each rule of *reach* that matches no tool of the catalog, with what may have been meant."""
+    """Warn of each rule of *reach* that matches no tool of the catalog, and suggest similar names."""
     from toolsearch.access.reach import Reach
 
     definitions = [tool.definition for tool in engine.catalog]

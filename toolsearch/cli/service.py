@@ -113,7 +113,7 @@ def _serve(
 
 
 def _report(findings: Sequence[Finding], *, as_json: bool) -> ExitCode:
-    """Print what was found, and return with what exit code a start would end."""
+    """Print the findings, and return the exit code that a start would have."""
     if as_json:
         print_json({"findings": [_as_json(each) for each in findings]})
     else:

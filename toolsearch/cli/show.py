@@ -1,4 +1,4 @@
-"""``toolsearch show`` and ``tokens``: a tool as a model would be sent it, and what definitions cost in tokens."""
+"""``toolsearch show`` and ``tokens``: a tool as a model is sent it, and the cost of definitions in tokens."""
 
 from __future__ import annotations
 
@@ -182,7 +182,9 @@ def _show_tokens(report: dict[str, Any]) -> None:
 
 
 def _otherwise(changed: list[dict[str, Any]]) -> Any:
-    """What models are sent otherwise than the source has it, since their APIs do not take it."""
+    """The differences between definitions that models are sent and those of the source, which some APIs do not
+    accept.
+    """
     rows = table("Sent otherwise than written", ("tool", "what is changed"))
     for tool in changed[:_MOST_CHANGED]:
         rows.add_row(line(tool["name"], "cyan"), line("; ".join(tool["notes"])))

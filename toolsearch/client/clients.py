@@ -79,7 +79,7 @@ def _through(perform: Callable[[Any], object], build: Callable[..., object], /, 
 
 
 class _Operations:
-    """What can be asked; `toolsearch.client.operations` says what each takes and gives."""
+    """All operations; `toolsearch.client.operations` describes their arguments and results."""
 
     me = Operation(operations.me)
 
@@ -145,9 +145,9 @@ class ToolSearchClient(_Operations, SyncTransport):
         with ToolSearchClient("http://127.0.0.1:8080", key) as client:
             session = client.open_session(catalog="default")
 
-    Each method raises `ServiceError`, with the service's stable code. A request that the service has put off (429 and
-    503 with Retry-After) is repeated, for at most *max_wait_s* seconds; one whose connection broke is repeated if that
-    cannot do anything twice. Safe to share between threads.
+    Each method raises `ServiceError`, with the service's stable code. A request that the service postpones (429 and 503
+    with Retry-After) is repeated, for at most *max_wait_s* seconds. After a broken connection a request is repeated if
+    that cannot have its effect twice. Safe to share between threads.
     """
 
 

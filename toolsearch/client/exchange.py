@@ -40,9 +40,9 @@ _BACKOFF_S: Final = 0.5  # seconds before the first repetition; the wait doubles
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[_T]):
-    """One request, and what its answer is read as.
+    """One request, and the type of its answer.
 
-    has_effects  whether what was asked for may not happen twice, whatever the service remembers of it
+    has_effects  whether it must not be repeated, even with a key for repetitions
     """
 
     method: str
@@ -59,7 +59,7 @@ class Request(Generic[_T]):
         return not self.has_effects and (self.method in _READING or "idempotency-key" in self.headers)
 
     def with_idempotency_key(self) -> Request[_T]:
-        """So that the service gives a repetition the answer of the first one."""
+        """Add a key, so that the service gives a repetition the answer of the first request."""
         if self.method not in _CHANGING:
             return self
         return replace(self, headers={"idempotency-key": secrets.token_hex(16), **self.headers})
@@ -85,7 +85,7 @@ class EventStream(Generic[_T]):
     kinds: Mapping[str, TypeAdapter[_T]]
 
     def read(self, event: httpx2.ServerSentEvent) -> _T | None:
-        """None for an event that this version does not know."""
+        """Read an event; None for an event that this version does not know."""
         adapter = self.kinds.get(event.event)
         return None if adapter is None else adapter.validate_json(event.data)
 
@@ -114,7 +114,7 @@ class Patience:
 def exchange(
     request: Request[_T], patience: Patience, *, clock: Callable[[], float] = time.time
 ) -> Generator[Step, Outcome, _T]:
-    """Yield what is to be done: a request to send, whose outcome comes back, or a pause. Return the answer.
+    """Yield the next step: a request to send, whose outcome is sent back, or a pause. Return the answer.
 
     Raises ServiceError. *clock* gives seconds since 1970, to read dates by.
     """
@@ -131,7 +131,7 @@ def exchange(
 
 
 def _wait(request: Request[Any], outcome: Outcome, repeats: int, now_s: float) -> float | None:
-    """Seconds until a repetition may succeed; None if none may be tried."""
+    """Seconds until a repetition may succeed; None if it must not be repeated."""
     may_be_sent_again = request.is_repeatable
     if isinstance(outcome, httpx2.Response):
         if outcome.status_code in _NOTHING_WAS_DONE and "retry-after" in outcome.headers:
@@ -144,7 +144,7 @@ def _wait(request: Request[Any], outcome: Outcome, repeats: int, now_s: float) -
 
 
 def _is_problem(response: httpx2.Response) -> bool:
-    """Whether the service has answered, rather than something before it."""
+    """Whether the answer is the service's own, rather than that of a proxy before it."""
     return response.headers.get("content-type", "").startswith("application/problem+json")
 
 
@@ -174,7 +174,7 @@ def _read(request: Request[_T], outcome: Outcome) -> _T:
 
 
 def require_success(response: httpx2.Response) -> None:
-    """Raise ServiceError, with what the problem document says, unless *response* is a success. It must be read."""
+    """Raise ServiceError with the content of the problem document, unless *response* is a success. It must be read."""
     if response.is_success:
         return
     request_id = response.headers.get("x-request-id", "")
@@ -200,9 +200,9 @@ _PATIENCE: Final = Patience(repeats=6, max_wait_s=30.0)
 class SyncTransport:
     """Close it, or use it as a context manager.
 
-    url, key    where the service is, and what says who you are
-    timeout_s   for one answer
-    max_wait_s  how long one method waits, all in all, before it repeats a request that the service put off
+    url, key    the address of the service, and your key
+    timeout_s   seconds to wait for one answer
+    max_wait_s  seconds that one method waits in all before repetitions of a postponed request
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class SyncTransport:
 
 
 class AsyncTransport:
-    """As `SyncTransport`, to be awaited: close it by `aclose`, or use it as an async context manager."""
+    """As `SyncTransport`, but async: close it with `aclose`, or use it as an async context manager."""
 
     def __init__(
         self,

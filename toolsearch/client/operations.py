@@ -1,6 +1,6 @@
-"""What can be asked of the service: each operation once, as a function that makes its request.
+"""The operations of the service: each once, as a function that makes its request.
 
-What is left out has the service's default. Names of parameters are those of the API's bodies.
+Parameters that are left out have the service's defaults. Their names are those of the API's bodies.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _JSON_LINES = {"content-type": "application/x-ndjson"}
 
 
 def me() -> Request[Me]:
-    """Who you are, and what your key allows."""
+    """Your identity, and the permissions of your key."""
     return _request("GET", _path("me"), TypeAdapter(Me))
 
 
@@ -61,7 +61,7 @@ def catalogs() -> Listing[CatalogBody]:
 
 
 def catalog(name: str) -> Request[CatalogBody]:
-    """What a catalog is for, and how many tools it has."""
+    """The purpose of a catalog, and the number of its tools."""
     return _request("GET", _path("catalogs", name), TypeAdapter(CatalogBody))
 
 
@@ -75,7 +75,9 @@ def delete_catalog(name: str) -> Request[None]:
 
 
 def write_tools(catalog: str, tools: Iterable[Mapping[str, Any]]) -> Request[ToolsWritten]:
-    """Write definitions, as OpenAI, Anthropic or MCP have them, over those of the same names: an outcome for each."""
+    """Write definitions in the form of OpenAI, Anthropic or MCP over those of the same names. Returns an outcome for
+    each.
+    """
     lines = b"".join(json.dumps(dict(tool)).encode() + b"\n" for tool in tools)
     path = _path("catalogs", catalog, "tools")
     return Request("POST", path, TypeAdapter(ToolsWritten), content=lines, headers=_JSON_LINES)
@@ -95,7 +97,7 @@ def delete_tools(catalog: str, names: Sequence[str]) -> Request[ToolsDeleted]:
 
 
 def refused_tools(catalog: str) -> Listing[RefusedTool]:
-    """What was refused last, and why."""
+    """The entries that were refused last, with the reasons."""
     return _listing(_path("catalogs", catalog, "refused"), TypeAdapter(Page[RefusedTool]))
 
 
@@ -117,7 +119,7 @@ def source(catalog: str, name: str) -> Request[SourceBody]:
 
 
 def refresh_source(catalog: str, name: str) -> Request[SourceStarted]:
-    """Read its URL again, and keep what has not changed."""
+    """Read the source's URL again, and keep unchanged tools."""
     return _request("POST", _path("catalogs", catalog, "sources", name, "refresh"), TypeAdapter(SourceStarted))
 
 
@@ -139,7 +141,7 @@ def cancel_job(job: str) -> Request[JobBody]:
 
 
 def job_events(job: str) -> EventStream[JobStepBody | JobBody]:
-    """Every step of a job from the beginning, as they come, and at the end the job with its outcome."""
+    """Every step of a job from the beginning, as it happens, and at the end the job with its outcome."""
     kinds: dict[str, TypeAdapter[JobStepBody | JobBody]] = {
         "progress": TypeAdapter(JobStepBody),
         "ended": TypeAdapter(JobBody),
@@ -219,12 +221,12 @@ def open_session(
 
 
 def sessions() -> Listing[SessionBody]:
-    """Those that have not expired."""
+    """The sessions that have not expired."""
     return _listing(_path("sessions"), TypeAdapter(Page[SessionBody]))
 
 
 def session(session: str) -> Request[SessionBody]:
-    """What a session is over, and how much it has discovered."""
+    """The catalog or toolset of a session, and the number of its discovered tools."""
     return _request("GET", _path("sessions", session), TypeAdapter(SessionBody))
 
 
@@ -238,7 +240,7 @@ def session_tools(
     format: ToolFormat = "openai",  # noqa: A002  the API's own name
     model: str | None = None,
 ) -> Request[dict[str, Any]]:
-    """The tools of the next model request, as arguments of the SDK's call. Ask once for each request."""
+    """The tools of the next model request, as arguments of the SDK's call. Call it once for each request."""
     params = _without_none({"format": format, "model": model})
     return Request("GET", _path("sessions", session, "tools"), TypeAdapter(dict[str, Any]), params)
 
@@ -250,7 +252,7 @@ def session_search(
     limit: int | None = None,
     server: str | None = None,
 ) -> Request[SessionSearchAnswer]:
-    """Search, and add what is found to what the session shows."""
+    """Search, and add the tools found to those that the session shows."""
     return _request(
         "POST",
         _path("sessions", session, "search"),
@@ -292,12 +294,12 @@ def end_turn(session: str) -> Request[Evicted]:
 
 
 def active_tools(session: str) -> Listing[ActiveTool]:
-    """What a session shows, as it came."""
+    """The tools that a session shows, in the order of their discovery."""
     return _listing(_path("sessions", session, "active"), TypeAdapter(Page[ActiveTool]))
 
 
 def deferred_tools(session: str) -> Listing[DeferredTool]:
-    """What is in reach, and not shown yet."""
+    """The tools in reach that are not shown yet."""
     return _listing(_path("sessions", session, "deferred"), TypeAdapter(Page[DeferredTool]))
 
 
@@ -318,7 +320,7 @@ def call_in_session(session: str, name: str, arguments: Mapping[str, Any] | None
 
 
 def execute(session: str, reply: JsonObject | Sequence[JsonObject]) -> Request[Executed]:
-    """Run the tool calls of a model's whole reply, as the SDK of OpenAI or Anthropic gives it."""
+    """Run the tool calls of a model's whole reply, in the form that the SDK of OpenAI or Anthropic gives it."""
     request = _request("POST", _path("sessions", session, "execute"), TypeAdapter(Executed), reply=reply)
     return replace(request, has_effects=True)
 
@@ -329,7 +331,7 @@ def report_call(call: str, *, is_error: bool = False) -> Request[None]:
 
 
 def savings(*, by: FiguresBy = "day") -> Request[SavingsAnswer]:
-    """What searching for tools has saved."""
+    """The savings of tool search."""
     return Request("GET", _path("savings"), TypeAdapter(SavingsAnswer), {"by": by})
 
 
@@ -343,7 +345,7 @@ def misses() -> Listing[MissBody]:
 
 
 def receipts() -> Listing[ReceiptBody]:
-    """Calls, the newest first, without what was said."""
+    """Receipts of calls, newest first, without the contents of the calls."""
     return _listing(_path("receipts"), TypeAdapter(Page[ReceiptBody]))
 
 
@@ -358,7 +360,7 @@ def create_key(
     deny: Sequence[str] | None = None,
     expires_in_s: float | None = None,
 ) -> Request[KeyMade]:
-    """Make a key, which is shown this once; without *scopes* it is for an agent."""
+    """Make a key. It is shown only once. Without *scopes* it is for an agent."""
     return _request(
         "POST",
         _path("keys"),
@@ -372,7 +374,7 @@ def create_key(
 
 
 def keys() -> Listing[KeyBody]:
-    """Also those that are revoked."""
+    """All keys, including revoked ones."""
     return _listing(_path("keys"), TypeAdapter(Page[KeyBody]))
 
 
@@ -386,17 +388,17 @@ def revoke_key(key_id: str) -> Request[None]:
 
 
 def create_tenant(name: str, *, description: str = "") -> Request[TenantBody]:
-    """For operators."""
+    """Make a tenant; for operators only."""
     return _request("POST", _path("tenants"), TypeAdapter(TenantBody), name=name, description=description)
 
 
 def tenants() -> Listing[TenantBody]:
-    """For operators."""
+    """The tenants; for operators only."""
     return _listing(_path("tenants"), TypeAdapter(Page[TenantBody]))
 
 
 def audit() -> Listing[AuditEntry]:
-    """Who did what, the latest first."""
+    """The records of actions, latest first."""
     return _listing(_path("audit"), TypeAdapter(Page[AuditEntry]))
 
 
@@ -405,7 +407,7 @@ def _chosen(session: str, how: str, names: Sequence[str]) -> Request[ChosenTools
 
 
 def _request(method: str, path: str, answer: TypeAdapter[_T], /, **fields: object) -> Request[_T]:
-    """*fields* are the body, if there are any; those that are None are left out."""
+    """Make a request. *fields* are the body, if there are any; those that are None are left out."""
     body: JsonObject | None = _without_none(fields) if fields else None
     return Request(method, path, answer, json=body)
 

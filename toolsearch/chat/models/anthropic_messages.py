@@ -94,7 +94,7 @@ class AnthropicModel:
                         its parts are one answer, and their usage is added up
     cache_prompt        whether to ask the API to cache prompts for the next requests, which it does not do by itself;
                         `ChatOptions.extra` may ask for it otherwise, such as for an hour
-    betas               names for ``anthropic-beta`` besides those that messages and tools of a request need, and those in
+    betas               names for ``anthropic-beta`` besides those that the messages and tools need, and those in
                         the client's own headers and `ChatOptions.extra` name
     cloud               who serves the model; None means by the client's class, and "other" for any address that is not
                         Anthropic's own. Use "" for a proxy that passes everything on to Anthropic unchanged
