@@ -1,4 +1,4 @@
-"""The application, put together: what every request passes, the routes, the MCP face and the pages, on one port."""
+"""Puts the application together: middleware, routes, the MCP face and the pages, on one port."""
 
 from __future__ import annotations
 
@@ -112,9 +112,9 @@ _ROUTERS = (  # routes are tried in this order, so the most frequent ones come f
 
 
 def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = None) -> FastAPI:
-    """*host* and *port* are what it is bound to, and so the names that requests may be addressed to.
+    """*host* and *port* are the bound address, and so the names that requests may be addressed to.
 
-    Raises BadSettingError if it is bound to every address of the machine, and no setting names those it is reached by.
+    Raises BadSettingError if it is bound to every address of the machine, and no setting has its public names.
     """
 
     @asynccontextmanager
@@ -141,7 +141,7 @@ def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = No
 
 @cache
 def _routes() -> list[BaseRoute]:
-    """The routes that all applications share: FastAPI keeps there what it makes of each on the first request."""
+    """The routes, shared by all applications, since FastAPI caches data in them on the first request."""
     shared = APIRouter(generate_unique_id_function=operation_id)
     for router in _ROUTERS:
         shared.include_router(router, prefix="/v1")
@@ -151,7 +151,7 @@ def _routes() -> list[BaseRoute]:
 
 
 def _middleware(service: Service, host: str, port: int | None) -> list[Middleware]:
-    """Outermost first; `toolsearch.service.middleware` says what each is for."""
+    """The middleware, outermost first; see `toolsearch.service.web`."""
     serve = service.settings.serve
     return [
         Middleware(UrlTokens),

@@ -1,4 +1,4 @@
-"""What MCP servers list that waits for a person: the decision, ``/v1/catalogs/{catalog}/approvals``, and the page."""
+"""Definitions of MCP servers that await a person: the decision, ``/v1/catalogs/{catalog}/approvals``, and the page."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _EVERYTHING = Reach()
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Which entry of which server a decision is about. *name* is the server's own name for it."""
+    """The entry and the server of a decision. *name* is the server's own name for the entry."""
 
     server: str
     kind: Kind
@@ -76,7 +76,8 @@ class Approvals:
     clock: Callable[[], float]
 
     async def waiting(self, tenant: str, catalog: str, reach: Reach = _EVERYTHING) -> list[Waiting]:
-        """By server, kind and name. A *reach* with rules is told of the tools that it allows alone.
+        """The waiting entries, sorted by server, kind and name. A *reach* with rules sees only the tools that it
+        allows.
 
         Raises UnknownRecordError if there is no such catalog.
         """
@@ -95,10 +96,10 @@ class Approvals:
             return await asyncio.to_thread(_approved, await self._pins(ref), servers)
 
     async def approve(self, tenant: str, catalog: str, entry: Decided, pin: str, *, by: str) -> None:
-        """Approve the definition *pin*, which is in use once this returns.
+        """Approve the definition *pin*. It is in use once this returns.
 
-        Raises UnknownRecordError for a server that the catalog does not have, and RecordConflictError if the entry has
-        another definition by now, or none.
+        Raises UnknownRecordError if the catalog does not have the server, and RecordConflictError if the entry was
+        changed or removed meanwhile.
         """
         ref = CorpusRef(tenant, "catalog", catalog)
         async with self.corpora.using(ref) as corpus:
@@ -107,10 +108,10 @@ class Approvals:
             await self._decided(corpus, entry, done=done)
 
     async def revoke(self, tenant: str, catalog: str, entry: Decided, *, by: str) -> None:
-        """Withdraw the approval of the entry, whatever its definition: nobody can find or call it once this returns.
+        """Withdraw the approval of the entry with any definition. Nobody can find or call it once this returns.
 
-        Raises UnknownRecordError for a server that the catalog does not have, and RecordConflictError if the entry is
-        not approved.
+        Raises UnknownRecordError if the catalog does not have the server, and RecordConflictError if the entry is not
+        approved.
         """
         ref = CorpusRef(tenant, "catalog", catalog)
         async with self.corpora.using(ref) as corpus:

@@ -1,6 +1,6 @@
-"""The audit: who did what to what, and with which outcome; the middleware that records it, its route and its page.
+"""The audit: actor, action, object and outcome of each write; the middleware that records it, its route and its page.
 
-Writes are recorded before they are acknowledged, also those that were refused. What was written is in no entry.
+Writes, including refused ones, are recorded before they are acknowledged. No entry contains the written data.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Audit:
     clock: Callable[[], float]
 
     async def note(self, caller: ServiceCaller, action: str, subject: str, outcome: str = DONE) -> None:
-        """Raises AuditStoreError: what cannot be recorded is not acknowledged.
+        """Raises AuditStoreError, so that unrecorded actions are not acknowledged.
 
         action   a verb and a kind, such as ``create catalog``
-        subject  what it was done to, by its name, never what is in it
+        subject  name of the object, never its content
         outcome  ``done``, or the code of the error
         """
         record = AuditRecord(self.clock(), caller.key_id, action, subject[:_MAX_CHARACTERS], outcome, caller.tenant)
@@ -57,8 +57,8 @@ _WRITING: Final = frozenset({"write-catalog", "admin"})  # the scopes of routes 
 
 
 class Audited:
-    """What a route needs says whether it writes: `caller_with` notes it. A route that does more says that itself, with
-    `Audit.note`.
+    """Records writes. A route that requires a scope for writing counts as a write, as `caller_with` notes. A route with
+    further actions records them itself, with `Audit.note`.
     """
 
     def __init__(self, app: ASGIApp, *, audit: Audit) -> None:

@@ -25,9 +25,9 @@ _LOCK_FILE: Final = "serving.lock"
 
 @contextmanager
 def data_folder(data: Path) -> Generator[Path]:
-    """Make the folder *data* if it is missing, for its owner alone, and keep other services out of it.
+    """Make the folder *data* if it is missing, for its owner alone, and lock out other services.
 
-    Raises StorageError if another one uses it: each would miss what the other writes.
+    Raises StorageError if another service uses it, since each would miss the other's writes.
     """
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def data_folder(data: Path) -> Generator[Path]:
 
 
 def back_up(data: Path, to: Path, *, store: str | None = None, on_progress: OnProgress = silent) -> str:
-    """Write a copy of one moment of the service in *data*, or in the database *store*, to the new file *to*.
+    """Write a consistent copy of the service in *data*, or in the database *store*, to the new file *to*.
 
     Return its state in words. The secret key is not in it. Raises StorageError, and leaves no file, if that fails.
     """
@@ -57,8 +57,8 @@ def back_up(data: Path, to: Path, *, store: str | None = None, on_progress: OnPr
 def restore(backup: Path, data: Path, *, store: str | None = None, on_progress: OnProgress = silent) -> str:
     """Put the copy *backup* into *data*, or into the database *store*; return its state in words.
 
-    Raises StorageError, and changes nothing, if something is there, if a service is running there, or if the copy is
-    damaged or of something else.
+    Raises StorageError, and changes nothing, if the place is not empty, if a service is running there, or if the copy
+    is damaged or not a service's.
     """
     place = place_of(store, data / STORE_FILE)
     if not backup.is_file() or not backup.stat().st_size:

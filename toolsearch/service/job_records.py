@@ -1,10 +1,10 @@
-"""Jobs as records of the store, which every replica reads, and which only the replica that runs a job writes.
+"""Jobs as records of the store. Every replica reads them; only the replica that runs a job writes its record.
 
-A job has the lease under which its replica runs it. A job whose lease has run out was interrupted, and whoever sees
-that first writes it down. From then on the replica that ran it, which may only have been paused, can write nothing for
-it any more: each such writing is in one transaction with `JobRecords.require_running`. Cancelling works the same way.
-The outcome of a job is written in one transaction with the last of these writings. From then on the job can only end as
-done: what may be left of its work is done again by whoever needs it.
+A job has the lease of its replica. If the lease has run out, the job was interrupted, and the first replica to notice
+records that. From then on the job's own replica, which may only have been paused, can write nothing for it: each of its
+writes is in one transaction with `JobRecords.require_running`. Cancelling works in the same way. The outcome of a job
+is written in one transaction with the last of these writes. From then on the job can only end as done. If a part of its
+work is still missing, the code that needs it does it again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ INTERRUPTED: Final = "the service stopped before the job had ended, and nothing 
 
 @dataclass(frozen=True, slots=True)
 class JobStep:
-    """How far a job is: *done* of *total* of the stage (None: not known), and how much was refused so far."""
+    """The progress of a job: *done* of *total* in this stage (None means unknown), and the number of refused
+    entries.
+    """
 
     stage: str
     done: int = 0
@@ -38,10 +40,10 @@ class JobStep:
 class Job:
     """One job. Times are in seconds since 1970.
 
-    subject  what it is about, such as ``catalog/default/github``
-    lease    under which a replica runs it; its name begins with the replica's id
-    outcome  what came of it; a job that has one is done, or will be
-    code     of the error with which it failed, and *error* in words with what to do; "" if it has not
+    subject  object of the job, such as ``catalog/default/github``
+    lease    lease of its replica; its name begins with the replica's id
+    outcome  result of the job; a job with an outcome is done, or will be
+    code     code of the error with which it failed; *error* is the message; both are "" if it has not failed
     """
 
     id: str
@@ -62,7 +64,7 @@ class Job:
 
 
 class JobEndedError(Exception):
-    """What runs a job is to write something, but the job was cancelled, or counts as interrupted."""
+    """The running job may not write, because it was cancelled or counts as interrupted."""
 
 
 _OF_RECORD: Final = frozenset(each.name for each in fields(Job)) - {"id", "tenant"}
@@ -70,7 +72,7 @@ _OF_RECORD: Final = frozenset(each.name for each in fields(Job)) - {"id", "tenan
 
 @dataclass(frozen=True, slots=True)
 class JobRecords:
-    """For threads. *clock* gives seconds since 1970; *retention_s* is how long jobs are kept after they have begun."""
+    """For threads. *clock* gives seconds since 1970. Jobs are kept for *retention_s* after they have begun."""
 
     storage: Storage
     clock: Callable[[], float]
@@ -88,7 +90,7 @@ class JobRecords:
         return self._judged(tenant, self.storage.records.page(tenant, JOB, after=after, limit=limit, at_s=self.clock()))
 
     def find(self, tenant: str, job_ids: Collection[str]) -> list[Job]:
-        """Those of *job_ids* that are there."""
+        """The existing jobs of *job_ids*."""
         found = [self.storage.records.get(tenant, JOB, job_id, at_s=self.clock()) for job_id in job_ids]
         return self._judged(tenant, [record for record in found if record is not None])
 
@@ -116,7 +118,7 @@ class JobRecords:
         return there
 
     def note_outcome(self, job: Job, outcome: JsonObject) -> None:
-        """As `require_running`, and write *outcome*: from now on the job can only end as done."""
+        """As `require_running`, and write *outcome*. From now on the job can only end as done."""
         self._put(replace(self.require_running(job), outcome=outcome))
 
     def end(self, job: Job) -> Job:
@@ -164,12 +166,12 @@ class JobRecords:
 
 
 def _with_outcome_of(there: Job, ended: Job) -> Job:
-    """*ended*; but it is done if its record *there* has an outcome already."""
+    """*ended*; but if its record *there* has an outcome already, the job is done."""
     return replace(ended, state="done", outcome=there.outcome, code="", error="") if there.outcome else ended
 
 
 def _job(tenant: str, record: Record) -> Job:
-    """What another version of this program has written beside is left out."""
+    """Read the record. Fields from another version of this program are left out."""
     values: dict[str, Any] = {name: value for name, value in record.document.items() if name in _OF_RECORD}
     values["steps"] = tuple(JobStep(**step) for step in values["steps"])
     return Job(record.id, tenant, **values)

@@ -1,4 +1,4 @@
-"""Work that goes on behind a request: jobs, whose progress can be followed, and whose outcome is kept for a while."""
+"""Background work: jobs, whose progress can be followed, and whose outcome is kept for a while."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _nothing() -> None:
 
 
 class Progress:
-    """What the work of a job tells of itself, in the event loop; and how it writes, in a thread."""
+    """Reports the progress of a job, in the event loop, and guards its writes, in a thread."""
 
     def __init__(self, running: _Running, records: JobRecords, turns: asyncio.Semaphore, timeout_s: float) -> None:
         self._running = running
@@ -51,14 +51,14 @@ class Progress:
         self._running.tell(JobStep(stage, done, total, refused))
 
     def is_final(self) -> None:
-        """From now on this replica does not cancel the job, since it begins to change what others see."""
+        """From now on this replica does not cancel the job, since its changes become visible."""
         self._running.is_final = True
         if self._limit is not None:
             self._limit.reschedule(None)
 
     @asynccontextmanager
     async def within_time(self) -> AsyncGenerator[None]:
-        """For the whole work. Raises SourceError if it is not final by the end of its time."""
+        """A time limit for the whole work. Raises SourceError if it is not final in time."""
         try:
             async with asyncio.timeout(self._timeout_s) as self._limit:
                 yield
@@ -71,20 +71,21 @@ class Progress:
 
     @asynccontextmanager
     async def computing(self) -> AsyncGenerator[None]:
-        """For what takes this machine's time, and waits for nobody outside: others wait for their turn meanwhile."""
+        """A turn for work that takes CPU time and waits for nobody else. Other jobs wait for their turns meanwhile."""
         async with self._turns:
             yield
 
     def require_running(self) -> None:
-        """Call it within a transaction before whatever is written there. Raises JobEndedError, which undoes all, if the
-        job was cancelled, or counts as interrupted, since this replica was paused or cut off from the store.
+        """Call it at the beginning of a transaction. Raises JobEndedError, which undoes the transaction, if the job was
+        cancelled. It is also raised if the job counts as interrupted, because this replica was paused or cut off from
+        the store.
         """
         self._records.require_running(self._running.job)
 
     def written(self, outcome: JsonObject) -> None:
-        """The same, where that transaction writes all that others see of the job: write the outcome with it.
+        """The same for the transaction with all visible results of the job: the outcome is written with it.
 
-        The job ends as done then, also if this process is killed before its work is over.
+        The job then ends as done, even if this process is killed before its work is over.
         """
         self._records.note_outcome(self._running.job, outcome)
 
@@ -95,7 +96,7 @@ OnFailure: TypeAlias = Callable[[ToolSearchError, Progress], Awaitable[None]]
 
 @dataclass(eq=False, slots=True)
 class _Running:
-    """A job of this process, whose record has the first *written* of its steps."""
+    """A job of this process. Its record has the first *written* of its steps."""
 
     job: Job
     written: int = 0
@@ -123,15 +124,15 @@ class _Running:
 
 
 class Jobs:
-    """To be used within one event loop.
+    """Use it within one event loop.
 
-    A job is run by one of the replicas that share a store, and can be read, followed and cancelled from each. Others
-    than the one that runs it see its progress with about a second's delay.
+    One of the replicas over a store runs a job. Each can read, follow and cancel it. The others see its progress with a
+    delay of about a second.
 
-    most_at_once  how many of one tenant this process runs at the same time, and how many of all tenants compute at the
+    most_at_once  number of one tenant's jobs that this process runs at once, and of all jobs that compute at the
                   same time; the others wait for their turn
-    timeout_s     how long one may take once it has its turn
-    look_every_s  how often progress is written, and jobs of other replicas are looked at
+    timeout_s     seconds that a job may take once it has its turn
+    look_every_s  seconds between writes of progress, and between looks at jobs of other replicas
     """
 
     def __init__(
@@ -183,7 +184,7 @@ class Jobs:
         return self._as_known_here(await in_thread(self._records.get, tenant, job_id))
 
     async def page(self, tenant: str, *, after: str = "", limit: int) -> list[Job]:
-        """By id, which says nothing of the time."""
+        """A page of jobs, sorted by id, which is independent of the time."""
         page = await in_thread(self._records.page, tenant, after=after, limit=limit)
         return [self._as_known_here(job) for job in page]
 
@@ -193,11 +194,11 @@ class Jobs:
         return len(self._running)
 
     async def running_among(self, tenant: str, job_ids: Collection[str]) -> frozenset[str]:
-        """Those of *job_ids* that run, or wait for their turn, in whichever replica."""
+        """The *job_ids* of jobs that run or wait for their turn in any replica."""
         return await in_thread(self._running_among, tenant, job_ids)
 
     async def follow(self, job: Job) -> AsyncGenerator[JobStep | Job]:
-        """Every step of *job* from the beginning, as they come, and at the end the job with its outcome."""
+        """Every step of *job* from the beginning, as it happens, and at the end the job with its outcome."""
         told = 0
         while True:
             running = self._running.get(job.id)
@@ -237,7 +238,7 @@ class Jobs:
             await asyncio.sleep(self._look_every_s)
 
     async def aclose(self) -> None:
-        """Let what writes end, and interrupt the others."""
+        """Let jobs that are writing end, and interrupt the others."""
         self._is_closing = True
         await asyncio.gather(*self._starting, return_exceptions=True)
         tasks = [running.task for running in self._running.values() if running.task is not None]
@@ -319,7 +320,7 @@ class Jobs:
         running.becomes(ended)
 
     async def _written(self, ended: Job) -> Job:
-        """Return how the job has ended as all replicas see it; or will, once the store is back."""
+        """Return the job's end as all replicas see it, or will see it once the store is back."""
         try:
             return await in_thread(self._end, ended)
         except StorageError as error:
@@ -337,7 +338,7 @@ class Jobs:
         return ended
 
     async def _keep_looking(self) -> None:
-        """While jobs run here: write how far they are, and give up those that others have ended."""
+        """While jobs run here, write their progress, and give up those that others have ended."""
         while self._running:
             await asyncio.sleep(self._look_every_s)
             for running in list(self._running.values()):

@@ -1,4 +1,4 @@
-"""Prints the OpenAPI document, ``docs/openapi.json``: made from the routes, so that it cannot go out of date.
+"""Prints the OpenAPI document, ``docs/openapi.json``, which is made from the routes.
 
 To write it anew:
 

@@ -50,7 +50,7 @@ ABOUT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one strategy answers. *error* says why it cannot; *best* explains the first of *tools*."""
+    """The answer of one strategy. *error* says why there is none. *best* explains the first of *tools*."""
 
     strategy: Ranking
     tools: tuple[ToolReference, ...] = ()

@@ -1,4 +1,4 @@
-"""Follows what other replicas write to the store, so that what this one holds in memory is what is written."""
+"""Follows the writes of other replicas to the store, so that this one's memory stays up to date."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LatestOnly(Generic[_Key, _Value]):
         return not self._tasks
 
     async def aclose(self) -> None:
-        """Break off what is at work, and forget what waits."""
+        """Break off running work, and forget waiting work."""
         self._waiting.clear()
         tasks = list(self._tasks.values())
         for task in tasks:
@@ -117,14 +117,14 @@ class Following:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is left to be done of what has been heard."""
+        """Whether all notifications have been dealt with."""
         works = (self._contents, self._servers, self._listings)
         return not self._asked and not self._is_looking and all(each.is_idle for each in works)
 
     # Notifications
 
     def _heard(self, change: Change | None) -> None:
-        """What is forbidden is so from now on; the rest is read soon."""
+        """Apply a notification: prohibitions hold at once, and the rest is read soon."""
         match change:
             case None:
                 self._keys.forget_all()
@@ -145,7 +145,7 @@ class Following:
         self._look_at([tenant])
 
     def _look_at(self, tenants: Iterable[str]) -> None:
-        """Of those who have something in memory."""
+        """Look at the tenants that have corpora in memory."""
         self._asked |= {each.tenant for each in self._corpora.coming}.intersection(tenants)
         if self._asked:
             self._wake.set()
@@ -153,7 +153,7 @@ class Following:
     # The store's content
 
     async def _look(self, subscription: Subscription) -> None:
-        """Ask the store what it has, of those whose data has changed, and now and then of all in memory."""
+        """Ask the store for the versions of tenants with changes, and now and then of all in memory."""
         while True:
             is_due = not await self._is_woken(self._poll_s if subscription.hears_all else _UNHEARD_POLL_S)
             self._wake.clear()
@@ -203,7 +203,7 @@ class Following:
                     await self._bring_servers(corpus, versions_of_catalog(ref.name, there))
 
     async def _bring_servers(self, corpus: Corpus, now: Versions) -> None:
-        """Decisions about approvals come first: what is forbidden must not wait."""
+        """Apply decisions about approvals first, since prohibitions must not wait; then update the servers."""
         before = corpus.seen
         if now == before:
             return
@@ -234,7 +234,7 @@ class Following:
             asyncio.get_running_loop().call_later(_RETRY_S, self._look_at, [ref.tenant])
 
     async def _learn(self) -> None:
-        """Read now and then what other replicas have learnt from use."""
+        """Read now and then the use that other replicas have recorded."""
         while True:
             await asyncio.sleep(_LEARN_EVERY_S)
             await in_thread(self._corpora.usage.refresh)

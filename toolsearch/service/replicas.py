@@ -1,4 +1,4 @@
-"""What replicas over one store know of each other: which of them run; and writes that the store owes this one."""
+"""What replicas over one store know about each other: which run; and writes that wait for the store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Presence:
     replica: str
 
     def is_there(self, replica: str) -> bool:
-        """Whether a replica runs, or was killed a moment ago. Raises StorageError."""
+        """Whether a replica runs, or was killed only a moment ago. Raises StorageError."""
         return bool(self.leases.held([_name(replica)]))
 
     @asynccontextmanager
@@ -71,10 +71,10 @@ LASTS_S: Final = 15.0  # seconds for which others wait for a silent replica
 
 
 class ReplicaLease:
-    """Held from the first `current` on, and renewed three times in *lasts_s*. To be used within one event loop.
+    """The lease is taken by the first `current`, and renewed three times in *lasts_s*. Use it within one event loop.
 
-    Once it has run out, because this process was paused or could not reach the store, it never comes back: whatever was
-    begun under it counts as given up by all replicas. What begins after that has another one, with another name.
+    It runs out if this process was paused or could not reach the store. Then it never comes back: all replicas take its
+    work for abandoned. Later work has another lease, with another name.
     """
 
     def __init__(self, leases: Leases, replica: str, *, lasts_s: float = LASTS_S) -> None:
@@ -88,11 +88,11 @@ class ReplicaLease:
 
     @property
     def name(self) -> str:
-        """Of the one that is held, as far as is known here; "" if none is."""
+        """The name of the present lease, as far as this process knows; "" if there is none."""
         return self._name
 
     async def current(self) -> str:
-        """Return the name of the lease that is held; one is taken if there is none. Raises StorageError."""
+        """Return the name of the present lease. A new one is taken if there is none. Raises StorageError."""
         async with self._taking:
             if not self._name:
                 self._count += 1
@@ -115,7 +115,9 @@ class ReplicaLease:
             self._name = ""
 
     async def _renew(self, name: str, until_s: float) -> None:
-        """*until_s* is in the time of the event loop, which never jumps: for while the store does not answer."""
+        """Renew the lease. *until_s* is in the event loop's time, which never jumps, for times when the store does not
+        answer.
+        """
         loop, holds = asyncio.get_running_loop(), True
         while holds:
             await asyncio.sleep(self._lasts_s / 3)
@@ -136,9 +138,9 @@ _MOST: Final = 10_000
 
 
 class OwedWrites:
-    """Use it within one event loop. *what* they are is for the log.
+    """Writes that are repeated until the store takes them. Use it within one event loop. *what* names them in the log.
 
-    *most* are kept; more are lost, and so is what is owed when the process ends.
+    At most *most* are kept; others are lost. All are lost when the process ends.
     """
 
     def __init__(self, what: str, *, most: int = _MOST, pause_s: float = _PAUSE_S) -> None:
@@ -150,7 +152,7 @@ class OwedWrites:
         self._task: asyncio.Task[None] | None = None
 
     def owe(self, place: tuple[str, str], write: Callable[[], object], error: StorageError) -> None:
-        """Do *write* later, which has failed by *error*, in place of what is owed for *place* already."""
+        """Do *write*, which has failed by *error*, later. It replaces an earlier one for *place*."""
         if error.retry_after_s is None or len(self._owed) >= self._most:
             logger.warning("%s could not be kept: %s", self._what, error)
             return
@@ -159,7 +161,7 @@ class OwedWrites:
             self._task = asyncio.create_task(self._pay_all())
 
     async def pay(self, place: tuple[str, str]) -> None:
-        """Do at once what is owed for *place*. Raises StorageError, and it is still owed, while the store is away."""
+        """Do the write for *place* at once. Raises StorageError while the store is away, and keeps the write."""
         async with self._paying:
             write = self._owed.get(place)
             if write is None:

@@ -1,4 +1,4 @@
-"""Encrypts what must not be readable in the store: where secret keys come from, and sealing with another one."""
+"""Encrypts secrets in the store: the origin of secret keys, and the change to another key."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_sealed(text: str) -> bool:
 class Seal:
     """Encrypts with the first of *keys*, and opens what was sealed with any of them. A key is 32 bytes.
 
-    Whoever changes a sealed text makes it unreadable (Fernet: AES-128 in CBC mode, and HMAC-SHA256).
+    A sealed text that was changed cannot be opened (Fernet: AES-128 in CBC mode, and HMAC-SHA256).
     """
 
     def __init__(self, keys: Sequence[bytes]) -> None:
@@ -55,7 +55,7 @@ class Seal:
         return _START + self._fernet.encrypt(text.encode()).decode()
 
     def open(self, sealed: str) -> str:
-        """Raises SealError, which tells nothing of the text or of a key."""
+        """Raises SealError, which reveals nothing of the text or of a key."""
         try:
             return self._fernet.decrypt(sealed.removeprefix(_START)).decode()
         except InvalidToken:
@@ -66,7 +66,7 @@ class Seal:
         return self.seal(self.open(sealed))
 
     def derived(self, purpose: str) -> tuple[bytes, ...]:
-        """Keys of 32 bytes for another purpose, such as signing: use the first, and accept what the others made."""
+        """Keys of 32 bytes for another purpose, such as signing. Use the first, and accept signatures by the others."""
         return tuple(HKDF(hashes.SHA256(), _DERIVED_BYTES, None, purpose.encode()).derive(key) for key in self._keys)
 
 
@@ -96,9 +96,9 @@ logger = logging.getLogger(__name__)
 def open_seal(environ: Mapping[str, str], folder: Path, records: RecordStore, *, clock: Callable[[], float]) -> Seal:
     """The seal of the data in *folder*, with the keys that *environ* or the file of keys gives.
 
-    The first start makes the file if there are none. Of services that start at once over one store, with keys that
-    differ, one starts. Raises BadSettingError for what is no key, SealError if the data were sealed with a key that is
-    not among them, and StorageError if the data are gone and only the key that was made for them is left.
+    The first start makes the file if there are no keys. If several services start at once over one store with different
+    keys, only one of them starts. Raises BadSettingError for an invalid key, SealError if the data were sealed with
+    another key, and StorageError if the data are gone and only their key is left.
     """
     seal = checked_seal(environ, folder, records, clock=clock)
     if seal is None:
@@ -110,7 +110,7 @@ def open_seal(environ: Mapping[str, str], folder: Path, records: RecordStore, *,
 def checked_seal(
     environ: Mapping[str, str], folder: Path, records: RecordStore, *, clock: Callable[[], float]
 ) -> Seal | None:
-    """As `open_seal`, but nothing is written; None if the first start has yet to make a key."""
+    """As `open_seal`, but without writing. None if the first start has still to make a key."""
     proof = _proof(records, clock)
     keys = _given(environ, folder)
     if keys is None:
@@ -126,7 +126,7 @@ def checked_seal(
 
 
 def refuse_new_start(environ: Mapping[str, str], folder: Path) -> None:
-    """For a store with nothing in it. Raises StorageError if an earlier start has made a secret key in *folder*."""
+    """Call it for an empty store. Raises StorageError if an earlier start has made a secret key in *folder*."""
     file = folder / KEY_FILE
     if file.exists() and not environ.get(SECRET_KEY) and not environ.get(SECRET_KEY_FILE):
         raise StorageError(
@@ -142,7 +142,7 @@ def _proof(records: RecordStore, clock: Callable[[], float]) -> str | None:
 
 
 def _prove(seal: Seal, records: RecordStore, clock: Callable[[], float]) -> None:
-    """Write down what only the keys of *seal* open, unless there is such a thing; then they have to open that."""
+    """Write a record that only the keys of *seal* open. If there is one already, they must open it."""
     if _proof(records, clock) is None:
         document: JsonObject = {"sealed": seal.seal(PROOF)}
         with suppress(RecordConflictError):  # another start was faster
@@ -151,7 +151,7 @@ def _prove(seal: Seal, records: RecordStore, clock: Callable[[], float]) -> None
 
 
 def _first_seal(file: Path, records: RecordStore, clock: Callable[[], float]) -> Seal:
-    """A seal with a new key, which is in its file before anything can be sealed with it."""
+    """A seal with a new key. The key is in its file before anything can be sealed with it."""
     key = new_key()
     seal = Seal([key])
     write_private(file, base64.b64encode(key) + b"\n")
@@ -189,7 +189,7 @@ def _keys(text: str, where: str) -> list[bytes]:
 
 
 def _key(word: str) -> bytes:
-    """What the word stands for in either alphabet of base64; nothing if it is none."""
+    """The bytes of the word in either alphabet of base64; empty if it is not base64."""
     try:
         return base64.b64decode(word.replace("-", "+").replace("_", "/"), validate=True)
     except (binascii.Error, ValueError):
@@ -213,16 +213,17 @@ _BEFORE_ANY_S: Final = 0.0  # a time at which no record has expired
 
 @dataclass(frozen=True, slots=True)
 class Resealed:
-    """How many texts were sealed anew, and how many cannot be opened by any key."""
+    """The number of texts that were sealed anew, and of texts that no key can open."""
 
     texts: int
     unreadable: int
 
 
 def reseal_all(storage: Storage, seal: Seal) -> Resealed:
-    """Also while services run that have the same keys: what they write meanwhile stays. So does what cannot be opened.
+    """Seal all texts anew. Services with the same keys may run: their writes meanwhile stay. Texts that cannot be
+    opened stay, too.
 
-    All sealed texts are in records; this has to look elsewhere as well once that changes.
+    This assumes that all sealed texts are in records.
     """
     texts = unreadable = 0
     after = ("", "", "")
@@ -238,7 +239,7 @@ def reseal_all(storage: Storage, seal: Seal) -> Resealed:
 
 
 def forget_lost_key(storage: Storage) -> None:
-    """Let the next start go on with another key. What was sealed before has to be given anew."""
+    """Let the next start use another key. Data sealed before must be given again."""
     storage.records.delete(THE_SERVICE, PROOF, PROOF)
 
 
@@ -271,7 +272,7 @@ class _Work:
         self.unreadable = 0
 
     def on(self, value: Json) -> Json:
-        """*value* with every sealed text in it sealed anew."""
+        """*value*, with every sealed text in it sealed anew."""
         if isinstance(value, str) and is_sealed(value):
             return self._resealed(value)
         if is_list(value):

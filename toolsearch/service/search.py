@@ -1,6 +1,6 @@
-"""Searching: ``/v1/search``, ``/v1/sessions/{session}/search``, and what callers say of it: ``/v1/feedback``.
+"""Searching: ``/v1/search``, ``/v1/sessions/{session}/search``, and feedback of callers: ``/v1/feedback``.
 
-Several queries at once, names to be looked up, and why a tool is found or not.
+A request may have several queries, names to look up, and a tool whose place is explained.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from toolsearch_indexes.queries import Strategy
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request asks for. *reach* narrows what its caller reaches; the other fields are as in `SearchRequest`."""
+    """A search request. *reach* narrows the caller's reach; the other fields are as in `SearchRequest`."""
 
     queries: Sequence[str]
     names: Sequence[str] = ()
@@ -71,7 +71,7 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """*named* and *not_found* are those of the names; *definitions* are by name, of everything that is answered."""
+    """An answer. *named* and *not_found* are for the names; *definitions* has every tool of the answer, by name."""
 
     queries: Sequence[QueryResult]
     named: Sequence[ToolReference]
@@ -80,9 +80,9 @@ class Answered:
 
 
 def answer(engine: ToolSearch, principal: Principal, asked: Asked) -> Answered:
-    """Answer all that is asked. One of several queries that cannot be searched for does not spoil the others.
+    """Answer the whole request. A faulty query does not affect the others.
 
-    Raises BadQueryError or BadPatternError for a single query, and for a server that is not in reach.
+    Raises BadQueryError or BadPatternError if a single query is faulty, or a server is not in reach.
     """
     view = engine.view(asked.reach & principal.reach)
     search = _Search(engine, principal, asked)
@@ -143,7 +143,9 @@ def _definitions(view: View, names: Sequence[str] | dict[str, None], wire_format
 
 
 def learn(engine: ToolSearch, caller: ServiceCaller, query: str, tool: str, day: int) -> None:
-    """Note that *tool* served *query*. What one key says in a day weighs as much as one session, so never much."""
+    """Note that *tool* served *query*. All feedback of one key in a day counts as one session, so its weight stays
+    small.
+    """
     if engine.usage is None:
         return
     session = f"feedback {caller.key_id} {day}"

@@ -1,4 +1,4 @@
-"""Every part of the service, made once; how addresses of tenants are reached, and what is deleted with time."""
+"""Makes every part of the service once; connects to addresses of tenants; deletes expired data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from toolsearch.storage.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class Outbound:
-    """Gives each client a transport of its own, so that nobody waits for the connections of others."""
+    """Gives each client a transport of its own, so that clients do not wait for each other's connections."""
 
     guard: UrlGuard
 
@@ -101,9 +101,9 @@ def prune(
     batch: int = _BATCH,
     may_go_on: Callable[[], bool] = _always,
 ) -> Pruned:
-    """Delete, in transactions of at most *batch* rows, what is kept no longer at the time *now_s*.
+    """Delete data that have expired at the time *now_s*, in transactions of at most *batch* rows.
 
-    may_go_on  is asked before each of them; it ends early where that says no
+    may_go_on  is called before each of them; False ends the work early
     """
 
     def in_batches(delete: Callable[[], int]) -> int:
@@ -125,7 +125,7 @@ def prune(
 
 
 def prune_alone(storage: Storage, settings: RetentionSettings, *, now_s: float, replica: str) -> Pruned | None:
-    """The same, as *replica*, while no other one does it; None if one does."""
+    """The same, as *replica*, unless another one does it now; then None."""
     leases = storage.leases
     if not leases.take(UPKEEP, replica, for_s=_LEASE_S):
         return None
@@ -143,7 +143,7 @@ def prune_alone(storage: Storage, settings: RetentionSettings, *, now_s: float, 
 async def keep_pruning(
     storage: Storage, settings: RetentionSettings, clock: Callable[[], float], *, replica: str
 ) -> None:
-    """Prune now and once an hour, until it is cancelled. A failure is logged, and it goes on the next time."""
+    """Prune now and once an hour, until it is cancelled. A failure is logged, and tried again the next time."""
     while True:
         try:
             pruned = await asyncio.to_thread(prune_alone, storage, settings, now_s=clock(), replica=replica)
@@ -168,7 +168,7 @@ async def pruning(
 
 
 def _prune_records(storage: Storage, now_s: float, batch: int) -> int:
-    """A session is a record and, under the same id, the engine's own session, which goes with it."""
+    """Delete expired records. A session's record goes together with the engine's session of the same id."""
     with storage.transaction():
         gone = storage.records.prune(at_s=now_s, limit=batch)
         for tenant, kind, record_id in gone:
@@ -181,15 +181,15 @@ _PAGE = 1_000  # tenants that are read at a time
 
 
 class Service(ServiceParts):
-    """Built once; the application runs it. *storage* is closed by who made it.
+    """Built once; the application runs it. The maker of *storage* closes it.
 
-    `replica` tells it from others over the same store, and is another one at each start.
+    `replica` is a name among others over the same store. It is new at each start.
 
-    Without *seal*, what is sealed can be opened until this process ends.
+    Without *seal*, sealed texts can be opened only until this process ends.
 
-    indexes  the folder where indexes are kept between starts, which may be deleted while no service runs; None keeps
+    indexes  the folder of indexes between starts, which may be deleted while no service runs; None keeps
              them in memory only
-    tools    Python tools of the operator, as `read_registration` takes them, for catalogs of the first tenant
+    tools    Python tools of the operator, in the form of `read_registration`, for catalogs of the first tenant
     clock    gives seconds since 1970, for what is written and read again; the machine may set it forwards and back
     steady   gives seconds that only grow, for limits and durations
     """
@@ -269,7 +269,7 @@ class Service(ServiceParts):
         self.mcp = McpFace(self.sessions, self.corpora, self.keys, self.limits, settings, connection_ids)
 
     async def of_token(self, token: str) -> Grant | None:
-        """What a bearer token allows; None if it is not accepted."""
+        """The grant of a bearer token; None if it is not accepted."""
         if not is_session_token(token):
             return await self.keys.of_token(token)
         found = await self.tokens.read(token)
@@ -297,7 +297,7 @@ class Service(ServiceParts):
                 await self.idempotency.aclose()
 
     def _reading(self) -> Reading:
-        """What the metrics tell besides what is counted. It reads from the store."""
+        """The metrics that are not counted as they happen. They are read from the store."""
         sessions = None
         with suppress(StorageError):  # the other figures are still of use
             sessions = self._count_sessions()

@@ -40,8 +40,8 @@ async def serve(
 ) -> None:
     """Serve *app* at *listener*; *on_started* is called once requests are accepted.
 
-    On SIGTERM or SIGINT no new request is accepted, those that run have ``settings.shutdown_timeout_s`` to end, and the
-    lifespan of *app* ends. A second signal ends the process at once.
+    On SIGTERM or SIGINT no new request is accepted. Running requests have ``settings.shutdown_timeout_s`` to end, and
+    then the lifespan of *app* ends. A second signal ends the process at once.
     """
     limits = HttpSettings(max_connections=settings.max_connections, request_timeout_s=settings.arrival_timeout_s)
     config = server_config(app, limits, timeout_graceful_shutdown=settings.shutdown_timeout_s, lifespan="on")
@@ -69,7 +69,7 @@ def _why(error: OSError) -> str:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where a client on this machine reaches what is bound to all addresses, and else the address itself."""
+    """The URL for a client on this machine: a loopback address if all addresses are bound, else the bound one."""
     address: tuple[str, int] = listener.getsockname()[:2]
     host, port = address
     named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
@@ -111,7 +111,7 @@ _NOT_THERE: Final = "not there yet; the first start makes it"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. *error* is what a start would end with."""
+    """The result of one check. *error* is the error with which a start would end."""
 
     subject: str
     level: Level
@@ -129,7 +129,7 @@ def check_up(
     *,
     clock: Callable[[], float],
 ) -> list[Finding]:
-    """Everything that can be told without starting: the folder, the store, the disk and the address."""
+    """All checks that need no start: the folder, the store, the disk and the address."""
     return [
         Finding("settings", "ok", "can be used"),
         _finding("folder", lambda: _folder(data)),

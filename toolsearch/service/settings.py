@@ -1,4 +1,4 @@
-"""The settings of the service, beside those of the library: read from the environment and a TOML file as these are."""
+"""The settings of the service, in addition to those of the library, from the same environment and TOML file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tenants: teams or customers, who know nothing of each other. Their routes, for operators, and their page.
+"""Tenants: teams or customers, who cannot see each other. Their routes, for operators, and their page.
 
-An identity provider may vouch for callers by a JWT, whose claims name their tenant.
+An identity provider may identify callers by a JWT, whose claims name their tenant.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Tenants:
     def first_key(self) -> str | None:
         """On the very first start, make the first tenant and a key for its administrator; None later.
 
-        Of several services that start at once over one store, one makes them.
+        If several services start at once over one store, one of them does this.
         """
         records, at_s = self.storage.records, self.clock()
         # Read first, so that a change in between is noticed.
@@ -75,7 +75,7 @@ class Tenants:
             return self.keys.make(FIRST_TENANT, "first administrator", SCOPES, is_operator=True)[0]
 
     async def create(self, tenant: str, description: str) -> Record:
-        """Raises RecordConflictError if there is one of that name."""
+        """Raises RecordConflictError if the name is taken."""
         return await asyncio.to_thread(self._create, tenant, {"name": tenant, "description": description})
 
     async def get(self, tenant: str) -> Record:
@@ -107,7 +107,7 @@ class Tenants:
         await asyncio.to_thread(self.storage.records.delete, THE_SERVICE, TENANT, tenant)
 
     def _create(self, tenant: str, document: JsonObject) -> Record:
-        """Nothing is left of one of the same name, either, to whom another replica wrote while it was deleted."""
+        """Create the tenant, after deleting data that another replica wrote for a deleted tenant of the same name."""
         with self.storage.transaction():
             record = self.storage.records.put(THE_SERVICE, TENANT, tenant, document, over=0, at_s=self.clock())
             self.storage.drop_tenant(tenant)
@@ -125,7 +125,7 @@ class IssuedTokens:
 
     @classmethod
     def of(cls, settings: ServiceJwtSettings, tenants: Tenants) -> IssuedTokens | None:
-        """None if there is no issuer. Raises BadSettingError if it is not said for whom tokens must be issued."""
+        """None if there is no issuer. Raises BadSettingError if the settings have no audience."""
         if settings.issuer is None:
             return None
         if not settings.audience:
@@ -140,7 +140,7 @@ class IssuedTokens:
         return cls(JwtVerifier(verified), settings, tenants)
 
     async def read(self, token: str) -> Grant | None:
-        """What *token* allows; None if it is not accepted, or is of a tenant that there is not."""
+        """The grant of *token*; None if it is not accepted, or if its tenant does not exist."""
         claims = await self.verifier.verify(token)
         tenant = _at(claims.values, self.settings.tenant_claim) if claims else None
         if claims is None or not isinstance(tenant, str) or not await self.tenants.exists(tenant):

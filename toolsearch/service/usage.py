@@ -53,7 +53,7 @@ _Searcher = Annotated[ServiceCaller, Depends(caller_with("search", within_reach=
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which figures are asked for."""
+    """The figures that are asked for."""
 
     by: By
     since: datetime
@@ -133,7 +133,7 @@ def _costs(costs: ToolCosts) -> dict[str, Any]:
 
 
 async def _sums(service: ServiceParts, caller: ServiceCaller, asked: Asked) -> dict[str, dict[str, float]]:
-    """The amounts by group and name, with what was done until now."""
+    """The amounts by group and name, up to now."""
     await service[Activity].figures.flush()
     found = await asyncio.to_thread(
         service.storage.figures.sums,
@@ -185,7 +185,7 @@ PERIODS: Final = ((7, "7 days"), (30, "30 days"), (90, "90 days"))
 
 @dataclass(frozen=True, slots=True)
 class UsageRowShown:
-    """What one key, one day or all of them used."""
+    """The use of one key, one day or all of them."""
 
     label: str
     costs: ToolCosts

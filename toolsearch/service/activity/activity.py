@@ -1,6 +1,6 @@
-"""What all faces tell of what was done, and what is kept of it: calls, searches, costs and misses.
+"""Records the activity of all faces: calls, searches, costs and misses.
 
-Nothing is kept of the words of a miss that looks like a credential.
+Words of a miss that look like a credential are not kept.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from toolsearch_indexes.queries import Words, read_form
 
 @dataclass(frozen=True, slots=True)
 class ToolCosts:
-    """Sums over the requests of models that the service knows of. Over MCP these are the lists that were handed out.
+    """Sums over the known requests of models. Over MCP, each list that was handed out counts as a request.
 
-    sent_tokens       of the lists as they were sent, and of the searches and answers that conversations keep
-    written_tokens    what models wrote in order to search
+    sent_tokens       tokens of the lists as they were sent, and of the searches and answers that conversations keep
+    written_tokens    tokens that models wrote in order to search
     all_tools_tokens  every definition in reach once in each of these requests, except those that follow a reply which
                       only searched: without a search tool they would not have been made
     """
@@ -57,7 +57,7 @@ class ToolCosts:
 
     @property
     def saved_share(self) -> float | None:
-        """Of *all_tools_tokens*; None while no request is known that would have sent any definition."""
+        """Saved share of *all_tools_tokens*; None without a known request that would have sent definitions."""
         return self.saved_tokens / self.all_tools_tokens if self.all_tools_tokens else None
 
 
@@ -69,14 +69,14 @@ _HOUR_S: Final = 3_600
 
 @dataclass(frozen=True, slots=True)
 class SearchNote:
-    """One query, and what was found for it, best first."""
+    """One query, and the tools found for it, best first."""
 
     query: str
     found: Sequence[ToolReference]
 
     @property
     def is_weak(self) -> bool:
-        """Whether a team should know of it: a request in words that nothing fits well."""
+        """Whether a team should know of the query: it is in words, and no tool fits it well."""
         try:
             return is_weak(self.found) and isinstance(read_form(self.query), Words)
         except BadQueryError:
@@ -114,13 +114,13 @@ def miss_of(note: SearchNote, tenant: str, corpus: str, *, at_s: float) -> NewMi
 
 
 def kept_words(query: str) -> str:
-    """*query* in one line and not too long, with ``***`` in place of what may be a credential."""
+    """*query* in one line, cut if it is long, with ``***`` in place of possible credentials."""
     secrets = as_secrets(secrets_of_arguments([query, *query.split()]))
     return one_line(redacted(query, secrets), _QUERY_CHARACTERS)
 
 
 class MissBound:
-    """Lets so many misses of each tenant through in an hour: anybody can ask for what is not there.
+    """Bounds the misses of each tenant in an hour, since anybody can ask for missing tools.
 
     *steady* gives seconds that only grow.
     """
@@ -160,7 +160,7 @@ _MAX_NAME: Final = 200  # characters of a name that a receipt holds, since a cal
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Who has done something: the id of the key, and of the session, "" for none."""
+    """The caller: the id of the key, and of the session, or "" without one."""
 
     tenant: str
     key: str
@@ -170,7 +170,7 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class CallNote:
-    """How a call has ended. *fingerprint* is of the definition, "" if none was found; *code* of an error, or ""."""
+    """The end of a call. *fingerprint* is the definition's, or ""; *code* is the error's, or ""."""
 
     tool: str
     fingerprint: str
@@ -181,7 +181,9 @@ class CallNote:
 
 
 class Activity:
-    """Use it within one event loop. *used_tokens* is told what models were sent, by tenant and key."""
+    """Use it within one event loop. *used_tokens* is called with the tokens that models were sent, by tenant
+    and key.
+    """
 
     def __init__(
         self,
@@ -208,7 +210,7 @@ class Activity:
             self._miss(miss_of(note, who.tenant, str(corpus), at_s=self._clock()))
 
     def missed(self, who: Who, corpus: CorpusRef, query: str, tool: str) -> None:
-        """Somebody says that *tool*, "" for none, is not what *query* asks for."""
+        """Note a caller's report that *tool*, or "" for no tool, is not the right answer to *query*."""
         kind: MissKind = "not right" if tool else "nothing found"
         self._miss(NewMiss(who.tenant, str(corpus), kept_words(query), kind, tool, 0.0, self._clock()))
 
@@ -227,7 +229,7 @@ class Activity:
         self.figures.add(who.tenant, who.key, who.session, {"written_tokens": written_tokens})
 
     async def costs_of_session(self, tenant: str, session: str) -> ToolCosts:
-        """Of all that was done in *session*, by whichever key."""
+        """The costs of all requests in *session*, by any key."""
         await self.figures.flush()
         sums = await asyncio.to_thread(
             self._storage.figures.sums, tenant, by="session", since_s=0, until_s=self._clock() + 1, session=session
@@ -240,7 +242,9 @@ class Activity:
         self.figures.add(who.tenant, who.key, who.session, {"sent_tokens": sent_tokens})
 
     def called(self, who: Who, corpus: CorpusRef, note: CallNote) -> asyncio.Future[None]:
-        """What is returned is done once the receipt is written. It never fails: the call has had its effect."""
+        """Return a future that is done once the receipt is written. It never fails, since the call has had its
+        effect.
+        """
         self.figures.add(
             who.tenant,
             who.key,
@@ -255,12 +259,12 @@ class Activity:
         return self._receipts.add((who.tenant, self._receipt(who, corpus, note)))
 
     def reported(self, who: Who, corpus: CorpusRef, note: CallNote) -> asyncio.Future[None]:
-        """A call that was handed back has ended, as its caller says. It was counted when it was handed back."""
+        """Note a caller's report of the end of a call that was handed back. The call itself was counted before."""
         self.figures.add(who.tenant, who.key, who.session, {"failed_calls": note.outcome == "tool_error"})
         return self._receipts.add((who.tenant, self._receipt(who, corpus, note)))
 
     async def settled(self) -> None:
-        """Wait until all that was told is written."""
+        """Wait until all reports so far are written."""
         await self._receipts.settled()
         await self._misses.settled()
         await self.figures.flush()
@@ -333,7 +337,7 @@ def who_of(caller: Caller) -> Who:
 
 
 def search_notes(answers: Sequence[AnsweredQuery]) -> list[SearchNote]:
-    """Of the answers to queries; one that could not be searched for is no request."""
+    """Notes of the answers to queries. A faulty query is not counted."""
     return [SearchNote(each.query, [tool.reference for tool in each.tools]) for each in answers if not each.error]
 
 

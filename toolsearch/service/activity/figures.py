@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 class Batches(Generic[_Item]):
     """Use it within one event loop.
 
-    write  writes a batch; called in a thread, never twice at a time, and again with items that it may have written, if
-           it says when to try again. What it cannot write otherwise is lost, and that is logged
+    write  writes a batch; called in a thread, never twice at a time. If its error says when to try again, it is called
+           again with items that may be written already. After other errors the items are lost, and that is logged
     most   items that wait at a time; more are dropped, and that is logged, too
     """
 
@@ -35,7 +35,7 @@ class Batches(Generic[_Item]):
         self._settling = asyncio.Event()  # set while a caller waits for the end; then there is no pause
 
     def add(self, item: _Item) -> asyncio.Future[None]:
-        """What is returned is done once *item* is written, or could not be for now; it never fails."""
+        """Return a future that is done once *item* is written, or a try has failed. It never fails."""
         if self._written is None:
             self._written = asyncio.get_running_loop().create_future()
         if len(self._waiting) < self._most:
@@ -48,7 +48,7 @@ class Batches(Generic[_Item]):
         return asyncio.shield(written)  # a cancelled caller must not cancel the others' wait
 
     async def settled(self) -> None:
-        """Wait until all that was added is written. What the store does not take now is lost, and that is logged."""
+        """Wait until all items so far are written. Items that the store refuses now are lost, and that is logged."""
         self._settling.set()
         try:
             while self._task is not None:
@@ -76,7 +76,7 @@ class Batches(Generic[_Item]):
             self._task = None
 
     def _kept_for_later(self, batch: list[_Item], error: StorageError) -> float | None:
-        """Return in how many seconds the store is to be tried again; None if *batch* is lost."""
+        """Return the seconds until the store should be tried again; None if *batch* is lost."""
         if error.retry_after_s is None or self._settling.is_set():
             logger.error("%d records of what was done could not be kept: %s", len(batch), error)
             return None
@@ -123,7 +123,7 @@ class Figures:
                 of_tenant[FigureCell(hour_s, key, session, name)] += amount
 
     async def flush(self) -> None:
-        """Write what was added. What cannot be written is tried again the next time."""
+        """Write the amounts added so far. Those that cannot be written are kept for the next time."""
         async with self._flushing:
             added, self._added = self._added, _nothing()
             for tenant, amounts in added.items():

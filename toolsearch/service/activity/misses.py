@@ -1,4 +1,4 @@
-"""Misses: what agents ask for that no tool answers well: ``/v1/misses``, and the page."""
+"""Misses, which are requests of agents without a good answer: ``/v1/misses``, and the page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Receipts of calls: who called what, what was decided, how it ended: ``/v1/receipts``, and the page.
+"""Receipts of calls: caller, tool, decision and outcome. ``/v1/receipts``, and the page.
 
-What was said is in none of them.
+No receipt contains arguments or results.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from toolsearch.wire.mcp.requests import call_params, error_code, error_result, 
 
 @dataclass(frozen=True, slots=True)
 class SilentDownstream:
-    """A `Downstream` for the time of one request."""
+    """A `Downstream` that lives for one request."""
 
     session_key: str  # a new key for each request
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -125,9 +125,9 @@ class Calls:
             return await self.run(caller, opened, name, arguments)
 
     async def report(self, caller: ServiceCaller, call_id: str, *, is_error: bool) -> None:
-        """Note how a call has ended that was handed back, once.
+        """Note the end of a call that was handed back, once.
 
-        Raises UnknownRecordError if there is none that waits for it, whether it was handed to another key or reported.
+        Raises UnknownRecordError if no such call waits: it was reported already, or handed to another key.
         """
         found = await asyncio.to_thread(self._handed_to, caller, call_id)
         if found is None or not await asyncio.to_thread(self._take, caller.tenant, call_id, found.version):
@@ -149,7 +149,7 @@ class Calls:
             await self._note_in_session(caller, document["session"], document["tool"], is_error=is_error)
 
     async def run(self, caller: ServiceCaller, opened: OpenSession, name: str, arguments: JsonObject) -> CallOutcome:
-        """As `call_in_session`, in a session that is open. The limits are the caller's to ask."""
+        """As `call_in_session`, but in an open session. The caller checks the limits."""
         if name == TOOL_NAME:
             answered = await self.search(caller, opened, arguments)
             return Done(name, write_result(search_result(answered)))
@@ -195,7 +195,9 @@ class Calls:
     async def _hand_back(
         self, caller: ServiceCaller, ref: CorpusRef, session_id: str, error: NotCallableHereError
     ) -> HandedBack:
-        """The record is what a report is checked against: a caller cannot report what it was not handed."""
+        """Hand a call back. Its report is checked against the record, so that callers can report only their
+        own calls.
+        """
         call_id, now_s = f"call_{secrets.token_hex(12)}", self._clock()
         back = HandedBack(error.definition.name, call_id, error.arguments, error.definition.fingerprint())
         document = {

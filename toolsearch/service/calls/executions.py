@@ -1,4 +1,4 @@
-"""What runs the stored tools of a tenant: an operation over HTTP, a function of this process, or the caller itself."""
+"""The callbacks of a tenant's stored tools: an operation over HTTP, a function of this process, or the caller."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _FOLLOWED: Final = ("GET", "HEAD")  # only these, since a redirected POST may ha
 
 @dataclass(frozen=True, slots=True)
 class HttpTools:
-    """*open_client* gives a client that reaches only what tenants may name."""
+    """Runs operations. *open_client* opens a client that reaches only addresses that tenants may name."""
 
     sources: Sources
     open_client: OpenClient
     settings: HttpToolSettings
 
     def callback(self, tenant: str, execution: JsonObject) -> ToolCallback:
-        """What runs the operation of a row, as `execution_of` wrote it."""
+        """The callback for the operation of a row, as `execution_of` wrote it."""
 
         async def send(request: HttpRequest) -> object:
             source = await self.sources.get(tenant, str(execution["catalog"]), str(execution["source"]))
@@ -97,7 +97,7 @@ class HttpTools:
 
 
 def operation_of(execution: JsonObject) -> Operation:
-    """The operation of a row, as it was when the row was written."""
+    """The operation of a row, from the time when the row was written."""
     values: dict[str, Any] = dict(as_object(execution["operation"]) or {})
     values["arguments"] = tuple(Argument(**each) for each in values["arguments"])
     values["security"] = tuple(tuple(way) for way in values["security"])
@@ -110,7 +110,7 @@ def credentials_of(source: CatalogSource, secrets: SourceSecrets) -> Credentials
 
 
 def authorised(request: HttpRequest, source: CatalogSource, credentials: Credentials) -> SentRequest:
-    """Add *credentials*, if the request goes where they were given for."""
+    """Add *credentials*, if the request goes to the address for which they were given."""
     if origin_of(request.base_url) == source.origin:
         return sent_request(request, credentials)
     hint = f"; those of the source are for {source.origin} alone" if credentials.keys or credentials.headers else ""

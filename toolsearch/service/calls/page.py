@@ -1,6 +1,6 @@
-"""One tool: its definition, what it costs, a form to call it by hand, and the calls that were made so.
+"""The page of one tool: its definition, its cost, a form to call it, and the calls from this form.
 
-Calls are kept sealed, for as long as the browser stays signed in, and for it alone.
+Calls are kept sealed, for this browser alone, and as long as it is signed in.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ _CONTROLS: Final[Mapping[str, Control]] = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One property of an input schema. *choices* are written as JSON; what has no control of its own is typed as JSON.
+    """One property of an input schema. *choices* are written as JSON. Properties without a control of their own are
+    typed as JSON.
 
     kind  its type, for people
     """
@@ -70,7 +71,7 @@ class Parameter:
 
 
 def parameters_of(schema: JsonObject) -> list[Parameter]:
-    """Those of the root, the required ones first, otherwise as they are written."""
+    """The properties of the root schema, required ones first, otherwise in the written order."""
     required = {name for name in as_list(schema.get("required")) or [] if isinstance(name, str)}
     properties = as_object(schema.get("properties")) or {}
     found = [_parameter(name, as_object(each) or {}, name in required) for name, each in properties.items()]
@@ -151,9 +152,9 @@ _LISTED: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call. *state* is done, failed, or handed back to the caller, who runs it.
+    """One call. *state* is done, failed, or handed back, which means that the caller runs it.
 
-    content     what the model would read, as text
+    content     the text that the model would read
     structured  the same as JSON, if the tool gives any
     """
 
@@ -189,7 +190,7 @@ def new_call_id(at_s: float) -> str:
 
 
 async def recorded(service: ServiceParts, visit: Visit, call_id: str) -> RecordedCall:
-    """Raises UnknownRecordError for what this browser has not called."""
+    """Raises UnknownRecordError if this browser has not made the call."""
     found = await asyncio.to_thread(
         service.storage.records.get,
         visit.caller.tenant,
@@ -250,7 +251,7 @@ _TOOL: Final = "/tools/{kind}/{name}/{tool}"
 
 @dataclass(frozen=True, slots=True)
 class ToolPage:
-    """What the page of a tool shows."""
+    """The data for the page of a tool."""
 
     tool: Tool
     tokens: int
@@ -265,7 +266,7 @@ class ToolPage:
 
     @property
     def notes(self) -> list[str]:
-        """What models are sent otherwise than the definition has it."""
+        """The differences between the definition and the form that models are sent."""
         return sending_notes(self.definition)
 
     @property
@@ -347,7 +348,7 @@ def _arguments(sent: Sent, found: ToolPage) -> JsonObject:
 
 
 async def _called(service: ServiceParts, visit: Visit, corpus: str, tool: str, arguments: JsonObject) -> RecordedCall:
-    """Call it as agents do. What fails on the way is recorded too."""
+    """Call the tool as agents do. Errors before the call are recorded, too."""
     at_s, began_s = service.clock(), service.steady()
     try:
         outcome = await service[Calls].call(visit.caller, ref_of(visit, corpus), tool, arguments)

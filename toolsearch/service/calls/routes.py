@@ -1,4 +1,4 @@
-"""Calls of tools: ``/v1/calls`` and ``/v1/sessions/{session}/calls``; and replies of models, whose calls are run."""
+"""Calls of tools: ``/v1/calls`` and ``/v1/sessions/{session}/calls``; and models' replies with calls to run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ _MOST_AT_ONCE: Final = 16  # calls of one reply that run at the same time
 
 @dataclass(frozen=True, slots=True)
 class ExecutedReply:
-    """*messages* answer what was run here; *handed_back* are the others, with the ids that the model gave them."""
+    """The result of a reply. *messages* answer the calls that were run; *handed_back* are the others, with the model's
+    ids.
+    """
 
     messages: list[dict[str, Any]]
     handed_back: list[tuple[str, HandedBack]]
@@ -48,9 +50,9 @@ class Replies:
     limits: Limits
 
     async def execute(self, caller: ServiceCaller, session_id: str, reply: object) -> ExecutedReply:
-        """Run the calls of a model's reply, as `Session.execute` does. One that fails discards no other.
+        """Run the calls of a model's reply, as `Session.execute` does. A failed call does not affect the others.
 
-        Raises BadArgumentsError for what is no reply, and as `Sessions.using` and `Limits.calls`.
+        Raises BadArgumentsError if *reply* is not a reply, and the errors of `Sessions.using` and `Limits.calls`.
         """
         wire_format, calls = parse_tool_calls(reply)
         calls = list(map(inner_call, calls))
@@ -69,7 +71,9 @@ class Replies:
     async def _run(
         self, caller: ServiceCaller, opened: OpenSession, calls: Sequence[ToolCall]
     ) -> list[ToolResult | HandedBack]:
-        """Searches run first, one after the other: what they find has to be listed in the same order every time."""
+        """Run searches first, one after the other, so that found tools are always listed in the same order; then the
+        others.
+        """
         searches = [call for call in calls if call.name == TOOL_NAME]
         found: dict[int, ToolResult | HandedBack] = {}
         for call in searches:
@@ -118,7 +122,7 @@ def _failed(call: ToolCall, error: ToolSearchError) -> ToolResult:
 def _written(
     results: Sequence[ToolResult], wire_format: WireFormat, prompt_tokens: int, conversation: Conversation
 ) -> list[dict[str, Any]]:
-    """The messages to append, and after them what changes the list of tools, where the format has that."""
+    """The messages to append, followed by the change of the tool list, if the format has such a message."""
     conversation.note_usage(prompt_tokens)
     written = render_results(results, wire_format, native_search=conversation.native_search())
     if not written or not conversation.is_for(wire_format):  # an unwritten change must not count as told

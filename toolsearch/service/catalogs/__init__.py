@@ -1,1 +1,1 @@
-"""Catalogs of tools: what is written to them, their routes and page, and what they import from."""
+"""Catalogs of tools: writing, routes, the page, and imports."""

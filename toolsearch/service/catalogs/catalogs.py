@@ -1,4 +1,4 @@
-"""Catalogs of tenants: made, filled, listed and deleted. What is acknowledged is in the store and can be found."""
+"""Catalogs of tenants: made, filled, listed and deleted. An acknowledged change is stored and can be found."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Drop = Callable[[str, str], None]
 
 
 async def no_servers(_tenant: str, _catalog: str) -> Collection[str]:
-    """Of catalogs that only have tools of the store."""
+    """The servers of catalogs that only have tools of the store: none."""
     return ()
 
 
@@ -67,7 +67,7 @@ async def no_limit(_tenant: str, _what: str, _more: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of each entry of one request; *revision* is that of the catalog afterwards."""
+    """The outcomes of the entries of one request. *revision* is the catalog's afterwards."""
 
     outcomes: tuple[ItemOutcome, ...]
     revision: int
@@ -78,12 +78,12 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Catalogs:
-    """A *reach* bounds whose tools are read and written. *clock* gives seconds since 1970.
+    """Reads and writes catalogs. A *reach* bounds the tools. *clock* gives seconds since 1970.
 
     require_room  raises TooManyError unless a tenant may have so many more catalogs or tools
     servers_of    gives the MCP servers of a catalog, to which all names with their prefixes belong
-    stopping      asked before a catalog is deleted with its tools, so that what fills it stops
-    dropping      asked in a thread, within the transaction that deletes it, to delete what belongs to it
+    stopping      called before a catalog is deleted with its tools; stops its imports
+    dropping      called in a thread, within the transaction that deletes the catalog; deletes its other data
     """
 
     storage: Storage
@@ -99,7 +99,7 @@ class Catalogs:
         return RefusedTools(self.storage.records, self.clock)
 
     async def create(self, tenant: str, name: str, document: JsonObject) -> Record:
-        """Raises RecordConflictError if there is one of that name, and TooManyError."""
+        """Raises RecordConflictError if the name is taken, and TooManyError."""
         await self.require_room(tenant, "catalogs", 1)
         record = await self._put(tenant, name, document, over=0)
         await self.corpora.renew_toolsets(CorpusRef(tenant, CATALOG, name))
@@ -121,9 +121,9 @@ class Catalogs:
         return await asyncio.to_thread(self.storage.contents.revision, tenant, name)
 
     async def size(self, tenant: str, name: str, principal: Principal) -> tuple[int, int]:
-        """How many tools of the catalog *principal* can find, those of its MCP servers among them; and its revision.
+        """The number of tools that *principal* can find, including those of MCP servers, and the catalog's revision.
 
-        0 tools if it is gone meanwhile. The catalog is opened only where the store does not know the number.
+        0 tools if the catalog was deleted meanwhile. The catalog is opened only if the store does not know the number.
         """
         count = 0
         if principal.reach.is_everything and not await self.servers_of(tenant, name):
@@ -143,9 +143,10 @@ class Catalogs:
         return await self._put(tenant, name, {**record.document, **changes}, over=record.version)
 
     async def delete(self, tenant: str, name: str, *, over: int | None = None) -> None:
-        """Delete it with its tools. Raises UnknownRecordError, RecordConflictError, and what `stopping` raises.
+        """Delete the catalog with its tools. Raises UnknownRecordError, RecordConflictError, and the errors of
+        `stopping`.
 
-        If this is cut off, the catalog is still there, and may be deleted again.
+        If this is interrupted, the catalog still exists, and can be deleted again.
         """
         record = await self.get(tenant, name)
         if over not in (None, record.version):
@@ -161,16 +162,17 @@ class Catalogs:
     async def upsert(self, tenant: str, name: str, entries: Sequence[Json], reach: Reach = _EVERYTHING) -> Written:
         """Write tools, in any of the formats of listings, over those of the same names, in one transaction.
 
-        A bad entry hurts no other. Raises TooManyError, and writes nothing, if the tenant may not have so many tools.
+        A faulty entry does not affect the others. If the tenant may not have so many tools, nothing is written, and
+        TooManyError is raised.
         """
         await self.get(tenant, name)
         reader = EntryReader(f"catalog {name}")
         return await self._noted(tenant, name, await self._upsert(tenant, name, reader, enumerate(entries), reach))
 
     async def upsert_lines(self, tenant: str, name: str, lines: Sequence[bytes], reach: Reach = _EVERYTHING) -> Written:
-        """The same for lines of JSON, 1,000 of them in one transaction. A bad line is not the end.
+        """The same for lines of JSON, 1,000 of them in one transaction. After a faulty line the others are read.
 
-        Once the tenant has as many tools as it may have, new ones are refused, and the others are still written.
+        Once the tenant's quota is used up, new tools are refused, and existing ones are still written.
         """
         await self.get(tenant, name)
         reader, outcomes, revision = EntryReader(f"catalog {name}"), list[ItemOutcome](), 0
@@ -198,9 +200,10 @@ class Catalogs:
         *,
         check: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Change fields of a definition. *check* is given its fingerprint, and raises if it is not the expected one.
+        """Change fields of a definition. *check* gets its fingerprint, and raises if another one is expected.
 
-        Raises UnknownToolError, HttpRefusal if a source owns it, and BadToolError for what would be no tool.
+        Raises UnknownToolError, HttpRefusal if a source owns the tool, and BadToolError if the result is not a valid
+        tool.
         """
 
         def plan(there: dict[str, StoredTool]) -> Plan:
@@ -222,17 +225,21 @@ class Catalogs:
     async def tools(
         self, tenant: str, name: str, principal: Principal, *, after: str, limit: int, source: str | None
     ) -> list[Tool]:
-        """At most *limit* tools behind *after*, by name, with those of connected servers: what *principal* reaches."""
+        """At most *limit* tools after *after*, sorted by name, that *principal* reaches; servers' tools are
+        included.
+        """
         async with self.corpora.using(CorpusRef(tenant, CATALOG, name)) as corpus:
             return await asyncio.to_thread(_tools_of, corpus.engine.view(principal.reach), after, limit, source)
 
     async def tool(self, tenant: str, name: str, tool: str, principal: Principal) -> Tool:
-        """Raises UnknownToolError, whose near names *principal* reaches too."""
+        """Raises UnknownToolError. Its similar names are within the reach of *principal*."""
         async with self.corpora.using(CorpusRef(tenant, CATALOG, name)) as corpus:
             return await asyncio.to_thread(corpus.engine.view(principal.reach).get, tool)
 
     async def refused_tools(self, tenant: str, name: str) -> list[Refusal]:
-        """What was refused last, by source; and of what was written to the catalog itself, what is not there since."""
+        """The entries that were refused last, by source. Entries written to the catalog itself are left out if they
+        exist now.
+        """
         await self.get(tenant, name)
         return await self.refused.of_catalog(tenant, name)
 
@@ -265,7 +272,7 @@ class Catalogs:
         *,
         is_partial: bool = False,
     ) -> Written:
-        """Write what *plan* says of the tools that are there, again if another writer comes between."""
+        """Carry out *plan* for the existing tools. Repeat it if another writer comes between."""
         for attempt in range(_ATTEMPTS):
             revision, planned = await asyncio.to_thread(self._planned, tenant, name, names, plan)
             planned = await self._within_quota(tenant, planned, is_partial=is_partial)
@@ -301,7 +308,7 @@ class Catalogs:
         return plan
 
     async def _noted(self, tenant: str, name: str, written: Written) -> Written:
-        """Keep what was refused, until it is written or deleted."""
+        """Keep refused entries until they are written or deleted."""
         own = OwnTools(tenant, name)
         known = {each.name: each for each in await self.refused.of_source(own)}
         after = dict(known)
@@ -319,7 +326,9 @@ class Catalogs:
         )
 
     def _delete(self, tenant: str, name: str) -> None:
-        """The record goes first: whoever else writes records of the tenant waits until the end, and finds it gone."""
+        """Delete the record first, so that other writers of the tenant's records wait for the end and find it
+        missing.
+        """
         with self.storage.transaction():
             self.storage.records.delete(tenant, CATALOG, name)
             for drop in self.dropping:
@@ -329,7 +338,7 @@ class Catalogs:
 
 
 def export_line(tool: Tool) -> bytes:
-    """One line of an export, which `Catalogs.upsert_lines` takes again."""
+    """One line of an export, which `Catalogs.upsert_lines` can read."""
     entry = export_entry(tool.definition, tool.source)
     return json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
 

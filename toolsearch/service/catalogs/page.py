@@ -1,4 +1,4 @@
-"""Catalogs: what they hold, what each tool costs in tokens, and what was refused and why."""
+"""The pages of catalogs: their contents, the cost of each tool in tokens, and refused entries with the reasons."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class CostedTool:
 class ToolList:
     """A part of the tools of a catalog.
 
-    count, tokens  of all that are in reach
-    fitting        how many of them the filter leaves
-    next           what the next part begins after
+    count, tokens  sums over all tools in reach
+    fitting        number of tools that match the filter
+    next           name after which the next part begins
     """
 
     tools: tuple[CostedTool, ...]
@@ -156,7 +156,7 @@ async def _list(
 
 
 def _tools(corpus: Corpus, reach: Reach, query: str, after: str) -> ToolList:
-    """Those that hold *query* in name or description, by name."""
+    """The tools with *query* in their name or description, sorted by name."""
     view, wanted = corpus.engine.view(reach), query.lower()
     fitting = [
         name

@@ -33,7 +33,7 @@ from toolsearch.tools.json_types import JsonObject
 
 
 class PythonTools:
-    """By tenant and spec, so that no row of another tenant runs what was registered for one."""
+    """Registered functions by tenant and spec, so that no row of another tenant can run them."""
 
     def __init__(self) -> None:
         self._tools: dict[tuple[str, str, str], Tool] = {}
@@ -42,13 +42,15 @@ class PythonTools:
         self._tools |= {(tenant, spec, tool.name): tool for tool in tools}
 
     def callback(self, tenant: str, row: StoredTool, execution: JsonObject) -> ToolCallback:
-        """What runs the tool of *row*; it is looked up with each call, since it may be registered later."""
+        """The callback of the tool of *row*. It looks up the function at each call, since it may be registered
+        later.
+        """
         return _Registered(self, tenant, str(execution.get("spec")), row)
 
     def find(self, tenant: str, spec: str, row: StoredTool) -> ToolCallback | None:
-        """The function of *row*; None if this process has none, or one with other arguments or another result.
+        """The function of *row*; None if this process has none, or if its arguments or its result differ.
 
-        A replica of another version may have written the row, and arguments are checked by what it says.
+        A replica with another version may have written the row, and arguments are checked against the row.
         """
         tool = self._tools.get((tenant, spec, row.name))
         if tool is None:
@@ -89,7 +91,7 @@ _LOOK_EVERY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """*spec* is ``module:NAME``; its tools are in the catalog as those of a source of that name."""
+    """*spec* is ``module:NAME``. Its tools are in the catalog under a source of that name."""
 
     catalog: str
     spec: str
@@ -135,7 +137,7 @@ class Registrar:
         self._registered: dict[str, tuple[Registration, list[StoredTool]]] = {}
 
     async def register(self, tenant: str, registrations: Sequence[Registration]) -> None:
-        """Load the modules, which runs them, and write their tools; catalogs that are not there are made.
+        """Load the modules, which runs them, and write their tools. Missing catalogs are made.
 
         Raises SourceError if a module cannot be imported.
         """
@@ -149,7 +151,7 @@ class Registrar:
 
     @asynccontextmanager
     async def following(self, tenant: str) -> AsyncGenerator[None]:
-        """While the block runs, look once a minute at what other replicas have registered."""
+        """While the block runs, look once a minute at the registrations of other replicas."""
         task = asyncio.create_task(self._keep_following(tenant), name="registrations")
         try:
             yield
@@ -158,9 +160,9 @@ class Registrar:
             await asyncio.wait([task])
 
     async def look(self, tenant: str, abandoned_before: Collection[str]) -> set[str]:
-        """Take out what was abandoned before and is still, and return what is abandoned now.
+        """Remove registrations that were abandoned at the last look and still are. Return those that are abandoned now.
 
-        What this replica has registered is written again if others took it for gone meanwhile.
+        This replica's registrations are written again if others have removed them by mistake.
         """
         abandoned = await self._abandoned(tenant)
         for registration_id in abandoned & set(abandoned_before):
@@ -197,7 +199,7 @@ class Registrar:
             logger.warning("%s: %s is refused: %s", spec, refusal.name, refusal.reason)
 
     async def _abandoned(self, tenant: str) -> set[str]:
-        """The ids of what neither this replica has registered nor any other that runs: nothing could run it."""
+        """The ids of registrations that no running replica has, so that nothing could run their tools."""
         return await asyncio.to_thread(self._find_abandoned, tenant)
 
     def _find_abandoned(self, tenant: str) -> set[str]:
@@ -228,7 +230,7 @@ class Registrar:
             )
 
     def _note(self, tenant: str, registration_id: str) -> None:
-        """Write that this replica has it, and forget those that are gone."""
+        """Record that this replica has the registration, and forget replicas that have ended."""
         with self._storage.transaction():
             there = self._storage.records.hold(tenant, REGISTERED, registration_id, at_s=self._clock())
             running = {*(self._running(there) if there else ()), self._presence.replica}

@@ -234,7 +234,7 @@ async def _entries(request: Request) -> list[Json]:
 
 
 async def _over(service: ServiceParts, caller: ServiceCaller, catalog: str, conditional: Conditional) -> int | None:
-    """The version of its description that may be written over, if the client says which state it has seen."""
+    """The version of the description to write over, if the client names the state that it has seen."""
     record = await service[Catalogs].get(caller.tenant, catalog)
     revision = await service[Catalogs].revision(caller.tenant, catalog)
     conditional.require(f"{record.version}-{revision}")

@@ -1,4 +1,4 @@
-"""What becomes of each tool that is written to a catalog or deleted from it: taken, or refused with a reason."""
+"""Decides for each tool that is written to a catalog or deleted: accepted, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_CHARACTERS = 1_000  # characters of a name or a reason, which may quote th
 
 
 class Origin(Protocol):
-    """Where tools come from: a `CatalogSource`, or writes to the catalog itself, whose name is ""."""
+    """The origin of tools: a `CatalogSource`, or writes to the catalog itself, whose name is ""."""
 
     @property
     def tenant(self) -> str: ...
@@ -65,7 +65,7 @@ class RefusedTools:
     clock: Callable[[], float]
 
     def write(self, source: Origin, refused: Sequence[Refusal]) -> None:
-        """In place of those of the import before. For threads, as `remove`."""
+        """Replace the entries that were refused at the last import. For threads, as `remove`."""
         items = [[each.name[:_MOST_CHARACTERS], each.reason[:_MOST_CHARACTERS]] for each in refused[:_MOST_KEPT]]
         self.records.put(source.tenant, REFUSED, source.id, {"items": items}, over=None, at_s=self.clock())
 
@@ -77,7 +77,7 @@ class RefusedTools:
         return [Refusal(name, source.name, reason) for name, reason in (_items(record) if record else ())]
 
     async def of_catalog(self, tenant: str, catalog: str) -> list[Refusal]:
-        """Of all its sources, by source."""
+        """The refused entries of all its sources, by source."""
         start = f"{catalog}/"
         found = await asyncio.to_thread(
             self.records.page, tenant, REFUSED, after=start[:-1], limit=_MOST_SOURCES, at_s=self.clock()
@@ -102,7 +102,7 @@ class EntryReader:
         self._reader = ListingReader(description)
 
     def read(self, entry: Json) -> Tool:
-        """Raises BadToolError, which says why, for what cannot be a tool of a catalog."""
+        """Raises BadToolError, with the reason, if the entry cannot be a tool of a catalog."""
         tool = self._reader.read(entry, is_full_name=(as_object(entry) or {}).get(FULL_NAME) is True)
         check_tool(tool)
         return tool
@@ -151,7 +151,7 @@ class ItemOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be written, and what becomes of each entry if that succeeds."""
+    """The changes to write, and the outcome of each entry if that succeeds."""
 
     outcomes: tuple[ItemOutcome, ...] = ()
     put: tuple[StoredTool, ...] = ()
@@ -165,7 +165,7 @@ class Plan:
         return sum(each.outcome == outcome for each in self.outcomes)
 
     def without_new(self, reason: str) -> Plan:
-        """The same with what would be created refused."""
+        """The same plan, with new tools refused."""
         new = {each.name for each in self.outcomes if each.outcome == "created"}
         outcomes = [
             replace(each, outcome="refused", reason=reason) if each.outcome == "created" else each
@@ -176,7 +176,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ReadEntries:
-    """Entries of a request as tools, and what those are refused for that are none."""
+    """The entries of a request as tools, and the refusals of invalid ones."""
 
     tools: Mapping[int, Tool] = field(default_factory=dict[int, Tool])
     refused: tuple[ItemOutcome, ...] = ()
@@ -204,8 +204,8 @@ def read_entries(reader: EntryReader, entries: Iterable[tuple[int, Json]], reach
 
 
 def owning_server(name: str, servers: Iterable[str]) -> str:
-    """The MCP server of a catalog to which *name* belongs by its prefix, whether it lists such a tool or not; "" if
-    there is none. Otherwise a tool could be put in the place of a server's.
+    """The MCP server of a catalog to which *name* belongs by its prefix, even if the server does not list such a tool;
+    "" if there is none. So nobody can write a tool in place of a server's.
     """
     start, separator, _ = name.partition(SEPARATOR)
     return next((server for server in servers if separator and legal_name(server) == start), "")
@@ -214,7 +214,7 @@ def owning_server(name: str, servers: Iterable[str]) -> str:
 def plan_upsert(
     read: ReadEntries, there: Mapping[str, StoredTool], reach: Reach, *, servers: Collection[str] = ()
 ) -> Plan:
-    """*there* has the tools of these names that the catalog has, *servers* its MCP servers."""
+    """*there* has the catalog's tools of these names, *servers* its MCP servers."""
     outcomes, put = list(read.refused), list[StoredTool]()
     for index, tool in read.tools.items():
         row, old = to_row(tool), there.get(tool.name)

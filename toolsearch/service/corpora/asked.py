@@ -1,6 +1,6 @@
-"""Which catalog or toolset a request or a page is about, and which part of it.
+"""Finds the catalog or toolset of a request or a page, and the part of it that is meant.
 
-The address of a page names it as ``catalog/default`` or ``toolset/support``.
+A page's address names it as ``catalog/default`` or ``toolset/support``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _EVERYTHING: Final = Reach()
 
 
 def asked_reach(over: CorpusRef, allow: Sequence[str], deny: Sequence[str] = ()) -> Reach:
-    """Of a toolset, ``history`` in *allow* is the name that it shows a tool by. Raises BadSettingError.
+    """For a toolset, ``history`` in *allow* is the toolset's own name of a tool. Raises BadSettingError.
 
-    The rules of keys are about the names of catalogs, whatever is asked for here.
+    The rules of keys always use the names of catalogs.
     """
     if not deny and tuple(allow) == EVERY_TOOL:
         return _EVERYTHING
@@ -36,7 +36,7 @@ def asked_reach(over: CorpusRef, allow: Sequence[str], deny: Sequence[str] = ())
 
 
 def corpus_asked(body: OverCorpus, caller: ServiceCaller) -> CorpusRef:
-    """Its toolset, or else its catalog, which is ``default`` unless it is named; of the caller's tenant."""
+    """The toolset of the request, or else its catalog, by default ``default``; of the caller's tenant."""
     if body.toolset is not None:
         return CorpusRef(caller.tenant, "toolset", body.toolset)
     return CorpusRef(caller.tenant, "catalog", body.catalog or "default")
@@ -70,7 +70,7 @@ async def opened(service: ServiceParts, visit: Visit, name: str) -> AsyncGenerat
 
 
 def ref_of(visit: Visit, name: str) -> CorpusRef:
-    """Raises UnknownRecordError for what is no such name."""
+    """Raises UnknownRecordError if *name* is not such a name."""
     kind, _, rest = name.partition("/")
     for known in _KINDS:
         if kind == known:

@@ -40,7 +40,7 @@ def _nothing() -> None:
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """Room for one corpus. Whoever opens, changes, saves or closes it has the *lock*."""
+    """The place of one corpus. Opening, changing, saving and closing need its *lock*."""
 
     ref: CorpusRef
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -57,13 +57,13 @@ class _Place:
 class Corpora:
     """Use it within one event loop; `aclose` closes everything at the end.
 
-    Corpora do not wait for each other: not while one is opened, changed or closed. What has begun, such as a change,
-    goes on to its end when whoever asked for it has gone.
+    Corpora do not wait while another one is opened, changed or closed. A change that has begun is finished even if its
+    caller has gone.
 
-    callbacks_of  gives, for a tenant, what runs its stored tools
+    callbacks_of  tenant -> how its stored tools are run
     indexes       the folder of all indexes, which may be deleted while no service runs; None keeps them in memory only
-    servers_of    gives, for a corpus, the MCP servers that are connected while it is in memory
-    observer_of   gives who is told of what is done with a corpus
+    servers_of    corpus -> the MCP servers that are connected while it is in memory
+    observer_of   corpus -> its observer
     """
 
     def __init__(
@@ -98,7 +98,8 @@ class Corpora:
     async def using(self, ref: CorpusRef) -> AsyncGenerator[Corpus]:
         """Open the corpus if it is not in memory, and keep it there while the block runs.
 
-        Raises UnknownRecordError if there is none, with the same words whether it is unknown or of another tenant.
+        Raises UnknownRecordError if there is none. The message is the same for unknown corpora and those of other
+        tenants.
         """
         with self._held(ref) as place:
             yield place.corpus or await self._opened(place)
@@ -114,11 +115,11 @@ class Corpora:
     ) -> int:
         """Change a catalog, as `CatalogContents.change`: in the store, and in memory if it is there.
 
-        Once this returns, searches find what was put, and nothing of what was removed. *also* writes first, in the same
-        transaction and in a thread; nothing is changed if it raises. Raises UnknownRecordError if there is no such
+        Once this returns, searches find the new tools, and no removed ones. *also* writes first, in the same
+        transaction and in a thread. Nothing is changed if it raises. Raises UnknownRecordError if there is no such
         catalog, and ContentsConflictError.
 
-        A catalog that is not in memory is opened behind a large change, so that the next search need not index it all.
+        After a large change, a catalog that is not in memory is opened, so that the next search need not index it all.
         """
         return await self._to_its_end(self._change(ref, put, remove, over, also))
 
@@ -131,9 +132,9 @@ class Corpora:
             logger.warning("the index of %s is not ready, a search has to wait for it: %s", ref, error)
 
     async def follow(self, ref: CorpusRef, there: Versions) -> None:
-        """Bring a corpus that is in memory to what the store has, if *there*, of its tenant, says that it is behind.
+        """Bring a corpus in memory up to date, if the store's versions *there* show that it is behind.
 
-        What was deleted leaves memory. This is no use of the corpus: it does not stay in memory for longer.
+        A deleted corpus leaves memory. This does not count as a use, so the corpus does not stay in memory for longer.
         """
         if ref not in self._places:
             return
@@ -144,7 +145,9 @@ class Corpora:
 
     @asynccontextmanager
     async def in_memory(self, ref: CorpusRef) -> AsyncGenerator[Corpus | None]:
-        """Keep the corpus in memory while the block runs, if it is there, or is being opened. This is no use of it."""
+        """Keep the corpus in memory while the block runs, if it is there or is being opened. This does not count as a
+        use.
+        """
         if ref not in self._places:
             yield None
             return
@@ -168,7 +171,7 @@ class Corpora:
             await self._to_its_end(self._revise(ref))
 
     async def renew_toolsets(self, catalog: CorpusRef) -> None:
-        """Have the toolsets over *catalog* that are in memory notice that it has come or gone."""
+        """Tell the toolsets in memory over *catalog* that it was made or deleted."""
         for ref, place in list(self._places.items()):
             toolset = place.corpus.toolset if place.corpus else None
             if ref.tenant == catalog.tenant and toolset is not None and catalog.name in toolset.spec.catalogs:
@@ -176,7 +179,7 @@ class Corpora:
                     await self.revise(ref)
 
     async def drop_tenant(self, tenant: str) -> None:
-        """Forget all corpora of a tenant that was deleted, as `drop`."""
+        """Forget all corpora of a deleted tenant, as `drop`."""
         self.usage.forget(tenant)
         for ref in [ref for ref in self._places if ref.tenant == tenant]:
             await self.drop(ref)
@@ -185,7 +188,7 @@ class Corpora:
 
     @property
     def usage(self) -> UsageLog:
-        """What is learnt from use, of all corpora."""
+        """The log of use, shared by all corpora."""
         return self._opener.usage
 
     @property
@@ -195,16 +198,16 @@ class Corpora:
 
     @property
     def refs(self) -> list[CorpusRef]:
-        """Those in memory, the least recently used first."""
+        """The corpora in memory, least recently used first."""
         return [ref for ref, place in self._places.items() if place.corpus is not None]
 
     @property
     def coming(self) -> list[CorpusRef]:
-        """Those in memory, and those that are being opened."""
+        """The corpora in memory, and those that are being opened."""
         return list(self._places)
 
     async def aclose(self) -> None:
-        """Close all, whoever uses them, and keep their indexes."""
+        """Close all corpora, even those in use, and keep their indexes."""
         await self.settled()
         # Toolsets are closed first, since they hold catalogs.
         for place in sorted(self._places.values(), key=lambda each: each.ref.kind == "catalog"):
@@ -218,7 +221,7 @@ class Corpora:
 
     @contextmanager
     def _held(self, ref: CorpusRef, *, is_use: bool = True) -> Generator[_Place]:
-        """Give the place of *ref*, which stays while the block runs."""
+        """Yield the place of *ref*, which stays while the block runs."""
         place = self._places.get(ref)
         if place is None:
             place = self._places[ref] = _Place(ref)
@@ -336,7 +339,7 @@ class Corpora:
                     place.measured_s = 0.0
 
     def _read_since(self, place: _Place) -> None:
-        """Read what has been written since the revision that is in memory."""
+        """Read the changes since the revision in memory."""
         corpus = place.corpus
         if corpus is None:
             return
@@ -389,7 +392,7 @@ class Corpora:
         self._forget(place)
 
     async def _close(self, place: _Place) -> None:
-        """What fails is logged: nobody waits for it."""
+        """Close the corpus. Errors are logged, since nobody waits for it."""
         corpus, place.corpus, place.bytes, place.unsaved = place.corpus, None, 0, 0
         if corpus is None:
             return

@@ -27,18 +27,18 @@ _SHOWN_CHARACTERS: Final = 40  # characters of a corpus's name in the name of it
 
 @dataclass(frozen=True, slots=True)
 class CorpusRef:
-    """What is searched: a catalog or a toolset of one tenant."""
+    """The catalog or toolset of one tenant that is searched."""
 
     tenant: str
     kind: CorpusKind
     name: str
 
     def __str__(self) -> str:
-        """As receipts, misses and figures name it within its tenant: ``catalog/default``."""
+        """Its name in receipts, misses and figures within its tenant: ``catalog/default``."""
         return f"{self.kind}/{self.name}"
 
     def folder(self, indexes: Path) -> Path:
-        """Where its index is kept: a folder of its own, whatever characters the names have."""
+        """The folder of its index. Each corpus has its own, whatever characters its names have."""
         return tenant_folder(indexes, self.tenant) / _safe(f"{self.kind}-{self.name}")
 
 
@@ -47,16 +47,16 @@ def tenant_folder(indexes: Path, tenant: str) -> Path:
 
 
 def _safe(name: str) -> str:
-    """A name for a folder, which no other *name* has, on file systems that fold case too."""
+    """A unique name for a folder, even on file systems that ignore case."""
     digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:16]
     return f"{legal_name(name)[:_SHOWN_CHARACTERS].lower()}-{digest}"
 
 
 @dataclass(eq=False, slots=True)
 class Corpus:
-    """*revision* is that of the store which the index holds; of a toolset it is the number of its version.
+    """*revision* is the store's revision in the index; for a toolset it is the number of its version.
 
-    Searches go to *engine*, calls to *gateway*, with the `Caller` that says whose session it is.
+    Searches go to *engine*, and calls to *gateway*, with a `Caller` for the owner of the session.
     """
 
     ref: CorpusRef

@@ -1,4 +1,4 @@
-"""A toolset in memory: its tools as they are in its catalogs, whose changes it follows."""
+"""A toolset in memory. It has the present tools of its catalogs, and follows their changes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Resolution:
 
     @property
     def holders_in_use(self) -> dict[str, str]:
-        """What another version of the toolset begins with: only names that are in use are kept for who has them."""
+        """The holders for the next version of the toolset: only names in use are kept for their holders."""
         return {name: held for name, held in self.holders.items() if name in self.members}
 
 
@@ -70,7 +70,7 @@ class CatalogTools(Protocol):
 
 
 def resolve(spec: ToolsetSpec, catalogs: Mapping[str, CatalogTools], holders: Mapping[str, str]) -> Resolution:
-    """*catalogs* lacks those that are not there. *holders* are those of the last time: whoever had a name keeps it."""
+    """*catalogs* lacks missing ones. *holders* are those of the last time: a catalog that had a name keeps it."""
     members: dict[str, ToolsetMember] = {}
     absent: list[Absent] = []
     for member in spec.tools:
@@ -114,7 +114,7 @@ def _candidates(
 
 
 def _allowing(reach: Reach, catalog: CatalogTools) -> Callable[[str], bool]:
-    """Whether a tool is within *reach*; its definition is read only if that makes a difference."""
+    """Whether a tool is within *reach*. Its definition is read only if that makes a difference."""
     if reach.is_everything:
         return lambda _: True
 
@@ -149,7 +149,7 @@ class CatalogTool:
 
 @dataclass(frozen=True, slots=True)
 class ByCallback:
-    """For a tool with a callback."""
+    """Runs tools that have a callback."""
 
     tool: CatalogTool
 
@@ -180,7 +180,7 @@ class ByServer:
         raise NotCallableHereError(self.tool.get().definition, arguments)
 
     def _readmit(self, tool: Tool) -> Callable[[], None]:
-        """Connecting the server may have brought a new listing, by which it is another tool, or waits for approval."""
+        """Check the tool again after connecting the server, since a new listing may have changed it."""
 
         def readmit() -> None:
             now = self.tool.get()
@@ -221,8 +221,8 @@ class OpenCatalog(Protocol):
 class LiveToolset:
     """Safe to share between threads.
 
-    catalogs  the corpora of its catalogs, without those that are not there; whoever gives them keeps them open
-    names     keeps which catalog each name that a rule has taken in belongs to
+    catalogs  the corpora of its existing catalogs; the caller keeps them open
+    names     stores the catalog of each name that a rule has taken in
     """
 
     def __init__(self, spec: ToolsetSpec, catalogs: Mapping[str, OpenCatalog], names: ToolsetNames) -> None:
@@ -242,7 +242,9 @@ class LiveToolset:
         return self._resolution
 
     def open(self, index: Callable[[Mapping[str, str], Callable[[str], Tool | None]], Catalog]) -> None:
-        """Resolve the names, and have *index* make a catalog of the fingerprints of the tools and what reads one."""
+        """Resolve the names, and let *index* make a catalog from the fingerprints of the tools and a function that
+        reads one.
+        """
         with self._lock:
             self._subscribe()
             self._holders = self._names.read().holders
@@ -250,7 +252,7 @@ class LiveToolset:
             self._shows = index(self._fingerprints(), self.read)
 
     def revise(self, spec: ToolsetSpec, catalogs: Mapping[str, OpenCatalog]) -> None:
-        """Show another version of the toolset, or the same one when a catalog has come or gone."""
+        """Show another version of the toolset, or the same one after a catalog was made or deleted."""
         with self._lock:
             others = {name for name, corpus in catalogs.items() if self._catalogs.get(name) is not corpus}
             self.close()
@@ -265,7 +267,7 @@ class LiveToolset:
 
     @property
     def names_version(self) -> int:
-        """Of the record of whose tools have which names."""
+        """The version of the record of names."""
         return self._names.version
 
     def read(self, name: str) -> Tool | None:
@@ -307,7 +309,7 @@ class LiveToolset:
                 self._resolution = resolve(self._spec, catalogs, self._holders)
 
     def _fingerprints(self) -> dict[str, str]:
-        """Of the definitions as they are shown: read only for the tools that the toolset says something of."""
+        """Fingerprints of the definitions as shown. Only tools that the toolset changes are read."""
         members = self._resolution.members
         used: Collection[str] = {member.catalog for member in members.values()}
         known = {name: self._catalogs[name].engine.catalog.snapshot().tool_fingerprints() for name in used}

@@ -70,11 +70,11 @@ async def no_servers(_ref: CorpusRef) -> tuple[UpstreamSettings, ...]:
 class CorpusOpener:
     """Opens corpora and applies changes to them.
 
-    callbacks_of  gives, for a tenant, what runs its stored tools
+    callbacks_of  tenant -> how its stored tools are run
     using         keeps another corpus in memory, for a toolset over it
     indexes       the folder of all indexes; None keeps them in memory only
     servers_of    gives the MCP servers of a corpus
-    observer_of   gives who is told of what is done with a corpus
+    observer_of   corpus -> its observer
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class CorpusOpener:
         self._threads = BoundedThreads(_AT_ONCE)
 
     async def open(self, ref: CorpusRef) -> Corpus:
-        """Raises UnknownRecordError if there is none, whatever the reason."""
+        """Raises UnknownRecordError if there is none, for any reason."""
         there = await self._there(ref)  # read first, so that later changes are noticed
         if ref.kind == TOOLSET:
             return await self._toolset(ref, there)
@@ -149,7 +149,7 @@ class CorpusOpener:
         return corpus
 
     async def _catalogs(self, ref: CorpusRef, spec: ToolsetSpec) -> tuple[AsyncExitStack, dict[str, Corpus]]:
-        """The catalogs of a toolset that are there, and what keeps them in memory."""
+        """The existing catalogs of a toolset, and a stack that keeps them in memory."""
         resources, found = AsyncExitStack(), dict[str, Corpus]()
         try:
             for name in spec.catalogs:

@@ -62,7 +62,7 @@ _OBJECT: Final = 190  # bytes of an object in a schema, beside its values
 
 
 class FoundTools(LazyTools):
-    """*fingerprints* are those of all tools, by name, and *read* gives one of them, or None if it is gone."""
+    """*fingerprints* has those of all tools, by name. *read* returns one of the tools, or None if it was removed."""
 
     def __init__(self, fingerprints: Mapping[str, str], read: Callable[[str], Tool | None]) -> None:
         super().__init__(fingerprints)
@@ -86,7 +86,7 @@ class FoundTools(LazyTools):
 
 @dataclass(slots=True)
 class Tally:
-    """About how many bytes the definitions take that are in memory, as they were stored or written over others."""
+    """Estimates the bytes of definitions in memory, as they were stored or replaced."""
 
     total: int = 0
 
@@ -112,7 +112,7 @@ _MOST: Final = 500  # tools that are read at once
 
 
 class ReadAhead:
-    """*names* are those of all tools, sorted, and *get* reads those of some. Safe to share between threads."""
+    """*names* are the sorted names of all tools. *get* reads some of the tools. Safe to share between threads."""
 
     def __init__(self, names: Sequence[str], get: Callable[[Collection[str]], list[StoredTool]]) -> None:
         self._names = names
@@ -122,7 +122,7 @@ class ReadAhead:
         self._count = 1
 
     def read(self, name: str) -> StoredTool | None:
-        """None if it is gone."""
+        """Return the tool; None if it was removed."""
         if (row := self._ahead.pop(name, None)) is not None:
             return row
         place = bisect_left(self._names, name)

@@ -1,6 +1,6 @@
-"""What a toolset is made of: tools of catalogs by their names there, rules for more, and the names that they got.
+"""The parts of a toolset: tools by their names in catalogs, rules for more tools, and the names given to these.
 
-Replicas agree on the names: who gives a name first has given it for all.
+Replicas agree on the names: the first one to give a name gives it for all.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ TOOLSET: Final = "toolset"  # the kind of the records of toolsets, and of their 
 
 @dataclass(frozen=True, slots=True)
 class ToolsetMember:
-    """One tool of a catalog. What is None is as it is there.
+    """One tool of a catalog. None means unchanged.
 
-    name  what the toolset shows it by
-    tags  on top of those that it has there
+    name  its name in the toolset
+    tags  tags in addition to the catalog's
     """
 
     catalog: str
@@ -51,7 +51,7 @@ class ToolsetMember:
 
 @dataclass(frozen=True, slots=True)
 class ToolsetRule:
-    """All tools of a catalog that the rules allow, also those that come later, by their names there."""
+    """All tools of a catalog that the rules allow, now and later, by their names there."""
 
     catalog: str
     allow: tuple[str, ...] = EVERY_TOOL
@@ -78,7 +78,7 @@ class ToolsetSpec:
         return tuple(dict.fromkeys((*of_tools, *of_rules)))
 
     def check(self) -> None:
-        """Raises BadSettingError for two tools of one name, or a name or a rule that cannot be used."""
+        """Raises BadSettingError for two tools with one name, or an invalid name or rule."""
         for rule in self.rules:
             _ = rule.reach
         seen: dict[str, ToolsetMember] = {}
@@ -102,7 +102,7 @@ class ToolsetSpec:
 
     @classmethod
     def of(cls, document: JsonObject) -> ToolsetSpec:
-        """Raises ContentsStoreError for what is damaged."""
+        """Raises ContentsStoreError if the document is damaged."""
         values: dict[str, Any] = dict(document)
         try:
             return cls(
@@ -116,7 +116,7 @@ class ToolsetSpec:
 
 
 def overrides_of(member: ToolsetMember) -> JsonObject:
-    """What the toolset says of a tool itself; empty if it is shown as it is in its catalog."""
+    """The toolset's own values for a tool; empty if it is shown as in its catalog."""
     given = {field.name: getattr(member, field.name) for field in fields(member)[2:]}
     return {name: value for name, value in given.items() if value not in (None, ())}
 
@@ -146,13 +146,13 @@ def by_subject(changes: Iterable[Change]) -> Versions:
 
 
 def versions_of_catalog(name: str, there: Versions) -> Versions:
-    """Of what a catalog is made of besides its contents: its sources, and what people decided about what they list."""
+    """The versions of a catalog's parts besides its contents: its sources, and the decisions about their listings."""
     start = f"{name}/"
     return {key: there[key] for key in there if key[0] == PINS or (key[0] == _SOURCE and key[1].startswith(start))}
 
 
 def versions_of_toolset(spec: ToolsetSpec, name: str, there: Versions) -> Versions:
-    """Of what a toolset is made of. Of its catalogs only counts whether they are there."""
+    """The versions of a toolset's parts. For its catalogs only their existence counts."""
     catalogs = {(_CATALOG, each): 0 for each in spec.catalogs if (_CATALOG, each) in there}
     return {key: there[key] for key in [(TOOLSET, name)] if key in there} | catalogs
 
@@ -165,14 +165,14 @@ _ATTEMPTS: Final = 10  # attempts, since other replicas may give names meanwhile
 
 @dataclass(frozen=True, slots=True)
 class KeptNames:
-    """*number* is that of the version of the toolset for which the names were given; 0: none was."""
+    """*number* is the version of the toolset for which the names were given; 0 means none."""
 
     number: int = 0
     holders: Holders = field(default_factory=dict[str, str])
 
 
 class ToolsetNames:
-    """The record of one toolset. *clock* gives seconds since 1970. `version` is that of the record that was read or
+    """The record of one toolset's names. *clock* gives seconds since 1970. `version` is the version that was read or
     written last.
     """
 
@@ -187,9 +187,10 @@ class ToolsetNames:
         return self._read()[0]
 
     def keep(self, number: int, holders: Holders) -> Holders:
-        """Keep *holders* for the version *number* of the toolset, and return what counts: what others kept first.
+        """Keep *holders* for the version *number* of the toolset. Return the valid ones: holders that others kept first
+        win.
 
-        Nothing is kept of a toolset that is deleted meanwhile. Raises RecordConflictError if others never stop writing.
+        Nothing is kept if the toolset was deleted meanwhile. Raises RecordConflictError if others keep writing.
         """
         for _ in range(_ATTEMPTS):
             kept, version = self._read()

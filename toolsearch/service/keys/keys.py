@@ -60,7 +60,7 @@ class LastOperatorError(Exception):
 class Keys:
     """A `PrincipalDirectory` of the keys in *storage*. *clock* gives seconds since 1970. Use it within one event loop.
 
-    A key that was read stays good for some seconds, except that what this object revokes is not accepted from then on.
+    A key that was read is trusted for some seconds. A key that this object revokes is not accepted from then on.
     """
 
     required_scopes: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Keys:
         return grant
 
     async def of_id(self, tenant: str, key_id: str) -> Grant | None:
-        """What the key of that id allows now, for who has shown it before; None if it is not accepted any more."""
+        """The grant of the key with that id, which was shown before; None if it is no longer accepted."""
         found = await asyncio.to_thread(self._store.get, tenant, key_id)
         return _granted(found, self._clock())
 
@@ -121,9 +121,9 @@ class Keys:
         expires_s: float | None = None,
         is_operator: bool = False,
     ) -> tuple[str, StoredKey]:
-        """Return a new key, which nobody can be told again, and what is kept of it.
+        """Return a new key, which cannot be shown again, and its stored form.
 
-        Raises BadSettingError for a rule that cannot be used.
+        Raises BadSettingError for an invalid rule.
         """
         if any(rule.kind is RuleKind.SHOWN for rule in Reach.parse(allow, deny).allow):
             raise BadSettingError(
@@ -161,7 +161,7 @@ class Keys:
         )
 
     async def rotate(self, old: StoredKey, *, overlap_s: float) -> tuple[str, StoredKey]:
-        """Return a new key that allows what *old* does, and owns the same; *old* is accepted for *overlap_s* seconds
+        """Return a new key with the permissions and the ownership of *old*. *old* is accepted for *overlap_s* seconds
         more.
         """
         made = await asyncio.to_thread(self._add, old)
@@ -176,14 +176,14 @@ class Keys:
         return done
 
     def forget(self, tenant: str, key_id: str | None = None) -> None:
-        """Read the keys of *tenant* again before one is accepted, or one of them."""
+        """Read the keys of *tenant*, or one of them, again before they are accepted."""
         self._changes += 1
         for sha256, (key, _, _) in list(self._fresh.items()):
             if key.tenant == tenant and key_id in (None, key.id):
                 del self._fresh[sha256]
 
     def forget_all(self) -> None:
-        """Read every key again before it is accepted: nobody knows what other replicas have revoked."""
+        """Read every key again before it is accepted, since other replicas may have revoked it."""
         self._changes += 1
         self._fresh.clear()
 
@@ -242,7 +242,7 @@ class Keys:
 
 
 def is_same_owner(records: RecordStore, tenant: str, one: str, other: str, *, at_s: float) -> bool:
-    """Whether two keys own the same: they are one key, or were made by exchanging one key."""
+    """Whether two keys have the same owner: they are one key, or come from the exchange of one key."""
     return one == other or _first_key(records, tenant, one, at_s=at_s) == _first_key(records, tenant, other, at_s=at_s)
 
 
@@ -301,8 +301,8 @@ class SessionTokens:
         return jwt.encode(claims, self.seal.derived(_PURPOSE)[0], _ALGORITHM)
 
     async def read(self, token: str) -> Grant | None:
-        """What *token* allows now; None for what is no such token, or holds no more. Whether there is such a session is
-        for whoever has the sessions to say.
+        """The grant of *token*; None if it is not such a token, or no longer valid. The session itself is checked
+        elsewhere.
         """
         claims = self._claims(token)
         if claims is None or claims["exp"] <= self.clock():
@@ -333,5 +333,5 @@ class SessionTokens:
 
 
 def is_session_token(token: str) -> bool:
-    """Whether *token* could be one, rather than an API key: those have no dots."""
+    """Whether *token* can be a session token, rather than an API key, which has no dots."""
     return token.count(".") == 2

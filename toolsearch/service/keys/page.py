@@ -1,4 +1,4 @@
-"""The names of keys, which pages show in place of their ids."""
+"""The names of keys. Pages show them in place of ids."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def _page(
 
 
 async def key_names(service: ServiceParts, visit: Visit, key_ids: Iterable[str]) -> dict[str, str]:
-    """By id, the names of those that the visitor may know of: all of the tenant, or its own alone."""
+    """Id -> name of the keys that the visitor may know: all of the tenant, or only its own."""
     caller = visit.caller
     wanted = [key_id for key_id in dict.fromkeys(key_ids) if caller.sees_all_keys or key_id == caller.key_id]
     return await asyncio.to_thread(_names, service, caller.tenant, wanted)

@@ -1,6 +1,6 @@
-"""Keys of one's own tenant: ``/v1/keys``; and what one's own credential allows: ``/v1/me``.
+"""Keys of the caller's tenant: ``/v1/keys``; and the caller's own permissions: ``/v1/me``.
 
-Nobody makes a key that may do more than they may: not more scopes, not more tools, not for longer.
+Nobody can make a key with more permissions than their own: more scopes, more tools, or a later end.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ def require_scopes(caller: ServiceCaller, scopes: Sequence[str]) -> None:
 def bounded_rules(
     own: Reach, allow: Sequence[str] | None, deny: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the rules of a new key that is made by a caller who reaches *own*; without *allow*, it reaches the same.
+    """Return the rules of a new key that is made by a caller with the reach *own*. Without *allow* it has the same
+    reach.
 
     Raises HttpRefusal for a rule that could allow more: each must be one of the caller's own, or the name of a tool
-    that the caller's rules allow by name. Raises BadSettingError for one that cannot be used.
+    that the caller's rules allow by name. Raises BadSettingError for an invalid rule.
     """
     if allow is None and own.also:
         raise _more_than_own("name the tools that the key may use in allow")
@@ -55,7 +56,7 @@ def bounded_rules(
 
 
 def rule_text(rule: Rule) -> str:
-    """As people write it."""
+    """The rule in the form that people write."""
     return rule.pattern if rule.kind is RuleKind.NAME else str(rule)
 
 
@@ -78,7 +79,7 @@ def require_no_more(caller: ServiceCaller, own_end_s: float | None, key: StoredK
 
 
 def known_keys(caller: ServiceCaller, keys: Iterable[StoredKey]) -> list[StoredKey]:
-    """Those of *keys* whose rules *caller* may know: they allow no tool that it may not use."""
+    """The *keys* whose rules *caller* may know: they allow no tool beyond the caller's own."""
     return [key for key in keys if _has_no_more_reach(caller.principal.reach, key)]
 
 

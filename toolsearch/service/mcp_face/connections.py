@@ -1,6 +1,6 @@
 """Connections of MCP clients: ended with their session, their key, or when idle; and their ids in the older protocol.
 
-Each id says, sealed, what its client has opened the connection with, so that any replica can go on with it.
+Each id contains, sealed, the client's opening request, so that any replica can continue the connection.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from toolsearch.tools.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a client has shown, and for which session: equal for all its requests."""
+    """A client's credential and its session: equal for all its requests."""
 
     caller: ServiceCaller
     session: str
@@ -95,7 +95,9 @@ class ConnectionIds:
     clock: Callable[[], float]
 
     def make(self, credential: Credential, body: bytes) -> str | None:
-        """An id for the connection that the request *body* opens; None if it does not, or says too much of itself."""
+        """An id for the connection that the request *body* opens; None if it opens none, or if its description is too
+        long.
+        """
         opening = _opening(body)
         if opening is None:
             return None
@@ -103,7 +105,7 @@ class ConnectionIds:
         return self.seal.seal(told) if len(told) <= _MAX_CHARACTERS else None
 
     async def opening(self, connection_id: str, credential: Credential) -> JsonObject | None:
-        """The parameters that a connection was opened with; None if it is no connection of *credential*, or closed."""
+        """The opening parameters of a connection; None if it is closed, or not a connection of *credential*."""
         try:
             told = json.loads(self.seal.open(connection_id))
         except (SealError, ValueError):

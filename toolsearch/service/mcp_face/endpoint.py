@@ -1,4 +1,4 @@
-"""The MCP server of one catalog or toolset, for all sessions over it. It holds the corpus in memory while it runs."""
+"""The MCP server of one catalog or toolset, for all its sessions. It keeps the corpus in memory while it runs."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ _ID: ContextVar[str | None] = ContextVar("id", default=None)  # the id of the tr
 
 
 class Transports(StreamableHTTPSessionManager):
-    """As the SDK has it, but that whoever lets a request in may say what id the transport gets that it opens."""
+    """The SDK's manager, except that the caller of a request can choose the id of the transport that it opens."""
 
     def has(self, transport_id: str) -> bool:
         return transport_id in self._server_instances
 
     @contextmanager
     def opened_as(self, transport_id: str | None) -> Generator[None]:
-        """A transport that is opened within the block gets this id, unless it is None."""
+        """Give this id to a transport that is opened within the block, unless it is None."""
         token = _ID.set(transport_id)
         try:
             yield
@@ -88,7 +88,7 @@ async def ask(
     transport_id: str | None = None,
     body: JsonObject | None = None,
 ) -> int:
-    """Make a request of our own to *app*, and return the status of the answer, 0 if there was none."""
+    """Send a request of our own to *app*. Return the status of the answer, or 0 without an answer."""
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     if transport_id is not None:
         headers[SESSION_HEADER] = transport_id
@@ -146,7 +146,7 @@ def service_caller(caller: Caller) -> ServiceCaller:
 
 
 async def require_scopes(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """The middleware of the SDK's server that asks for the scope of what is not tools."""
+    """Middleware of the SDK's server that requires the scopes of requests other than those for tools."""
     if ctx.method in _CALLS:
         try:
             _require(caller_of(ctx), "call")
@@ -201,7 +201,7 @@ class CorpusEndpoint:
         self._running = asyncio.create_task(self._run())
 
     async def corpus(self) -> Corpus:
-        """The corpus that it serves, once it does. Raises what opening it raises."""
+        """The corpus, as soon as it is open. Raises the errors of opening it."""
         return (await asyncio.shield(self._up)).corpus
 
     async def serve(
@@ -234,24 +234,24 @@ class CorpusEndpoint:
 
     @property
     def credentials(self) -> set[Credential]:
-        """Of all who are connected."""
+        """The credentials of all connected clients."""
         return {each.credential for each in self._requests} | {each.credential for each in self._connections.values()}
 
     @property
     def is_used(self) -> bool:
-        """Whether a client is connected, or has just asked for something."""
+        """Whether a client is connected, or has sent a request just now."""
         return bool(self._requests or self._connections) or self._clock() - self._used_s < self._settings.check_s
 
     async def end(self, is_over: Callable[[Credential], bool]) -> None:
-        """End the requests and connections whose credential *is_over*."""
+        """End the requests and connections of credentials for which *is_over* is true."""
         for request in [each for each in self._requests if is_over(each.credential)]:
             request.end()
         for connection in [each for each in self._connections.values() if is_over(each.credential)]:
             await self._disconnect(connection)
 
     async def follow(self, sessions: Collection[str], versions: Mapping[str, int]) -> None:
-        """Take note of the *versions* that *sessions* have now, as far as these have not ended: what another replica
-        has written may have changed what the clients here are listed.
+        """Note the present *versions* of *sessions* that have not ended. Another replica's writes may change the lists
+        of the clients here.
         """
         await self.end(lambda credential: credential.session in sessions and credential.session not in versions)
         corpus = await self.corpus()
@@ -261,7 +261,7 @@ class CorpusEndpoint:
         self._followed = dict(versions)
 
     async def end_idle(self) -> None:
-        """End the connections whose clients have asked nothing for too long, also if they are still listening."""
+        """End connections whose clients have sent nothing for too long, even if they are still listening."""
         since_s = self._clock() - self._settings.idle_s
         busy = [each for each in self._requests if not each.is_listening]
         busy_connections = {each.connection for each in busy}
@@ -313,10 +313,10 @@ class CorpusEndpoint:
             connection.used_s = now_s
 
     async def _open_again(self, up: _Up, connection_id: str, credential: Credential, user: AuthenticatedUser) -> None:
-        """Open a connection here that another replica has opened, or this one before it was started again.
+        """Open a connection here that another replica has opened, or this one before a restart.
 
-        It is as its client has opened it, and nothing of it is lost but what only its first replica had: its streams,
-        and the log level that was asked for. What was discovered belongs to the session.
+        It has the client's opening parameters. Only data of the first replica are lost: its streams, and the requested
+        log level. Discovered tools belong to the session.
         """
         if up.transports.has(connection_id):
             return
@@ -338,7 +338,7 @@ class CorpusEndpoint:
     def _noting(
         self, request: LiveRequest, kept: KeptSession, user: AuthenticatedUser, scope: Scope, send: Send
     ) -> Send:
-        """Note which connections there are, by what the SDK answers."""
+        """Note new and closed connections from the SDK's answers."""
         asked, credential = request.connection, request.credential
 
         async def noted(message: Message) -> None:
@@ -355,7 +355,7 @@ class CorpusEndpoint:
         return noted
 
     def _forget(self, connection_id: str, credential: Credential) -> None:
-        """A 404 may also mean that the connection is somebody else's."""
+        """Forget the connection, unless it is another credential's, for which the SDK answers 404 as well."""
         known = self._connections.get(connection_id)
         if known is not None and known.credential.session == credential.session:
             del self._connections[connection_id]
@@ -369,7 +369,7 @@ class CorpusEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class _Up:
-    """What an endpoint has while it runs."""
+    """The parts of a running endpoint."""
 
     corpus: Corpus
     transports: Transports
@@ -377,13 +377,13 @@ class _Up:
 
 
 def _may_open(scope: Scope, headers: Headers) -> bool:
-    """Whether a request without the id of a connection may open one: the newer protocol has none."""
+    """Whether a request without a connection's id may open one. Requests of the newer protocol never do."""
     version = headers.get(_VERSION_HEADER)
     return scope["method"] == "POST" and (version is None or version in HANDSHAKE_PROTOCOL_VERSIONS)
 
 
 def _user(kept: KeptSession, credential: Credential) -> AuthenticatedUser:
-    """Who it is for the SDK and the gateway: within reach of the key and of the session."""
+    """The user for the SDK and the gateway, within the reach of the key and of the session."""
     caller = credential.caller
     reach = caller.principal.reach & asked_reach(kept.plan.corpus, kept.plan.allow, kept.plan.deny)
     grant = Grant(Principal(caller.tenant, reach), tuple(sorted(caller.scopes)), key_id=caller.key_id, session=kept.id)

@@ -1,4 +1,6 @@
-"""Serves each session by MCP: finds out whose it is, and which endpoint serves it; ends what holds no more."""
+"""Serves each session by MCP: checks its owner, chooses its endpoint, and ends connections that are no longer
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ _ISSUED_ELSEWHERE = "jwt:"  # a prefix of ids of credentials that are valid only
 class McpFace:
     """An ASGI application for requests whose path names a session, as ``path_params["session"]``.
 
-    It is checked with each request, and every now and then while a client is connected, whether its session and its key
-    still hold. To be used from one event loop, within `running`. *clock* gives seconds; only differences count.
+    The session and the key are checked with each request, and now and then while a client is connected. Use it from one
+    event loop, within `running`. *clock* gives seconds; only differences count.
     """
 
     def __init__(
@@ -103,8 +105,8 @@ class McpFace:
                 await self._close(endpoint)
 
     async def follow_sessions(self) -> None:
-        """Tell clients that are connected here what was found in their sessions through other replicas, and disconnect
-        them from sessions that have ended there.
+        """Tell the clients here about tools that other replicas found in their sessions, and disconnect them from
+        sessions that have ended there.
         """
         for endpoint in list(self._endpoints.values()):
             connected = {each.session for each in endpoint.credentials}
@@ -123,7 +125,7 @@ class McpFace:
         return await self._keys.of_id(caller.tenant, caller.key_id) is not None
 
     async def _is_there(self, endpoint: CorpusEndpoint) -> bool:
-        """Whether its catalog or toolset was neither deleted nor made anew."""
+        """Whether its catalog or toolset exists, and was not deleted and made again."""
         try:
             async with self._corpora.using(endpoint.ref) as corpus:
                 return await endpoint.corpus() is corpus
@@ -131,7 +133,9 @@ class McpFace:
             return False
 
     async def _endpoint(self, corpus: Corpus) -> CorpusEndpoint:
-        """The endpoint of *corpus*: a new one if there is none, or one of a corpus that was deleted and made anew."""
+        """The endpoint of *corpus*. A new one is made if there is none, or if it serves a deleted corpus of the same
+        name.
+        """
         while True:
             endpoint = self._endpoints.get(corpus.ref)
             if endpoint is None:

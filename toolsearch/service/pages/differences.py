@@ -1,4 +1,4 @@
-"""Two definitions side by side: what differs at each place, with the words marked that are gone or new."""
+"""Two definitions side by side: the differences at each place, with removed and new words marked."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One place of both definitions, such as ``inputSchema.properties.path``. A side is empty where it has no such."""
+    """One place of both definitions, such as ``inputSchema.properties.path``. A definition without it has an empty
+    side.
+    """
 
     name: str
     before: tuple[Run, ...]
@@ -39,7 +41,7 @@ class Place:
 
 
 def places_of(before: JsonObject | None, now: JsonObject) -> list[Place]:
-    """Every place of either definition, as the definitions are written. Characters that hide are written out."""
+    """Every place of either definition, in the written order. Invisible characters are written out."""
     old, new = dict(_leaves("", before)) if before else {}, dict(_leaves("", now))
     names = [*new, *(name for name in old if name not in new)]
     return [Place(printable(name), *_marked(old.get(name), new.get(name))) for name in names]
@@ -78,5 +80,5 @@ def _whole(text: str | None) -> tuple[Run, ...]:
 
 
 def _shown(text: str) -> str:
-    """The whole *text*, with characters that hide or turn others written out."""
+    """The whole *text*. Characters that hide or turn others are written out."""
     return "\n".join(printable(line, _LONGEST_WRITTEN_OUT * len(line) + 1) for line in text.split("\n"))

@@ -51,7 +51,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One part of a stack. *text* is what it says when it is pointed at."""
+    """One part of a stack. *text* is shown under a mouse pointer."""
 
     tone: Tone
     x: float
@@ -63,7 +63,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A label of an axis, and where it stands on it. Where there is little room, only those that are *main* are."""
+    """A label of an axis, and its place. In narrow pictures only *main* labels are shown."""
 
     at: float
     text: str
@@ -81,14 +81,14 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The amounts at one place of the horizontal axis, one for each series, none below 0."""
+    """The amounts at one place of the horizontal axis, one for each series, not negative."""
 
     label: str
     amounts: tuple[float, ...]
 
 
 def stacked_bars(stacks: Sequence[Stack], series: Sequence[Series]) -> Plot:
-    """*series* says what the amounts of each stack are, from below."""
+    """Draw the stacks. *series* describes the amounts of each stack, from below."""
     top = nice_top(max((sum(stack.amounts) for stack in stacks), default=0.0))
     room = 100 / max(1, len(stacks))
     width = min(_MOST_BAR, room * (1 - _GAP))
@@ -157,13 +157,13 @@ _OUTCOMES: Final[dict[Outcome, str]] = {
 
 
 class Exact(str):
-    """The value of a field of a form, which has to come back as it is. It is never shown as text."""
+    """The value of a form's field, which has to come back unchanged. It is never shown as text."""
 
     __slots__ = ()
 
 
 def shown(value: object) -> str:
-    """What every expression of a template passes: characters that hide or turn others are written out."""
+    """The filter for every expression of a template: characters that hide or turn others are written out."""
     if isinstance(value, Exact):
         return value
     if isinstance(value, Markup):
@@ -177,7 +177,7 @@ def moment(at_s: float | None) -> str:
 
 
 def iso(at_s: float) -> str:
-    """For the attribute ``datetime``."""
+    """The time for the attribute ``datetime``."""
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -208,7 +208,7 @@ def outcome(explained: Explanation) -> str:
 
 
 def is_written_out(text: str) -> bool:
-    """Whether *text* has characters that a field would hide."""
+    """Whether *text* has characters that an input field would hide."""
     return visible(text) != text
 
 
@@ -223,7 +223,7 @@ def shortened(text: str) -> str:
 
 
 def tool_path(corpus: str, name: str) -> str:
-    """The page of a tool of *corpus*, which is written as ``catalog/default``."""
+    """The address of the page of a tool. *corpus* is written as ``catalog/default``."""
     return f"/pages/tools/{quote(corpus)}/{quote(name, safe='')}"
 
 
@@ -233,7 +233,7 @@ def breakable(name: str) -> Markup:
 
 
 def ending(name: str) -> str:
-    """Enough of an id to tell it from others: ``…4f2a91``."""
+    """The end of an id, long enough to distinguish it: ``…4f2a91``."""
     return f"…{name[-6:]}" if len(name) > 12 else name
 
 
@@ -243,7 +243,7 @@ def allowed(scopes: frozenset[str]) -> list[str]:
 
 
 def is_hopeless(explained: Explanation) -> bool:
-    """Whether other words of the query alone would not help."""
+    """Whether rewording the query alone would not help."""
     return explained.outcome in HOPELESS
 
 

@@ -1,6 +1,7 @@
-"""What all pages share: rendering, navigation, error pages, sign-in checks and forms.
+"""Shared parts of all pages: rendering, navigation, error pages, sign-in checks and forms.
 
-Errors are pages too. A browser that has not signed in is sent to do so. A form is accepted from our own pages alone.
+Errors are pages, too. A browser that has not signed in is sent to the sign-in page. Forms are accepted only from our
+own pages.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ THEMES: Final = ("light", "dark")
 
 
 def _version_of(files: Path) -> str:
-    """Changes whenever one of *files* does, so that browsers may keep them."""
+    """A version that changes whenever one of *files* does, so that browsers may cache them."""
     parts = [file.read_bytes() for file in sorted(files.iterdir()) if file.is_file()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
@@ -122,7 +123,7 @@ class KeptFiles(StaticFiles):
 
 
 def icon(name: str) -> Markup:
-    """A sign out of ``static/icons.svg``, which says nothing that the text beside it does not."""
+    """An icon out of ``static/icons.svg``. It only repeats the text beside it."""
     return Markup('<svg class="icon" aria-hidden="true"><use href="{}/icons.svg#{}"></use></svg>').format(
         STATIC_PATH, name
     )
@@ -150,7 +151,7 @@ _GLOBALS: Final[dict[str, Any]] = {"static": STATIC_PATH, "icon": icon, "root": 
 def page(
     request: Request, template: str, *, visit: Visit | None = None, status: int = 200, **values: object
 ) -> HTMLResponse:
-    """Render *template*; it is given *values*, and what its frame needs."""
+    """Render *template* with *values* and the values of its frame."""
     theme = request.cookies.get(THEME_COOKIE, "")
     text = ENVIRONMENT.get_template(template, globals=_GLOBALS).render(
         visit=visit,
@@ -173,7 +174,7 @@ _NOTHING_HERE = (404, "Nothing here", "There is no such page, or your key does n
 
 
 class PageRoute(APIRoute):
-    """A route whose errors are pages. What is unknown and what is forbidden looks the same."""
+    """A route whose errors are pages. Unknown and forbidden pages look the same."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -192,7 +193,7 @@ class PageRoute(APIRoute):
 
 
 def _asked(request: Request) -> str:
-    """What to show after signing in: forms that were sent are not sent again."""
+    """The page to show after signing in. Forms are not sent again."""
     if request.method != "GET":
         return ROOT
     return request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -222,7 +223,7 @@ def see_other(path: str) -> RedirectResponse:
 
 
 def own_path(path: str) -> str:
-    """Return *path* if it is that of a page, the first page otherwise, so that nobody is sent to another site."""
+    """Return *path* if it is a page's, otherwise the first page, so that nobody is sent to another site."""
     is_own = path.startswith(f"{ROOT}/") and path.isprintable() and "\\" not in path
     return path if is_own else ROOT
 
@@ -235,7 +236,7 @@ async def visit_of(request: Request) -> Visit | None:
 def visit_with(
     *scopes: Scope, within_reach: bool = False, is_for_operators: bool = False
 ) -> Callable[[Request], Awaitable[Visit]]:
-    """A dependency that gives the visit of a browser whose key `ServiceCaller.admit` has admitted."""
+    """Make a dependency that gives the visit of a browser whose key `ServiceCaller.admit` has admitted."""
 
     async def visit(request: Request) -> Visit:
         found = await visit_of(request)
@@ -266,16 +267,16 @@ class Sent:
         return value.replace("\r\n", "\n") if isinstance(value, str) else ""
 
     def typed(self, *names: str) -> dict[str, Exact]:
-        """What was put into the fields *names*, to be given back when the form is shown again."""
+        """The contents of the fields *names*, for showing the form again."""
         return {name: Exact(self.text(name)) for name in names}
 
 
 def sent_with(
     *scopes: Scope, within_reach: bool = False, is_for_operators: bool = False
 ) -> Callable[[Request], AsyncGenerator[Sent]]:
-    """A dependency that gives the form that a browser sends whose key `ServiceCaller.admit` has admitted.
+    """Make a dependency that gives the form of a browser whose key `ServiceCaller.admit` has admitted.
 
-    Raises HTTPException (403) for one that was not on a page of this service.
+    Raises HTTPException (403) if the form was not on a page of this service.
     """
     visiting = visit_with(*scopes, within_reach=within_reach, is_for_operators=is_for_operators)
 
@@ -301,7 +302,7 @@ async def own_form(request: Request, token: str) -> FormData:
 
 
 def _is_own_origin(request: Request) -> bool:
-    """Browsers say with each form which site it was on."""
+    """Whether the form was on our own site: browsers name the site with each form."""
     origin = request.headers.get("origin", "")
     own = {request.headers.get("host", "")}
     if public_url := service_of(request).settings.serve.public_url:

@@ -1,4 +1,4 @@
-"""Sessions of agents: what they have discovered, what of it is active, their budget, and what they have saved."""
+"""The pages of agents' sessions: discovered and active tools, budget, and savings."""
 
 from __future__ import annotations
 

@@ -190,7 +190,8 @@ async def _choose(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is *given* for one request of a model, how many tools are in reach, and how many of them the model reads.
+    """The arguments *given* for one request of a model, the number of tools in reach, and of tools that the model
+    reads.
 
     For the tokens of all tools in reach see `ToolCosts`.
     """

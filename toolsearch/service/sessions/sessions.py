@@ -1,11 +1,11 @@
-"""Sessions of agents: opened over one catalog or toolset, kept until they expire, and there again after a restart.
+"""Sessions of agents: opened over one catalog or toolset, and kept until they expire, even over a restart.
 
-A session belongs to the key that has opened it, and to those that it is exchanged for. Others find none, except who
-sees what all keys of the tenant do.
+A session belongs to the key that has opened it, and to the keys that replace it. Other keys do not find it, unless they
+may see the work of all keys of the tenant.
 
-A session is two things in the store: a record, which says whose it is, over what and until when, and the engine's own
-session under the same id, with what was discovered. Without the record there is no session. Both are read with each
-request and written with each step, so that any replica serves any session; what two of them find at once is merged.
+A session has two parts in the store: a record with its owner, its corpus and its end, and the engine's own session
+under the same id, with the discovered tools. Without the record there is no session. Both are read with each request
+and written with each step, so that any replica can serve any session. Simultaneous work of two replicas is merged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _READ_AT_ONCE: Final = 500
 
 
 class _EveryName(Collection[str]):
-    """What can be called in a session: what the service does not run, it hands back to its caller."""
+    """The callable tools of a session: all names, since the service hands calls back that it does not run."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -62,7 +62,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class SessionPlan:
-    """What a session is opened with. A budget of None is that of the settings."""
+    """The options of a new session. A budget of None means that of the settings."""
 
     corpus: CorpusRef
     allow: tuple[str, ...] = EVERY_TOOL
@@ -89,7 +89,7 @@ class KeptSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionFigures:
-    """What one caller may know of a session: how many tools it shows, and how many are in reach besides."""
+    """The figures of a session that a caller may know: the number of tools that it shows, and of others in reach."""
 
     discovered: int
     pinned: int
@@ -100,7 +100,9 @@ class SessionFigures:
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """A session for the time of one request. *principal* has the tenant's id, and what both key and session reach."""
+    """A session for the time of one request. *principal* has the tenant's id, and the common reach of key and
+    session.
+    """
 
     kept: KeptSession
     corpus: Corpus
@@ -108,18 +110,20 @@ class OpenSession:
 
     @property
     def session(self) -> Session:
-        """One of its own for each request: callers of different reach may use a session at the same time."""
+        """A new object for each request, since callers with different reach may use a session at the same time."""
         return Session(self.corpus.engine, self.kept.id, self.principal)
 
     async def run(self, step: Callable[[Conversation], _T]) -> _T:
-        """Return what *step* gives. The session is read before and written after it, all in a thread for searches."""
+        """Return the result of *step*. The session is read before and written after it, all in a thread for
+        searches.
+        """
         outcome, is_changed = await search_threads.run(self._run, step)
         if is_changed:
             self.corpus.gateway.session_changed(self.kept.id)  # its MCP clients then list the tools again
         return outcome
 
     async def search(self, arguments: JsonObject, *, is_search_round: bool = True) -> tuple[Answered, int]:
-        """Answer a call of the search tool, and show what it loads. Return with it how many tokens the call took.
+        """Answer a call of the search tool, and show the loaded tools. Return the answer and the tokens of the call.
 
         Raises BadQueryError, written for the model.
         """
@@ -149,11 +153,11 @@ class Sessions:
 
     @property
     def are_shared(self) -> bool:
-        """Whether other replicas may write them."""
+        """Whether other replicas may write the sessions."""
         return self._storage.is_shared
 
     async def versions(self, tenant: str, session_ids: Collection[str]) -> dict[str, int]:
-        """Of those that have not ended; each step writes another one."""
+        """The versions of the sessions that have not ended. Each step writes a new version."""
         return await asyncio.to_thread(self._storage.sessions(tenant).versions, session_ids)
 
     async def create(
@@ -186,11 +190,11 @@ class Sessions:
             yield OpenSession(kept, corpus, Principal(caller.tenant, caller.principal.reach & kept.reach))
 
     async def page(self, caller: ServiceCaller, *, after: str, limit: int) -> list[KeptSession]:
-        """Those of *caller* that have not expired, by id."""
+        """A page of the sessions of *caller* that have not expired, sorted by id."""
         return await asyncio.to_thread(self._page, caller, after, limit)
 
     async def figures(self, caller: ServiceCaller, kept: KeptSession) -> SessionFigures | None:
-        """None if the session cannot be opened any more, as when its catalog is gone."""
+        """The figures; None if the session cannot be opened any more, for example because its catalog was deleted."""
         try:
             async with self._corpora.using(kept.plan.corpus) as corpus:
                 return await search_threads.run(_figures, corpus, caller.principal, kept.id)
@@ -229,7 +233,7 @@ class Sessions:
         return own[:limit]
 
     def _belonging_to(self, caller: ServiceCaller) -> Callable[[KeptSession], bool]:
-        """Whether a session is one that *caller* may use; each key is looked up once."""
+        """Make a function that checks whether *caller* may use a session. It looks up each key once."""
         if caller.sees_all_keys:
             return lambda _: True
         records, known = self._storage.records, dict[str, bool]()
@@ -242,7 +246,7 @@ class Sessions:
         return is_own
 
     def _add(self, kept: KeptSession, begun: str) -> None:
-        """Write the record and the engine's session at once, so that nobody meets the one without the other."""
+        """Write the record and the engine's session together, so that nobody finds one without the other."""
         tenant = kept.plan.corpus.tenant
         with self._storage.transaction():
             self._storage.sessions(tenant).save(kept.id, begun, version=0)
@@ -264,7 +268,7 @@ def _searched(
     is_search_round: bool,  # noqa: FBT001
     conversation: Conversation,
 ) -> tuple[Answered, int]:
-    """What the model reads goes into the savings of its session, as with a reply of its own."""
+    """Count the answer in the savings of its session, as if a model's own reply had searched."""
     before = conversation.state.counters.written_tokens
     answered = answered_in(conversation, arguments)
     call = ToolCall("", TOOL_NAME, arguments)

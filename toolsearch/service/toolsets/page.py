@@ -1,4 +1,4 @@
-"""Toolsets: what each holds and lacks, a form to make and change one, the way back to an earlier version."""
+"""The pages of toolsets: their tools and missing tools, a form to make and change one, and earlier versions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Draft:
 
     @classmethod
     def sent(cls, form: Sent, name: str = "") -> Draft:
-        """Rows without a tool, or without an allowed name, are left out; so are those that are marked to be."""
+        """Read a form. Rows without a tool, without an allowed name, or with a mark for deletion are left out."""
         tools = [
             ToolRow(*(form.exact(f"tool.{row}.{each.name}") for each in fields(ToolRow)))
             for row in range(_count(form, "tools"))
@@ -136,7 +136,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class FoundTools:
-    """Tools of a catalog that may be added, for which somebody has looked."""
+    """The tools of a catalog that were searched for and can be added."""
 
     catalog: str = ""
     text: str = ""
@@ -144,7 +144,7 @@ class FoundTools:
 
 
 def documents(spec: ToolsetSpec) -> dict[str, Any]:
-    """*spec* with its tools by the names that they are shown by, so that a tool stays at its place when others go."""
+    """*spec*, with its tools by their names in the toolset, so that a tool keeps its place when others go."""
     tools = {
         each.shown_name: {
             "from": f"{each.catalog}/{each.tool}",
@@ -198,7 +198,7 @@ _CHANGED: Final = "It was changed since this form was opened. Open it again, and
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a change would bring: to what the toolset shows, and to each place of what it is made of."""
+    """The effects of a change on the tools that the toolset shows, and on each part of its definition."""
 
     preview: Preview
     places: tuple[Place, ...]
@@ -257,7 +257,7 @@ async def delete(service: _Service, sent: _Sent, name: str) -> Response:
 
 
 async def _sent_form(request: Request, service: ServiceParts, sent: Sent, kept: KeptToolset | None) -> Response:
-    """Look for tools, give more rows, show what would change, or change it: as the button says."""
+    """Search for tools, add rows, preview the change, or apply it, depending on the button."""
     draft, visit = Draft.sent(sent, kept.name if kept else ""), sent.visit
     wanted = sent.text("do")
     if wanted != "apply":

@@ -188,5 +188,5 @@ def _absent(absent: Absent) -> ToolsetEntry:
 
 
 def _place(entry: ToolsetEntry) -> str:
-    """Two entries may have one name: what is shown by it, and what is refused for that."""
+    """The place of an entry. Two entries can have one name: a shown one, and one that was refused for that."""
     return f"{entry.name}\n{entry.catalog}\n{entry.tool}"

@@ -1,4 +1,4 @@
-"""Toolsets of tenants: named subsets of catalogs, each change of which is a new version that can be read later."""
+"""Toolsets of tenants: named subsets of catalogs. Each change makes a new version, and earlier ones can be read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DIGITS: Final = 8  # digits of a version's number in ids, so that these sort by
 
 @dataclass(frozen=True, slots=True)
 class KeptToolset:
-    """A toolset as its record has it; *version* is that of the record, which no other writing has."""
+    """A toolset as stored. *version* is the version of its record, which is new at each write."""
 
     name: str
     spec: ToolsetSpec
@@ -45,7 +45,7 @@ class ToolsetTool:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a toolset shows and would show, by the names that tools are shown by; *absent* is what it would not have."""
+    """The present and the future tools of a toolset, by their names in it. *absent* are tools that would be missing."""
 
     before: Mapping[str, ToolsetMember]
     after: Mapping[str, ToolsetMember]
@@ -75,7 +75,7 @@ class Toolsets:
     require_room: RequireRoom = no_limit
 
     async def create(self, tenant: str, name: str, spec: ToolsetSpec) -> KeptToolset:
-        """Raises RecordConflictError if there is one of that name, BadSettingError and TooManyError."""
+        """Raises RecordConflictError if the name is taken, BadSettingError and TooManyError."""
         spec.check()
         await self.require_room(tenant, "toolsets", 1)
         kept = await asyncio.to_thread(self._put, tenant, name, replace(spec, number=1), 0)
@@ -94,7 +94,7 @@ class Toolsets:
     async def change(
         self, tenant: str, name: str, change: Callable[[ToolsetSpec], ToolsetSpec], *, over: int | None = None
     ) -> KeptToolset:
-        """Make a new version of it, over the writing *over* if that is given.
+        """Make a new version of the toolset, over the version *over* if it is given.
 
         Raises UnknownRecordError, RecordConflictError, BadSettingError.
         """
@@ -112,7 +112,8 @@ class Toolsets:
         return kept
 
     async def preview(self, tenant: str, spec: ToolsetSpec, *, of: str = "") -> Preview:
-        """What *spec* would show as the next version of the toolset *of*, or as a new toolset. Nothing is written.
+        """The tools that *spec* would show as the next version of the toolset *of*, or as a new toolset. Nothing is
+        written.
 
         Raises BadSettingError, and UnknownRecordError if there is no toolset of that name.
         """
@@ -155,7 +156,7 @@ class Toolsets:
         return found
 
     async def within_reach(self, tenant: str, kept: KeptToolset, principal: Principal) -> KeptToolset:
-        """What *principal* may know of it: with rules of its own, the tools that it reaches in their catalogs alone."""
+        """The part of a toolset that *principal* may know: with rules, only tools that it reaches in their catalogs."""
         if principal.reach.is_everything:
             return kept
         reached = set[ToolsetMember]()
@@ -171,14 +172,14 @@ class Toolsets:
         return replace(kept, spec=replace(kept.spec, tools=tools, rules=()))
 
     async def tools(self, tenant: str, name: str, principal: Principal) -> tuple[list[ToolsetTool], list[Absent]]:
-        """What *principal* reaches of it, by name; and, for who reaches everything, what it asks for and does not have,
+        """The tools that *principal* reaches, by name. A principal that reaches everything also gets the missing tools,
         with the reasons.
         """
         async with self.corpora.using(CorpusRef(tenant, TOOLSET, name)) as corpus:
             return await asyncio.to_thread(_tools, corpus, principal.reach)
 
     async def _settle_names(self, ref: CorpusRef) -> None:
-        """Whose tools have which names is decided now, and not when somebody happens to search."""
+        """Decide now which tools get which names, and not at some later search."""
         async with self.corpora.using(ref):
             pass
 

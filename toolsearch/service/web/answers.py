@@ -1,6 +1,6 @@
-"""What answers have in common: lists in pages (``?after=&limit=``), ETags, and times.
+"""Shared parts of answers: lists in pages (``?after=&limit=``), ETags, and times.
 
-A cursor is opaque, and good for the list that it came from alone.
+A cursor is opaque, and only valid for its own list.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def make_cursor(place: str, position: str) -> str:
 
 
 def read_cursor(place: str, cursor: str) -> str:
-    """Return the position; "" for the beginning, if *cursor* is "". Raises HttpRefusal for one that is not of *place*.
+    """Return the position; "" for the beginning, if *cursor* is "". Raises HttpRefusal if it is not a cursor of
+    *place*.
 
-    The check tells damaged cursors and those of other lists. It guards no secret: a position opens no list that its
-    reader could not read from the start.
+    The check finds damaged cursors and those of other lists. It guards no secret, since a reader of the list can read
+    it from the start.
     """
     if not cursor:
         return ""
@@ -62,7 +63,7 @@ def _check(place: str, position: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Which page is asked for: at most *limit* entries behind *after*. Fetch one more, to know whether more follow."""
+    """The requested page: at most *limit* entries after *after*. Fetch one more, to know whether more follow."""
 
     place: str
     after: str
@@ -75,7 +76,7 @@ class Paging:
     def page(
         self, found: Sequence[_Found], position: Callable[[_Found], str], body: Callable[[_Found], _Body]
     ) -> Page[_Body]:
-        """The page of *found*, which are `fetch` entries if there are as many."""
+        """The page from *found*, which has `fetch` entries if there are as many."""
         shown = found[: self.limit]
         following = make_cursor(self.place, position(shown[-1])) if len(found) > self.limit else None
         return Page(items=[body(each) for each in shown], next=following)
@@ -105,16 +106,16 @@ def etag_of(version: int | str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What ``If-Match`` and ``If-None-Match`` of a request say; empty for a header that is missing."""
+    """The values of ``If-Match`` and ``If-None-Match`` of a request; empty for a missing header."""
 
     match: tuple[str, ...]
     none_match: tuple[str, ...]
 
     def over(self, version: int | None, *, is_required: bool = False) -> int | None:
-        """Return what a record may be written over, as `RecordStore.put` takes it: 0 for what must be new, None for
-        whatever is there. *version* is of what is there now; None: nothing is.
+        """Return the version to write over, for `RecordStore.put`: 0 if the record must be new, None for any version.
+        *version* is the present version, or None without a record.
 
-        Raises HttpRefusal if that is not what the client has seen, or if it must say so and does not.
+        Raises HttpRefusal if the client has seen another version, or if it must name one and does not.
         """
         if self.none_match:
             if version is not None and (_ANY in self.none_match or etag_of(version) in map(_strong, self.none_match)):
@@ -129,7 +130,7 @@ class Conditions:
         return version
 
     def require(self, version: int | str) -> None:
-        """Raises HttpRefusal if what is there now, *version*, is not what the client has seen, as far as it says so."""
+        """Raises HttpRefusal if the client names another version than the present *version*."""
         if self.match and not (_ANY in self.match or etag_of(version) in self.match):
             raise precondition_failed()
 

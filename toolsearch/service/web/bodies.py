@@ -1,7 +1,7 @@
-"""A route whose body goes from bytes to its model in one step, for what agents ask for all the time.
+"""A route whose body goes from bytes to its model in one step, for the most frequent requests.
 
-FastAPI reads the JSON into objects, and these into the model, and looks at each request how its dependencies are to be
-called, which is known when the route is made.
+FastAPI reads the JSON into objects, and these into the model. At each request it also works out how to call the
+dependencies, although this is known when the route is made.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _FEW: Final = 256  # brackets; a loop counts so few faster than arrays do
 
 
 class Bodies:
-    """Nothing behind it sees a body before it is whole and within the limits.
+    """Passes a request on only when its body is complete and within the limits.
 
     visit_of  gives the visit of a browser's cookie, None for a cookie that is not accepted
     """
@@ -93,7 +93,7 @@ class Bodies:
         return min(self._max_bytes, _MAX_UNKNOWN_BYTES)
 
     async def _is_visitor(self, scope: Scope) -> bool:
-        """Whether it is the form of a browser that has signed in. The page itself answers if the store is away."""
+        """Whether it is the form of a signed-in browser. If the store is away, the page itself answers."""
         token = HTTPConnection(scope).cookies.get(VISIT_COOKIE, "") if is_under(PAGES, scope["path"]) else ""
         with suppress(StorageError):
             return bool(token) and await self._visit_of(token) is not None
@@ -116,10 +116,10 @@ def media_type(headers: Headers) -> str:
 
 
 def depth_of(body: bytes, *, is_lines: bool = False) -> int:
-    """How deep arrays and objects are nested in *body*, which is JSON; known before it is parsed, and soon.
+    """The nesting depth of arrays and objects in *body*, which is JSON. It is found quickly, before parsing.
 
-    Text and escapes are taken out first, so that brackets within text do not count. Each of *is_lines* stands alone,
-    since those behind a line that is no JSON are read all the same.
+    Texts and escapes are removed first, so that brackets in texts do not count. With *is_lines* each line counts by
+    itself, since the lines after a faulty one are read, too.
     """
     without_escapes = _ESCAPED.sub(b"", body) if b"\\" in body else body
     others = _NOT_STRUCTURE_OF_LINES if is_lines else _NOT_STRUCTURE
@@ -164,7 +164,7 @@ async def read_body(receive: Receive, max_bytes: int | None = None) -> bytes | N
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives *body* once, and then whatever *receive* has to say."""
+    """A `receive` that gives *body* once, and then the messages of *receive*."""
     is_given = False
 
     async def replayed() -> Message:
@@ -184,13 +184,13 @@ _OfRequest: TypeAlias = Callable[[Request], Awaitable[Any]]
 
 
 class DirectRoute(APIRoute):
-    """For an endpoint that takes one body and what dependencies make of the request alone, and returns a `Response`.
+    """For an endpoint that takes one body and dependencies that need only the request, and returns a `Response`.
 
-    A body that does not fit is left to FastAPI, which says what is wrong with it, so answers are those of any route.
+    A body that does not fit is left to FastAPI, which reports the fault as in any route.
     """
 
     def get_route_handler(self) -> _Handler:
-        """Raises TypeError for an endpoint that takes anything else."""
+        """Raises TypeError for an endpoint with other parameters."""
         usual, endpoint = super().get_route_handler(), self.endpoint
         hints = get_type_hints(endpoint, include_extras=True)
         taken = {name: hints[name] for name in inspect.signature(endpoint).parameters}
@@ -209,7 +209,7 @@ class DirectRoute(APIRoute):
 
 
 async def _read(request: Request, model: type[BaseModel]) -> BaseModel | None:
-    """None for what is no JSON, or does not fit."""
+    """Read the body; None if it is not JSON or does not fit."""
     if media_type(request.headers) != "application/json":
         return None
     try:

@@ -1,7 +1,7 @@
-"""Who makes a request, and what the credential allows: a key, or a browser that has signed in.
+"""The caller of a request and its permissions, from a key or from a signed-in browser.
 
-The cookie of a browser holds a random token; the store keeps its hash, and which key it was. So nobody who reads the
-store can act as somebody else, and a key that is revoked ends what was signed in with it.
+A browser's cookie contains a random token. The store keeps its hash, and the key. So a reader of the store cannot act
+as another user, and revoking a key ends its visits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from toolsearch.storage.records import THE_SERVICE, RecordStore
 
 @dataclass(frozen=True, slots=True)
 class ServiceCaller:
-    """One caller, for one request. The id of *principal* is that of the tenant, its reach that of the key."""
+    """One caller, for one request. *principal* has the tenant's id and the key's reach."""
 
     principal: Principal
     scopes: frozenset[str]
@@ -56,9 +56,9 @@ class ServiceCaller:
             raise whole_reach_needed()
 
     def admit(self, scopes: Sequence[Scope], *, within_reach: bool, is_for_operators: bool = False) -> None:
-        """The one rule for what a key may be used for: it needs all of *scopes*, and has to be an operator's for what
-        *is_for_operators*; and a key with rules is refused unless the route keeps *within_reach*: all that it shows or
-        writes is asked about by the key's own rules.
+        """The rule for the use of a key. It needs all of *scopes*, and must be an operator's if the route
+        *is_for_operators*. A key with rules is refused unless the route keeps *within_reach*, which means that the
+        key's rules apply to all that it shows or writes.
 
         Raises NotPermittedError or HttpRefusal.
         """
@@ -71,7 +71,7 @@ class ServiceCaller:
 
     @property
     def sees_all_keys(self) -> bool:
-        """Whether it may know what other keys of its tenant do, which names the tools that they use."""
+        """Whether it may see the activity of the tenant's other keys, which names their tools."""
         return includes(self.scopes, "admin") and self.principal.reach.is_everything
 
 
@@ -144,8 +144,8 @@ class Visit:
 class Visits:
     """*visit_s* is how long a browser stays signed in; *clock* gives seconds since 1970.
 
-    of_token  gives what an API key allows, None for one that is not accepted
-    of_id     gives the same for the tenant and the id of a key
+    of_token  API key -> its grant, or None if it is not accepted
+    of_id     (tenant, id of a key) -> the same
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Visits:
         return token
 
     async def find(self, token: str) -> Visit | None:
-        """None if there is no such visit, it has ended, or its key is not accepted any more."""
+        """None if there is no such visit, if it has ended, or if its key is no longer accepted."""
         if not token:
             return None
         visit_id = token_sha256(token)
@@ -198,14 +198,14 @@ class Visits:
 
 
 def form_token(token: str) -> str:
-    """The token of forms that belongs to that of a cookie, which it does not tell."""
+    """The token for forms that belongs to a cookie's token, without revealing it."""
     return hashlib.sha256(f"form:{token}".encode()).hexdigest()
 
 
 def whose_key(caller: ServiceCaller, key: str | None, *, mine: bool) -> str | None:
-    """The id of the key whose activity is shown; None for that of all keys.
+    """The id of the key whose activity is shown; None for all keys.
 
-    Raises NotPermittedError or HttpRefusal for the key of somebody else.
+    Raises NotPermittedError or HttpRefusal for a key that the caller may not see.
     """
     own = caller.key_id
     if caller.sees_all_keys:

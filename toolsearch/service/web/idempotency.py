@@ -89,10 +89,10 @@ class Idempotency:
     async def first(
         self, caller: ServiceCaller, key: str, request: bytes, *, may_run_twice: bool = False
     ) -> AsyncGenerator[Attempt]:
-        """Wait for an earlier request with *key* that still runs, and then give this one its attempt.
+        """Wait for an earlier request with *key* that still runs, and then return this one's attempt.
 
         request        everything that makes two requests the same
-        may_run_twice  run it again if nobody knows what the first one has come to
+        may_run_twice  run it again if the outcome of the first one is unknown
 
         Raises HttpRefusal if *key* is not well formed, or was used for another request, or its outcome is unknown.
         """
@@ -106,7 +106,9 @@ class Idempotency:
             yield attempt
 
     async def keep(self, attempt: Attempt, answer: Answer) -> None:
-        """If it can never be kept, a repetition is told that the outcome is unknown: the request is not run again."""
+        """Keep the answer. If that fails for good, a repetition gets the error that the outcome is unknown, and is not
+        run.
+        """
         await self._now_or_later(attempt, partial(self._put, attempt, {"answer": self._sealed(answer)}, None))
 
     async def forget(self, attempt: Attempt) -> None:
@@ -123,8 +125,8 @@ class Idempotency:
             self._owed.owe(attempt.place, write, error)
 
     async def _begun(self, attempt: Attempt) -> Answer | None:
-        """Return the answer of the first request, if this one is a repetition, as soon as there is one; otherwise keep
-        that this one has begun.
+        """If this request is a repetition, wait for the answer of the first one and return it. Otherwise record that
+        this one has begun.
         """
         look = self._begin
         for pause_s in self._pauses_s:
@@ -159,8 +161,8 @@ class Idempotency:
         return True
 
     def _look(self, attempt: Attempt) -> Answer | _Running | None:
-        """What the first request has come to; None if this one has begun, since the first was refused before it did
-        anything, or since nobody knows what came of it and it may run twice.
+        """The state of the first request. None if this one has begun, because the first was refused before it did
+        anything, or because its outcome is unknown and it may run twice.
         """
         found = self._found(attempt)
         if found is not None and "answer" not in found.document:
@@ -201,7 +203,7 @@ class Idempotency:
 
 @dataclass(slots=True)
 class Attempt:
-    """One run of a request. *answer* is that of the first one, if this is a repetition."""
+    """One run of a request. *answer* is the first one's answer, if this is a repetition."""
 
     tenant: str
     id: str
@@ -260,7 +262,7 @@ class Repeats:
                 await self._run(attempt, scope, replay(body, receive), send)
 
     async def _run(self, attempt: Attempt, scope: Scope, receive: Receive, send: Send) -> None:
-        """The answer is kept before it is sent: what the client has seen, a repetition shows again."""
+        """Run the request. Its answer is kept before it is sent, so that a repetition gets the same one."""
         held: list[Message] = []
 
         async def hold(message: Message) -> None:
@@ -282,8 +284,8 @@ def _key(scope: Scope) -> str | None:
 
 
 def _may_run_twice(path: str) -> bool:
-    """Whether what is asked there only changes what the service keeps, and by a name, or so that it expires: neither
-    calls of tools, nor new keys, nor feedback, which counts.
+    """Whether a request there only changes stored data, under a name or with an expiry. Calls of tools, new keys, and
+    feedback, which is counted, may not run twice.
     """
     kind, *more = path.removeprefix(f"{API}/").split("/")
     return kind in _KEPT_BY_NAME and not _ONCE.intersection(more[-1:])

@@ -1,4 +1,4 @@
-"""How often a key may ask, and how much a tenant may have. Replicas tell each other every second what was used."""
+"""Rate limits of keys and quotas of tenants. Replicas exchange the use every second."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OnUse: TypeAlias = Callable[[Bucket, int], None]
 
 @dataclass(slots=True)
 class _Used:
-    """*begun_s* tells this count from an earlier one of the same bucket, which was forgotten meanwhile."""
+    """*begun_s* distinguishes this count from an earlier, forgotten one of the same bucket."""
 
     begun_s: float
     total: int = 0
@@ -57,9 +57,9 @@ class _Used:
 class SharedRates:
     """Use it within one event loop. *replica* is the id of this one.
 
-    clock   gives seconds since 1970, for how long the others can read what this one tells
+    clock   gives seconds since 1970, for the expiry of this replica's reports
     steady  gives seconds that only grow
-    on_use  is told what was used of a bucket through another replica
+    on_use  called with the use of a bucket through another replica
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class SharedRates:
         self._forget(now_s)
 
     async def exchange(self) -> None:
-        """Tell the others what was used here, and take note of what they have told."""
+        """Report this replica's use to the others, and take note of theirs."""
         async with self._one_at_a_time:
             await self._exchange()
 
@@ -138,10 +138,11 @@ class SharedRates:
         return self._records.page(THE_SERVICE, RATE_USE, limit=_PAGE, at_s=now_s)
 
     def _take_note(self, told: dict[str, Mapping[str, Any]]) -> None:
-        """What was used before the first look counts no more: this replica was not there.
+        """Apply the reports of other replicas. Use from before the first look is ignored, since this replica was not
+        running.
 
-        What a replica told last stays known while its record cannot be read, as when a clock was set forwards. Without
-        that, all that it ever told would count again.
+        A replica's last report is kept while its record cannot be read, for example after a clock was set forwards.
+        Otherwise all its use would be counted again.
         """
         seen = self._seen or {}
         if self._seen is not None:
@@ -179,10 +180,10 @@ _RECORDS: Final = {"catalogs": "catalog", "toolsets": "toolset", "sources": "sou
 
 
 class Buckets:
-    """Token buckets that hold what may be used in a minute, and fill up over a minute.
+    """Token buckets with the allowance of a minute, which fill up within a minute.
 
-    Of each is kept when it will be full again. A bucket that is full is forgotten; if there are *most* of them, the
-    one that was used longest ago is. *steady* gives seconds that only grow.
+    Each is stored as the time when it will be full again. A full bucket is forgotten. Beyond *most* buckets, the least
+    recently used one is forgotten. *steady* gives seconds that only grow.
     """
 
     def __init__(self, steady: Callable[[], float], *, most: int = _MAX_BUCKETS) -> None:
@@ -194,14 +195,14 @@ class Buckets:
         return len(self._full_s)
 
     def take(self, bucket: tuple[str, str], amount: int, capacity: int) -> float:
-        """Take *amount* and return 0; or take nothing and return in how many seconds there will be enough."""
+        """Take *amount* and return 0, or take nothing and return the seconds until there will be enough."""
         wait_s = self.wait_s(bucket, amount, capacity)
         if not wait_s:
             self.owe(bucket, amount, capacity)
         return wait_s
 
     def owe(self, bucket: tuple[str, str], amount: int, capacity: int) -> None:
-        """Take *amount*, which is used already, whether there is enough or not."""
+        """Take *amount*, even if there is not enough, because it was used already."""
         now_s = self._steady()
         self._full_s[bucket] = max(self._full_s.get(bucket, now_s), now_s) + amount * _WINDOW_S / capacity
         self._full_s.move_to_end(bucket)
@@ -222,9 +223,9 @@ class Buckets:
 
 
 class Limits:
-    """Each method raises TooManyError for what is too much. *replica* is the id of this one: the rates are those of all
-    replicas together, but for what the others let through within the last second. *clock* gives seconds since 1970, and
-    *steady* seconds that only grow.
+    """Each method raises TooManyError beyond a limit. *replica* is the id of this one. Rates hold for all replicas
+    together, except for the use of the others within the last second. *clock* gives seconds since 1970, and *steady*
+    seconds that only grow.
     """
 
     def __init__(
@@ -247,12 +248,12 @@ class Limits:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """While the service runs: other replicas are told of what is used here."""
+        """While the service runs, report this replica's use to the others."""
         async with self.shared.running() if self.shared is not None else nullcontext():
             yield
 
     async def request(self, caller: ServiceCaller) -> None:
-        """Before anything is done. Whoever has used up the tokens of a minute waits with every request."""
+        """Check before anything is done. A caller that has used up the tokens of a minute waits with every request."""
         self._take(caller, "requests", 1)
         wait_s = self._buckets.wait_s(_bucket(caller.tenant, caller.key_id, "tokens"), 1, self._rates.tokens)
         if wait_s:
@@ -271,7 +272,9 @@ class Limits:
         self._tell(bucket, count)
 
     async def require_room(self, tenant: str, what: Counted, more: int = 1) -> None:
-        """Before *more* are made. Requests at the same moment may together go over the quota by what they make."""
+        """Check before *more* are made. Simultaneous requests may together exceed the quota by the number that they
+        make.
+        """
         quota: int = getattr(self._quotas, what)
         if await asyncio.to_thread(self._count, tenant, what) + more > quota:
             raise TooManyError(f"a tenant may have {quota:,} {what}; delete some, or ask the operator for more")

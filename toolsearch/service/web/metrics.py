@@ -1,4 +1,4 @@
-"""``/healthz``, ``/readyz`` and ``/metrics``, for whoever runs the service; and the middleware that counts requests."""
+"""``/healthz``, ``/readyz`` and ``/metrics``, for operators; and the middleware that counts requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 
 class Reading(NamedTuple):
-    """What one look at the service gives. Each mapping is by the value of the label.
+    """The figures from one look at the service. Each mapping is by the value of the label.
 
     sessions  None while the store is away
     """
@@ -49,7 +49,7 @@ class Reading(NamedTuple):
 
 
 class Metrics:
-    """Made once for a service. *read* gives what is only looked at when somebody asks."""
+    """Made once for a service. *read* gives figures that are only read on request."""
 
     def __init__(self, read: Callable[[], Reading]) -> None:
         self._registry = CollectorRegistry()
@@ -80,7 +80,7 @@ class Metrics:
             self._store_errors.labels(code).inc()
 
     def text(self) -> bytes:
-        """What Prometheus reads. It looks into the store, so call it in a thread."""
+        """The text for Prometheus. It reads from the store, so call it in a thread."""
         return generate_latest(self._registry)
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
@@ -149,7 +149,7 @@ class Readiness:
         self._status = ""
 
     async def status(self) -> str:
-        """``ok``, or what is wrong. It writes, unless it did so within the last second."""
+        """``ok``, or the fault. It writes to the store, unless it did so within the last second."""
         async with self._looking:
             if self._looked_s is None or self._steady() - self._looked_s >= _LOOK_EVERY_S:
                 self._status = await asyncio.to_thread(self._look)
@@ -207,7 +207,7 @@ async def metrics(request: Request, service: _Service) -> Response:
 
 
 def _is_local(request: Request) -> bool:
-    """Whether it comes from this machine itself, and not through a proxy on it."""
+    """Whether the request comes from this machine itself, and not through a proxy on it."""
     is_forwarded = any(name in request.headers for name in ("forwarded", "x-forwarded-for"))
     return request.client is not None and is_loopback(request.client.host) and not is_forwarded
 
@@ -231,7 +231,7 @@ _POLLED: Final = OPEN | {METRICS}
 
 
 def _codes(kind: type[ToolSearchError]) -> Iterator[str]:
-    """The codes of *kind* and below, of those that are the service's own fault."""
+    """The codes of *kind* and its subclasses that are the service's own fault."""
     if kind.status >= 500:
         yield kind.code
     for below in kind.__subclasses__():
@@ -291,7 +291,7 @@ class Observed:
 
 
 def _told(scope: Scope, method: str, status: int, seconds: float) -> dict[str, Any]:
-    """What the log says of a request; the metrics and the span say less."""
+    """The log's fields of a request; the metrics and the span have fewer."""
     state: dict[str, Any] = scope["state"]
     caller: ServiceCaller | None = state.get("caller")
     return {
@@ -307,7 +307,7 @@ def _told(scope: Scope, method: str, status: int, seconds: float) -> dict[str, A
 
 
 def _template(scope: Scope) -> str:
-    """Such as ``/v1/catalogs/{catalog}``; addresses themselves are as many as callers like."""
+    """The route's template, such as ``/v1/catalogs/{catalog}``, since the number of addresses is unbounded."""
     path = getattr(scope.get("route"), "path", None)
     if path is None:
         return _OTHER

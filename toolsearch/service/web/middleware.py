@@ -26,7 +26,7 @@ from toolsearch.service.web.problems import answer_to, timed_out
 
 
 class UrlTokens:
-    """The token in an address goes before any credential of a header."""
+    """Moves the token of an address into a header, where it replaces any other credential."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -87,7 +87,7 @@ class RequestIds:
 
 
 def is_sound(given: str) -> bool:
-    """Whether *given* may stand in logs and headers as it is."""
+    """Whether *given* may be put into logs and headers unchanged."""
     return 0 < len(given) <= _MAX_CHARACTERS and _SOUND.issuperset(given)
 
 
@@ -114,7 +114,7 @@ _HSTS: Final = "max-age=31536000"
 
 
 class SecureHeaders:
-    """*is_https*: clients reach the service over https alone, and browsers are told to keep to that."""
+    """*is_https* says that clients reach the service only over https. Browsers are then told to keep to that."""
 
     def __init__(self, app: ASGIApp, *, is_https: bool) -> None:
         self._app = app
@@ -147,7 +147,9 @@ logger = logging.getLogger(__name__)
 
 
 class Failures:
-    """Once an answer has begun, nothing can be said any more: the error goes on, and the connection is closed."""
+    """Turns errors into answers. Once an answer has begun, the error is raised further, and the connection is
+    closed.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -175,10 +177,10 @@ OfToken: TypeAlias = Callable[[str], Awaitable[Grant | None]]
 
 
 class Authentication:
-    """Sets ``request.state.caller``: None for whoever does not say who they are. A credential that is not accepted is
-    refused at once, whatever is asked for. Pages know people by a cookie, which they look at themselves.
+    """Sets ``request.state.caller``: None without a credential. An invalid credential is refused at once, for any path.
+    Pages identify people by a cookie, which they check themselves.
 
-    of_token  what a bearer token allows
+    of_token  bearer token -> its grant
     """
 
     def __init__(self, app: ASGIApp, *, of_token: OfToken, limits: Limits) -> None:
@@ -208,7 +210,7 @@ class Authentication:
 
 
 class Deadline:
-    """Gives up after *seconds*, unless the answer is a stream of events, which may last.
+    """Gives up after *seconds*, unless the answer is a stream of events.
 
     The MCP face has limits of its own, for each call.
     """
@@ -245,7 +247,7 @@ _LISTENING: Final = "subscriptions/listen"  # an MCP request whose answer is a s
 
 
 class Shutdown:
-    """Whether the service is ending. Streams that are open then are ended by `begin`."""
+    """Whether the service is ending. `begin` ends the open streams."""
 
     def __init__(self) -> None:
         self._has_begun = False
@@ -271,9 +273,9 @@ class Shutdown:
 
 
 class EndlessStreams:
-    """Ends those answers of *app* that would go on for as long as the client listens, when *shutdown* begins.
+    """When *shutdown* begins, ends the answers of *app* that would go on as long as the client listens.
 
-    The answer to a call may be a stream, too, but it has an end: the result, which is waited for.
+    The answer to a call may be a stream, too. It ends with the result, which is awaited.
     """
 
     def __init__(self, app: ASGIApp, *, shutdown: Shutdown) -> None:
@@ -306,5 +308,5 @@ class EndlessStreams:
 
 
 def may_be_endless(scope: Scope) -> bool:
-    """Whether somebody only listens, for as long as they like."""
+    """Whether the client only listens, for an unlimited time."""
     return scope["method"] == "GET" or Headers(scope=scope).get("mcp-method") == _LISTENING

@@ -1,4 +1,4 @@
-"""The OpenAPI document, for people to read, too: what FastAPI makes of the routes, and what it cannot know."""
+"""The OpenAPI document, also for people: FastAPI's description of the routes, with additions that it cannot know."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ _EXAMPLES: Final[dict[str, object]] = {  # examples of bodies that people send
 
 
 def operation_id(route: APIRoute) -> str:
-    """Such as ``catalogs_create`` or ``sessions_end_turn``."""
+    """An id such as ``catalogs_create`` or ``sessions_end_turn``."""
     tag = str(route.tags[0]) if route.tags else ""
     name = "list" if route.name in ("page", f"list_{tag}") else route.name
     return name if name == tag or not tag else f"{tag}_{name}"
@@ -173,7 +173,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
 
 
 def _more(path: str, method: str, operation: dict[str, Any]) -> Iterator[Collection[str]]:
-    """Every status that an operation may be answered with besides: there is no default, which would hide others."""
+    """The other statuses of an operation's answers. Each is listed, since a default would hide them."""
     tags = set(operation.get("tags", ()))
     if "requestBody" in operation:
         yield _WITH_BODY

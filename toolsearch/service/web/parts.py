@@ -1,4 +1,4 @@
-"""What a route is given of the service: its clock, its settings, each of its parts by its class, and its public URL."""
+"""The parts of the service that a route gets: its clock, its settings, each part by its class, and its public URL."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _Part = TypeVar("_Part")
 
 
 class ServiceParts:
-    """A route asks for what it needs by its class: ``service[Keys].get(tenant, key_id)``.
+    """A route gets a part by its class: ``service[Keys].get(tenant, key_id)``.
 
-    So a folder such as ``keys/`` holds its own routes and pages, and does not import the other folders.
+    So a folder such as ``keys/`` has its own routes and pages, and does not import the other folders.
 
     clock   gives seconds since 1970, for what is written and read again; the machine may set it forwards and back
     steady  gives seconds that only grow, for limits and durations
@@ -30,7 +30,7 @@ class ServiceParts:
     shutdown: Shutdown
 
     def __getitem__(self, kind: type[_Part]) -> _Part:
-        """Return the part of that class. Raises KeyError for a class of which the service has none."""
+        """Return the part of that class. Raises KeyError if the service has none."""
         for part in vars(self).values():
             if isinstance(part, kind):
                 return part
@@ -42,13 +42,15 @@ def service_of(request: Request) -> ServiceParts:
 
 
 async def the_service(request: Request) -> ServiceParts:
-    """The dependency by which routes get it. FastAPI would run a plain function in a thread, for each request."""
+    """The dependency by which routes get the service. It is async, since FastAPI would run a plain function in a
+    thread.
+    """
     return service_of(request)
 
 
 def public_url(request: Request, path: str) -> str:
-    """The address of *path*, which begins with ``/``: below the public URL of the settings, or where the request went
-    to.
+    """The full URL of *path*, which begins with ``/``: below the public URL of the settings, or below the request's own
+    address.
     """
     base = service_of(request).settings.serve.public_url or str(request.base_url)
     return f"{base.rstrip('/')}{path}"

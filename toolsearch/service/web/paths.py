@@ -1,4 +1,4 @@
-"""Where the faces of the service are, and by which names requests may address it."""
+"""The paths of the service's faces, and the host names that requests may use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MCP: Final = "mcp"
 
 
 def mcp_path(session: str, token: str = "") -> str:
-    """Where MCP clients reach *session*. With a *token* they need no other credential."""
+    """The path at which MCP clients reach *session*. With a *token* they need no other credential."""
     return f"{_SESSIONS}{session}/{_MCP}{'/' if token else ''}{token}"
 
 
@@ -42,7 +42,7 @@ def session_token_in(path: str) -> tuple[str, str] | None:
 
 
 def is_mcp(path: str) -> bool:
-    """Whether MCP is spoken there: requests may last, and answers may be streams."""
+    """Whether the path is for MCP: requests may last long, and answers may be streams."""
     match path.removeprefix(_SESSIONS).split("/"):
         case [_, mcp]:
             return path.startswith(_SESSIONS) and mcp == _MCP
@@ -55,14 +55,14 @@ def is_under(prefix: str, path: str) -> bool:
 
 
 def is_for_programs(path: str) -> bool:
-    """Whether no browser shows what is there."""
+    """Whether the path is for programs, and never shown by a browser."""
     return is_under(API, path) or path in OPEN or path == METRICS
 
 
 def named_hosts(serve: ServeSettings, host: str, port: int | None) -> list[HostPort]:
-    """*host* and *port* are what it is bound to.
+    """*host* and *port* are the bound address.
 
-    Raises BadSettingError if it is bound to every address of the machine, and no setting names those it is reached by.
+    Raises BadSettingError if it is bound to every address of the machine, and no setting has its public names.
     """
     public = urlsplit(serve.public_url or "").netloc
     return served_hosts(

@@ -1,6 +1,6 @@
-"""One shape for all errors: ``application/problem+json`` with a stable code, and what to do.
+"""One shape for all errors: ``application/problem+json`` with a stable code and a remedy.
 
-The refusals that are a matter of HTTP alone stand first.
+The refusals that concern HTTP alone come first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from toolsearch.wire.mcp.requests import ERROR_CODE
 
 
 class HttpRefusal(HTTPException):
-    """An answer to a request that cannot be taken as it is. *detail* says what to do."""
+    """A refusal of a request in its present form. *detail* says what to do."""
 
     def __init__(self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status, detail, headers)
@@ -173,7 +173,7 @@ def problem(
 
 
 def answer_to(error: Exception, path: str) -> Response:
-    """What is answered for *error* to a request for *path*."""
+    """The answer for *error* to a request for *path*."""
     if is_mcp(path) and isinstance(error, ToolSearchError) and error.status in _PASSING:
         _log(error)
         told = {"code": _INTERNAL_ERROR, "message": text_for_model(error), "data": {ERROR_CODE: error.code}}
@@ -183,7 +183,7 @@ def answer_to(error: Exception, path: str) -> Response:
 
 
 def problem_of(error: Exception) -> Response:
-    """What is answered for *error*. An error that nobody foresaw is logged, and shows nothing."""
+    """The problem document for *error*. An unforeseen error is logged, and its answer shows no details."""
     if isinstance(error, RequestValidationError):
         return _of_validation(error)
     if isinstance(error, HTTPException):
@@ -211,9 +211,9 @@ async def _handle(request: Request, error: Exception) -> Response:
 
 
 def _methods_of(request: Request) -> list[str]:
-    """Every method that a route takes for the path of *request*, since a route itself knows only its own.
+    """Every method that is allowed for the path of *request*. A single route knows only its own.
 
-    What is mounted answers for itself.
+    Mounted applications answer for themselves.
     """
     routes: list[BaseRoute] = [each for each in request.app.routes if not isinstance(each, Mount)]
     scopes = {method.value: {**request.scope, "method": method.value} for method in HTTPMethod}
@@ -234,7 +234,7 @@ def _of_http(error: HTTPException) -> Response:
 
 
 def _is_for_the_operator(error: ToolSearchError) -> bool:
-    """Whether its message may name files of this machine, so that only the log has it."""
+    """Whether its message may name files of this machine, so that it is only logged."""
     return isinstance(error, StorageError) and error.status >= 500 and error.retry_after_s is None
 
 

@@ -37,7 +37,7 @@ HTTP: Final = "http"  # the kind of execution that sends an operation's request
 
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """What a document has. *origin* is where its operations are sent, *schemes* how they want to be authorised."""
+    """The contents of a document. *origin* is the address of its operations, *schemes* are their security schemes."""
 
     rows: tuple[StoredTool, ...]
     refused: tuple[Refusal, ...]
@@ -47,7 +47,7 @@ class ReadDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """A document that is not parsed yet. Without a *format* the text itself tells it."""
+    """An unparsed document. Without a *format* it is recognised from the text."""
 
     text: str
     format: DocumentFormat | None = None
@@ -58,9 +58,9 @@ class DocumentText:
 
 
 def read_source_document(source: CatalogSource, document: Json, url: str = "") -> ReadDocument:
-    """*url* is where the document came from; relative addresses in it are relative to that.
+    """*url* is the address of the document, to which relative addresses in it are relative.
 
-    Raises SourceError if nothing of it can be read. May take seconds.
+    Raises SourceError if no part of it can be read. This may take seconds.
     """
     return _READERS[source.kind](source, document, url)
 
@@ -204,9 +204,9 @@ _COUNTED_AT_ONCE: Final = 500  # tools between two steps of the progress
 
 @dataclass(frozen=True, slots=True)
 class Importing:
-    """What imports are made of.
+    """Runs imports.
 
-    may_write  asked before a catalog of a tenant grows by so many tools; raises ToolSearchError if it may not
+    may_write  called before a catalog grows by a number of tools; raises ToolSearchError if it may not
     """
 
     exchanger: Exchanger
@@ -216,7 +216,7 @@ class Importing:
     may_write: Callable[[str, str, int], Awaitable[None]]
 
     async def run(self, source: CatalogSource, document: Json | DocumentText, progress: Progress) -> JsonObject:
-        """Import *document*, or what the URL of *source* gives if that is None, and note the outcome."""
+        """Import *document*, or if it is None the document at the URL of *source*, and note the outcome."""
         url = ""
         if document is None:
             progress.at("fetching")
@@ -231,9 +231,9 @@ class Importing:
         return outcome
 
     async def delete(self, source: CatalogSource) -> int:
-        """Delete it with its tools, all or nothing; return how many these were.
+        """Delete the source with its tools, all or nothing. Return the number of deleted tools.
 
-        Raises RecordConflictError if it has another version by now, as when an import of it has begun.
+        Raises RecordConflictError if the source was changed meanwhile, for example by a new import.
         """
         done = await self.exchanger.exchange(
             *(source.tenant, source.catalog, source.name), (), also=lambda _: self.noting.forget(source)
@@ -265,7 +265,7 @@ class Importing:
         return _outcome(written, len(read.refused) + len(written.refused))
 
     async def _tokens(self, read: ReadDocument, progress: Progress) -> int:
-        """What the definitions cost a model. Thousands of them take seconds."""
+        """The tokens of the definitions. Thousands of definitions take seconds."""
         total = 0
         for place in range(0, len(read.rows), _COUNTED_AT_ONCE):
             progress.at("counting", done=place, total=len(read.rows), refused=len(read.refused))

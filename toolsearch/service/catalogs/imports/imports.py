@@ -33,9 +33,9 @@ _ATTEMPTS: Final = 10  # attempts, since others may begin imports of the same so
 
 
 class Imports:
-    """To be used within one event loop. Whether the catalog exists, and who may do this, is for the caller to ask.
+    """Use it within one event loop. The caller checks that the catalog exists and that the user may do this.
 
-    Of several replicas one at a time imports a source: whoever writes over the version of its record that was read.
+    Only one replica at a time imports a source: the one whose write finds the record unchanged since it was read.
     """
 
     def __init__(self, importing: Importing, connecting: Connecting, jobs: Jobs) -> None:
@@ -58,10 +58,10 @@ class Imports:
     async def create(
         self, source: CatalogSource, secrets: SourceSecrets, document: Json = None
     ) -> tuple[CatalogSource, Job | None]:
-        """Write the new source down, and begin to import *document*, or what its URL gives, or to connect the server.
+        """Store the new source, and begin to import *document* or the document at its URL, or to connect the server.
 
-        Without either there is no job, and the document is awaited. Raises RecordConflictError if there is a source of
-        that name, and UnknownRecordError if there is no such catalog any more.
+        Without any of these there is no job until a document is uploaded. Raises RecordConflictError if the name is
+        taken, and UnknownRecordError if the catalog was deleted.
         """
         source = await in_thread(self._add, replace(source, sealed=self.sources.sealed(secrets)))
         if source.kind != "mcp" and document is None and not secrets.url:
@@ -71,7 +71,7 @@ class Imports:
     async def upload(
         self, tenant: str, catalog: str, name: str, document: Json | DocumentText
     ) -> tuple[CatalogSource, Job]:
-        """Import *document* in place of the one before. What has not changed is kept.
+        """Import *document* in place of the one before. Unchanged tools are kept.
 
         Raises UnknownRecordError, StillRunningError while an import of the source runs, or BadSettingError if it has no
         document.
@@ -82,16 +82,16 @@ class Imports:
         return await self._begin(source, document)
 
     async def refresh(self, tenant: str, catalog: str, name: str) -> tuple[CatalogSource, Job]:
-        """The same with what the URL gives now, or the server lists. Raises BadSettingError if there is no URL."""
+        """Import the present content of the URL or of the server. Raises BadSettingError if there is no URL."""
         source = await self.sources.get(tenant, catalog, name)
         if source.kind != "mcp" and not self.sources.secrets_of(source).url:
             raise BadSettingError(f"the source {name!r} has no url to read again; send its document anew")
         return await self._begin(source, None)
 
     async def delete(self, tenant: str, catalog: str, name: str) -> int:
-        """Delete the source and its tools; an import of it is cancelled first. Return how many tools are gone.
+        """Delete the source and its tools, after cancelling its import. Return the number of deleted tools.
 
-        Raises UnknownRecordError, or StillRunningError if an import writes at this moment.
+        Raises UnknownRecordError, or StillRunningError if an import is just writing.
         """
         for _ in range(_ATTEMPTS):
             source = await self.sources.get(tenant, catalog, name)
@@ -119,7 +119,7 @@ class Imports:
             self._noting.forget(source)
 
     async def running_among(self, sources: Collection[CatalogSource]) -> frozenset[str]:
-        """The ids of those that are being imported, in whichever replica. All are of one tenant."""
+        """The ids of the sources that any replica is importing. All *sources* belong to one tenant."""
         begun = {source.job: source for source in sources if source.job and not source.is_settled}
         if not begun:
             return frozenset()

@@ -34,7 +34,7 @@ _HEADERS: Final = ("headers", "document_headers")
 
 
 async def new_source_fields(sent: Sent) -> dict[str, Any]:
-    """What `NewSource` is validated from. Raises BadSettingError for what cannot be read."""
+    """The fields for `NewSource`. Raises BadSettingError for unreadable ones."""
     fields: dict[str, Any] = {name: text for name in PLAIN_FIELDS if (text := sent.text(name))}
     file = await _file(sent)
     if file is not None:
@@ -53,7 +53,7 @@ def has_secrets(sent: Sent) -> bool:
 
 
 async def _file(sent: Sent) -> str | None:
-    """The text of the file; None if none was chosen, for which browsers send one without a name."""
+    """The text of the file; None if none was chosen. Browsers then send a file without a name."""
     file = sent.form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
         return None

@@ -1,4 +1,4 @@
-"""What catalogs import from: ``/v1/catalogs/{catalog}/sources``; and the jobs that do it: ``/v1/jobs``."""
+"""Sources of catalogs: ``/v1/catalogs/{catalog}/sources``; and the jobs that import them: ``/v1/jobs``."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def new_source(body: NewSource, tenant: str, catalog: str, now_s: float) -> tupl
 
 
 def shown_url(url: str | None) -> str:
-    """*url* with ``***`` for what may be a secret."""
+    """*url* with ``***`` in place of possible secrets."""
     if not url:
         return ""
     return redacted(url, [each for each in (*secrets_of_url(url), *keys_in(url)) if each])

@@ -1,6 +1,7 @@
-"""The MCP servers of catalogs: how each is reached, connected while its catalog is in memory, and what it listed last.
+"""The MCP servers of catalogs: their addresses, their connections while the catalog is in memory, and their last
+listings.
 
-What is written of a source when an import of it ends stands here as well.
+The record of the end of an import is written here as well.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class KeptListings:
         return record.document if record else None
 
     def save(self, name: str, document: JsonObject) -> None:
-        """Each replica that has the server connected saves what it lists, which is mostly the same."""
+        """Save a listing. Each replica with a connection saves its own, which is mostly the same."""
         now_s = self.clock()
         there = self.records.get(self.tenant, LISTING, name, at_s=now_s)
         if there is not None and there.document == document and now_s - there.changed_s < _WRITTEN_AGAIN_S:
@@ -84,7 +85,7 @@ class Noting:
             return self.sources.settle(source, last)
 
     async def failed(self, source: CatalogSource, error: ToolSearchError, progress: Progress) -> None:
-        """The same for one that has failed, which leaves everything else as it was."""
+        """Note a failed import, which changes nothing else."""
         last = replace(source.last or LastImport(0), at_s=self.clock(), code=error.code, error=str(error))
 
         def write() -> None:
@@ -118,10 +119,10 @@ def read_server(name: str, entry: JsonObject) -> McpServer:
 
 @dataclass(frozen=True, slots=True)
 class ServerDirectory:
-    """Which servers catalogs have. *clock* gives seconds since 1970.
+    """The servers of catalogs. *clock* gives seconds since 1970.
 
-    open_transport  reaches only what tenants may name
-    policy          what holds for each server
+    open_transport  reaches only addresses that tenants may name
+    policy          settings of all servers
     """
 
     sources: Sources
@@ -130,13 +131,15 @@ class ServerDirectory:
     clock: Callable[[], float]
 
     async def of_corpus(self, ref: CorpusRef) -> tuple[UpstreamSettings, ...]:
-        """A server whose entry cannot be read is left out; its source says so when it is refreshed."""
+        """The servers of a corpus. A server with an unreadable entry is left out, and its source reports that at a
+        refresh.
+        """
         if ref.kind != "catalog":
             return ()
         return self.usable(ref, await self.sources.of_catalog(ref.tenant, ref.name))
 
     def usable(self, ref: CorpusRef, sources: Iterable[CatalogSource]) -> tuple[UpstreamSettings, ...]:
-        """As `of_corpus`, of the sources that it has."""
+        """As `of_corpus`, for the given sources of the corpus."""
         found: list[UpstreamSettings] = []
         for source in sources:
             if source.kind != "mcp":
@@ -159,15 +162,15 @@ class ServerDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """Connects servers of catalogs, and takes what they list."""
+    """Connects servers of catalogs, and takes over their listings."""
 
     directory: ServerDirectory
     noting: Noting
     corpora: Corpora
 
     async def run(self, source: CatalogSource, progress: Progress) -> JsonObject:
-        """Connect the server, or connect it anew, and note what it lists. It is kept up also if that fails now, but not
-        if the source was deleted meanwhile.
+        """Connect or reconnect the server, and note its listing. After a failure the server stays, and is tried again,
+        unless the source was deleted meanwhile.
         """
         try:
             return await self._run(source, progress)
@@ -186,9 +189,9 @@ class Connecting:
         return outcome
 
     async def follow(self, corpus: Corpus) -> list[str]:
-        """Connect, replace and disconnect the servers of a catalog in memory, as its sources are by now.
+        """Connect, replace and disconnect the servers of a catalog in memory, to match its present sources.
 
-        Return those that another replica has asked anew for their tools, as this one should, too.
+        Return the servers that this replica should list again, because another replica has done so.
         """
         ref, gateway = corpus.ref, corpus.gateway
         sources = await self.noting.sources.of_catalog(ref.tenant, ref.name)
@@ -205,7 +208,7 @@ class Connecting:
         return sorted(asked & gateway.upstreams.keys())
 
     async def disconnect(self, source: CatalogSource) -> int:
-        """Return how many tools are gone."""
+        """Disconnect the server. Return the number of tools that are gone."""
         async with self.corpora.using(_corpus_of(source)) as corpus:
             rows = [row for row in corpus.gateway.status().servers if row.upstream.name == source.name]
             await corpus.gateway.remove_server(source.name)

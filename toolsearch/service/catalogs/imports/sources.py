@@ -1,6 +1,6 @@
-"""The sources of catalogs, as records of the store; and how the tools of one source are replaced by others.
+"""The sources of catalogs as records of the store, and the replacement of a source's tools.
 
-Whatever may hold a secret is sealed, and never shown again. The tools of all other sources are left alone.
+Possible secrets are sealed, and never shown again. The tools of other sources are left alone.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _ENOUGH = 10_000  # more sources than a catalog can have; the quota of a tenant 
 
 @dataclass(frozen=True, slots=True)
 class SourceSecrets:
-    """What of a source may hold a secret.
+    """The parts of a source that may contain a secret.
 
-    url               of the document
+    url               URL of the document
     document_headers  sent when the document is fetched
     headers           sent with each call
-    credentials       by the name of the security scheme: a token or key, or a user and a password
+    credentials       name of a security scheme -> a token or key, or a user and a password
     server            the entry of an MCP server
     """
 
@@ -53,7 +53,7 @@ class SourceSecrets:
 
 @dataclass(frozen=True, slots=True)
 class LastImport:
-    """What came of the last import that ended. *tokens* is what the definitions of its tools cost a model."""
+    """The outcome of the last import that ended. *tokens* is the cost of the tools' definitions for a model."""
 
     at_s: float
     tools: int = 0
@@ -67,14 +67,14 @@ class LastImport:
 class CatalogSource:
     """One source of one catalog.
 
-    shown_url  without what may be a secret
-    prefix     of the names of its tools, as their server; None: the name of the source
-    base_url   where the operations of an OpenAPI document are sent; "": where the document says
-    origin     the only place that is sent the credentials: where the operations were sent at the first import
-    credential_names  of the headers and credentials that were given
+    shown_url  the URL without possible secrets
+    prefix     prefix of the names of its tools, like a server's name; None means the name of the source
+    base_url   address of the operations of an OpenAPI document; "" means the address in the document
+    origin     the only address that gets the credentials: the address of the operations at the first import
+    credential_names  names of the given headers and credentials
     schemes    the security schemes of the document
-    job        of the import that was begun last; *is_settled* says whether its outcome is in *last*
-    version    of the record; 0: not written yet
+    job        job of the last import that was begun; *is_settled* says whether its outcome is in *last*
+    version    version of the record; 0 means not written yet
     """
 
     tenant: str
@@ -100,7 +100,7 @@ class CatalogSource:
 
     @property
     def server(self) -> str:
-        """What its tools have as their server."""
+        """The server of its tools."""
         return self.name if self.prefix is None else self.prefix
 
 
@@ -163,9 +163,9 @@ class Sources:
         return replace(source, version=record.version)
 
     def settle(self, source: CatalogSource, last: LastImport) -> CatalogSource:
-        """Write what came of the import of *source*, within a transaction in which its job is known to be running.
+        """Write the outcome of the import of *source*, within a transaction in which its job is known to be running.
 
-        What others have written of the source meanwhile stays. Raises UnknownRecordError if it was deleted.
+        Other changes of the source meanwhile stay. Raises UnknownRecordError if it was deleted.
         """
         there = self.find(source.tenant, source.catalog, source.name)
         if there is None or there.job != source.job:
@@ -173,7 +173,7 @@ class Sources:
         return self.write(replace(there, is_settled=True, origin=source.origin, schemes=source.schemes, last=last))
 
     def remove(self, source: CatalogSource) -> None:
-        """For threads. Raises RecordConflictError if it has another version by now, as when an import has begun."""
+        """For threads. Raises RecordConflictError if the source was changed meanwhile, for example by a new import."""
         self.records.delete(source.tenant, SOURCE, source.id, over=source.version)
 
 
@@ -194,10 +194,10 @@ _ATTEMPTS = 10  # attempts, since others may write to the catalog meanwhile
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What has to be written over the revision *over*.
+    """The changes to write over the revision *over*.
 
-    kept    how many rows of the source stay as they are
-    growth  by how many tools the catalog grows
+    kept    number of unchanged rows of the source
+    growth  number of tools by which the catalog grows
     """
 
     over: int
@@ -217,7 +217,8 @@ def plan_exchange(
     *,
     servers: Collection[str] = (),
 ) -> Exchange:
-    """A row whose name belongs to somebody else is refused, with both owners, and the others are exchanged.
+    """Plan the replacement of the rows. A row whose name belongs to another owner is refused, and both owners are
+    named.
 
     servers  the MCP servers of the catalog, to which all names with their prefixes belong
     """
@@ -241,7 +242,7 @@ def nothing(_done: Exchange) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Exchanger:
-    """Writes what `plan_exchange` says, in one transaction, and brings the catalog in memory up to date."""
+    """Carries out the result of `plan_exchange` in one transaction, and updates the catalog in memory."""
 
     storage: Storage
     corpora: Corpora
@@ -262,10 +263,10 @@ class Exchanger:
         planned: Exchange | None = None,
         also: Callable[[Exchange], None] = nothing,
     ) -> Exchange:
-        """All or nothing. *planned* is what `plan` has just said of the same rows, if it was asked.
+        """Replace all rows or none. *planned* is the result of `plan` for the same rows, if it was called.
 
-        *also* writes in the same transaction, in a thread, before anything else; its errors end it all. Raises
-        ContentsConflictError if others never stop writing to the catalog.
+        *also* writes first, in the same transaction, in a thread; its errors undo everything. Raises
+        ContentsConflictError if others keep writing to the catalog.
         """
         ref = CorpusRef(tenant, "catalog", catalog)
         for attempt in range(_ATTEMPTS):
@@ -316,7 +317,7 @@ def _clash(row: StoredTool, owner: str) -> Refusal:
 
 
 def distinct_rows(rows: Iterable[StoredTool]) -> tuple[list[StoredTool], list[Refusal]]:
-    """Of two rows of one name, the first, and a refusal for each other."""
+    """If several rows have one name, keep the first and refuse the others."""
     found: dict[str, StoredTool] = {}
     refused: list[Refusal] = []
     for row in rows:
