@@ -18,12 +18,12 @@ from zlib import crc32
 
 _SLOTS = 2**19  # sparse for 200,000 ranks, so that most lookups need one step
 _KNOWN_PIECES = 16_384
-_LONG = 64  # characters; longer pieces hardly ever repeat
-_PART = 2_048  # characters of a piece that are merged at a time; tools have no words or numbers so long
+_LONGEST_CACHED = 64  # characters; longer pieces hardly ever repeat
+_LONGEST_MERGED = 2_048  # characters of a piece that are merged at a time; tools have no words or numbers so long
 
 # The pattern below reads a text in which one character stands for its whole class. The pattern contains none of these
 # characters literally.
-_STANDING_FOR = {
+_STAND_INS = {
     **dict.fromkeys(("Lu", "Lt"), "B"),
     "Ll": "b",
     **dict.fromkeys(("Lm", "Lo"), "\u00aa"),
@@ -78,12 +78,14 @@ class BytePairs:
         token too many.
         """
         found = _pieces(text)
-        if len(max(found, key=len, default="")) <= _LONG:
+        if len(max(found, key=len, default="")) <= _LONGEST_CACHED:
             return sum(map(self._known, found))
-        return sum(self._known(piece) if len(piece) <= _LONG else self._tokens_in_long(piece) for piece in found)
+        return sum(
+            self._known(piece) if len(piece) <= _LONGEST_CACHED else self._tokens_in_long(piece) for piece in found
+        )
 
     def _tokens_in_long(self, piece: str) -> int:
-        parts = Counter(piece[start : start + _PART] for start in range(0, len(piece), _PART))
+        parts = Counter(piece[start : start + _LONGEST_MERGED] for start in range(0, len(piece), _LONGEST_MERGED))
         return sum(times * self._tokens_in(part) for part, times in parts.items())
 
     def _tokens_in(self, piece: str) -> int:
@@ -129,7 +131,7 @@ class _Classes(dict[int, str]):
         if character.isascii() or character == _LONG_S:
             standing = character
         else:
-            standing = _SPACE if character in _SPACES else _STANDING_FOR.get(unicodedata.category(character), _OTHER)
+            standing = _SPACE if character in _SPACES else _STAND_INS.get(unicodedata.category(character), _OTHER)
         self[code] = standing
         return standing
 

@@ -46,7 +46,7 @@ LongArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-_MOST_KEPT = 4_000  # decoded texts that are kept at hand
+_MOST_DECODED = 4_000  # decoded texts that are kept at hand
 
 
 _ERRORS = "surrogatepass"  # half a surrogate pair survives encoding and decoding
@@ -59,12 +59,12 @@ class PackedTexts(Sequence[str]):
     ends  (n,) int64: where each ends
     """
 
-    __slots__ = ("_bytes", "_ends", "_lately", "blob", "ends")
+    __slots__ = ("_bytes", "_decoded", "_ends", "blob", "ends")
 
     def __init__(self, blob: ByteArray, ends: LongArray) -> None:
         self.blob, self.ends = blob, ends
         self._bytes, self._ends = blob.data, ends.data  # a memoryview reads single places faster than an array
-        self._lately = _Lately(self._bytes, self._ends)
+        self._decoded = _DecodedTexts(self._bytes, self._ends)
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> PackedTexts:
@@ -96,7 +96,7 @@ class PackedTexts(Sequence[str]):
 
     def at(self, places: Iterable[int]) -> list[str]:
         """Return the texts of these *places*. The last ones are kept, since most are soon asked for again."""
-        return list(map(self._lately.__getitem__, places))
+        return list(map(self._decoded.__getitem__, places))
 
     def __iter__(self) -> Iterator[str]:
         whole = self.blob.tobytes()
@@ -107,7 +107,7 @@ class PackedTexts(Sequence[str]):
         return (whole[start:end].decode(errors=_ERRORS) for start, end in bounds)
 
 
-class _Lately(dict[int, str]):
+class _DecodedTexts(dict[int, str]):
     """Texts that were asked for lately, by place; filled by any number of threads."""
 
     __slots__ = ("_bytes", "_ends")
@@ -116,7 +116,7 @@ class _Lately(dict[int, str]):
         self._bytes, self._ends = texts, ends
 
     def __missing__(self, place: int) -> str:
-        if len(self) >= _MOST_KEPT:
+        if len(self) >= _MOST_DECODED:
             self.clear()
         text = self[place] = _text(self._bytes, self._ends, place)
         return text

@@ -26,7 +26,7 @@ class ForkFollower(Protocol):
 
 
 _followers: WeakSet[ForkFollower] = WeakSet()
-_told: list[ForkFollower] = []  # the followers that were told of the fork under way
+_notified: list[ForkFollower] = []  # the followers that were told of the fork under way
 _first_process = os.getpid()
 
 
@@ -43,13 +43,13 @@ def was_forked() -> bool:
 
 def _before() -> None:
     _lock.acquire()
-    _told.extend(_followers)
-    _do_all([follower.before_fork for follower in _told])
+    _notified.extend(_followers)
+    _do_all([follower.before_fork for follower in _notified])
 
 
 def _after(*, in_child: bool) -> None:
-    followers = _told.copy()
-    _told.clear()
+    followers = _notified.copy()
+    _notified.clear()
     _lock.release()
     _do_all([partial(follower.after_fork, in_child=in_child) for follower in followers])
 

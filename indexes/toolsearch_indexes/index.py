@@ -208,10 +208,10 @@ class ToolSearchIndex:
         return SearchSpace.seen(state, view, self.lexicon, self.parameters, self.views if is_kept else None)
 
 
-_WORD = 450  # bytes of a word in a lexicon: its text, its number, and its places in four tables
+_BYTES_PER_WORD = 450  # bytes of a word in a lexicon: its text, its number, and its places in four tables
 
 
-_POSTING = 4  # bytes of a posting's weight, which is remembered once a search has needed it
+_BYTES_PER_WEIGHT = 4  # bytes of a posting's weight, which is remembered once a search has needed it
 
 
 def index_bytes(index: ToolSearchIndex) -> int:
@@ -220,7 +220,7 @@ def index_bytes(index: ToolSearchIndex) -> int:
     Mapped files of a stored index do not count, since the system can drop them from memory.
     """
     state, lexicon = index.state, index.lexicon
-    words = sum(_WORD // 2 * each.added + each.nbytes for each in (lexicon.terms, lexicon.surfaces))
+    words = sum(_BYTES_PER_WORD // 2 * each.added + each.nbytes for each in (lexicon.terms, lexicon.surfaces))
     statistics = _held({"df": state.keyword.df, "surface_df": state.keyword.surface_df})
     return words + statistics + sum(map(_segment_bytes, state.segments))
 
@@ -230,7 +230,7 @@ def _segment_bytes(segment: Segment) -> int:
     requests = _held(segment.requests.arrays())
     vectors = _held(segment.vectors.arrays()) if segment.vectors else 0
     keyword = segment.keyword
-    weights = 0 if keyword.has_stored_impacts else _POSTING * len(keyword.rows)
+    weights = 0 if keyword.has_stored_impacts else _BYTES_PER_WEIGHT * len(keyword.rows)
     names = _held(segment.names.arrays())
     of_codes = segment.vectors.code_bytes if segment.vectors else 0
     # Patterns need a second copy of the texts.

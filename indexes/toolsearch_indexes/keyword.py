@@ -34,7 +34,7 @@ WeightsOf: TypeAlias = Callable[[int], Weighted | None]  # term -> its rows and 
 
 FIELDS = ("name", "title", "description", "parameters", "tags", "server", "requests")
 _REQUESTS = FIELDS.index("requests")
-_MOST_WEIGHTED = 4_000  # terms whose weights are kept in memory
+_MOST_CACHED_TERMS = 4_000  # terms whose weights are kept in memory
 
 
 def field_texts(document: ToolDocument) -> tuple[str, ...]:
@@ -376,7 +376,7 @@ class _Weights(dict[int, "Weighted | None"]):
     def __missing__(self, term: int) -> Weighted | None:
         where = self._postings[term]
         found = (self._rows[where], self.impacts[where]) if where else None
-        if len(self) >= _MOST_WEIGHTED:
+        if len(self) >= _MOST_CACHED_TERMS:
             self.clear()
         self[term] = found
         return found

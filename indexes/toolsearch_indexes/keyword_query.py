@@ -87,7 +87,7 @@ def other_forms(terms: Sequence[str]) -> Sequence[OtherForm]:
     ]
 
 
-def _both_ways() -> dict[tuple[str, ...], list[tuple[str, ...]]]:
+def _forms_in_both_directions() -> dict[tuple[str, ...], list[tuple[str, ...]]]:
     forms: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for short, long in _LONG_FORMS.items():
         long_terms = tuple(map(stem, long.split()))
@@ -98,7 +98,7 @@ def _both_ways() -> dict[tuple[str, ...], list[tuple[str, ...]]]:
     return forms
 
 
-_OTHER_FORMS = _both_ways()
+_OTHER_FORMS = _forms_in_both_directions()
 
 
 _FIRST_TERMS = frozenset(first for first, *_ in _OTHER_FORMS)  # a quick check, since most requests contain none of them
@@ -119,10 +119,10 @@ _NO_FILLER: frozenset[str] = frozenset()
 _FILLER = STOP_WORDS - {"when", "where"}  # "when" and "where" stay because they ask for a time or a place
 
 
-_ALTERNATIVES = 5  # readings of one unknown word
+_MOST_ALTERNATIVES = 5  # readings of one unknown word
 
 
-_MOST_READINGS = 4_000  # words whose readings are remembered until the index changes
+_MOST_CACHED_READINGS = 4_000  # words whose readings are remembered until the index changes
 
 
 class KeywordQuery(NamedTuple):
@@ -198,7 +198,7 @@ def _read_known(
     term = _term_in_use(stemmed, lexicon, counts)
     if term is None:
         return None
-    if len(counts.readings) >= _MOST_READINGS:
+    if len(counts.readings) >= _MOST_CACHED_READINGS:
         counts.readings.clear()
     reading = WordReading(surface, ((term, parameters.idf(counts.documents, counts.holders(term))),))
     counts.readings[surface] = reading
@@ -248,10 +248,10 @@ def _guess(
     """Read an unknown word as similar known words. The reading has no alternatives if none is similar."""
     sure: dict[int, float] = {}
     if is_last:
-        for number in lexicon.starting_with(surface, counts.has_surface, limit=_ALTERNATIVES):
+        for number in lexicon.starting_with(surface, counts.has_surface, limit=_MOST_ALTERNATIVES):
             sure.setdefault(lexicon.term_of_surface[number], _PREFIX_FACTOR)
     if not sure:
-        for number, distance in lexicon.near(surface, counts.has_surface, limit=_ALTERNATIVES):
+        for number, distance in lexicon.near(surface, counts.has_surface, limit=_MOST_ALTERNATIVES):
             sure.setdefault(lexicon.term_of_surface[number], _TYPO_FACTOR**distance)
     weights = {t: factor * parameters.idf(counts.documents, counts.holders(t)) for t, factor in sure.items()}
     return WordReading(surface, tuple(weights.items()))

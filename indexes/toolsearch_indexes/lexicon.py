@@ -136,10 +136,10 @@ _SHORTEST_TYPO = 4  # a three-letter word with a typo could be anything
 _SHORTEST_PREFIX = 3
 
 
-_MOST_PIECES = 4_000  # pieces of text that are remembered until the words change
+_MOST_CACHED_PIECES = 4_000  # pieces of text that are remembered until the words change
 
 
-_MOST_TYPOS = 1_000  # words whose similar words are remembered
+_MOST_CACHED_TYPOS = 1_000  # words whose similar words are remembered
 
 
 class Lexicon:
@@ -189,7 +189,7 @@ class Lexicon:
     def forget_words(self) -> None:
         """Drop the cached pieces of text after a large build. Small changes share one cache."""
         for known in self._known.values():
-            if len(known) > _MOST_PIECES:
+            if len(known) > _MOST_CACHED_PIECES:
                 known.clear()
 
     def near(self, surface: str, is_in_use: Callable[[int], bool], *, limit: int) -> list[tuple[int, int]]:
@@ -215,7 +215,7 @@ class Lexicon:
         known = self._typos.get(surface)
         if known is None or known[0] != len(self.surfaces):
             known = len(self.surfaces), self._find_alike(surface)
-            if len(self._typos) >= _MOST_TYPOS:
+            if len(self._typos) >= _MOST_CACHED_TYPOS:
                 self._typos.clear()
             self._typos[surface] = known
         return known[1]

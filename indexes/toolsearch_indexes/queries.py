@@ -131,7 +131,7 @@ def name_key(name: str) -> str:
     return letters.decode("utf-8", "surrogatepass") or folded
 
 
-_MOST = 6  # parts of one request that are searched for separately
+_MOST_PARTS = 6  # parts of one request that are searched for separately
 
 
 _LEAST_WORDS = 2
@@ -175,7 +175,7 @@ def sentences(request: str) -> list[str]:
 def _parts(breaks: re.Pattern[str], request: str) -> list[str]:
     found = [part.strip(" ,.") for part in breaks.split(request)]
     found = [part for part in found if len(part.split()) >= _LEAST_WORDS]
-    return found[:_MOST] if len(found) > 1 else []
+    return found[:_MOST_PARTS] if len(found) > 1 else []
 
 
 Ranking: TypeAlias = Literal["hybrid", "keyword", "semantic", "regex"]

@@ -28,12 +28,12 @@ _Scored: TypeAlias = tuple[RowArray, FloatArray]  # rows of one segment and a sc
 
 _NO_ROWS: RowArray = np.empty(0, np.int64)
 _NO_SCORES: FloatArray = np.empty(0, np.float32)
-_ROUNDED = 1e-6  # an upper bound of the relative rounding error of a float32 sum
-_WANTED = 32  # nearest rows that each vector is asked for at first
+_ROUNDING_ERROR = 1e-6  # an upper bound of the relative rounding error of a float32 sum
+_FIRST_WANTED = 32  # nearest rows that each vector is asked for at first
 _MOST_COMPARED = 1_000  # rows whose vectors may be compared, in addition to the wanted ones
-_DEEPER = 8  # the factor by which more nearest rows are asked for, while too many rows remain to be compared
-_MOVED = 20  # first places in which favour can move tools
-_FAVOUR = 0.7  # log odds that favour adds at most
+_WANTED_FACTOR = 8  # the factor by which more nearest rows are asked for, while too many rows remain to be compared
+_PLACES_FOR_FAVOUR = 20  # first places in which favour can move tools
+_MOST_FAVOUR = 0.7  # log odds that favour adds at most
 SURE_PLACE = 5  # the worst place of a tool that is sure to belong in the answer
 
 
@@ -72,7 +72,7 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
     Among the first five, a conversion in the requested direction swaps places with one in the opposite direction. Among
     the first 20, *favour*, in [0, 1] by name, moves tools by a small step.
     """
-    count = max(limit, _MOVED) if favour else limit
+    count = max(limit, _PLACES_FOR_FAVOUR) if favour else limit
     word_scores = [request.word_scores(space, number) for number in range(len(space.segments))]
     if request.nearness is None:
         best = _best_by_word(space, request, word_scores, count)
@@ -82,8 +82,11 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
     if request.conversion:
         best[:SURE_PLACE] = _this_way_first(space, request.conversion, best[:SURE_PLACE])
     if favour:
-        moved = [found._replace(negated=-found.raw - favoured(request, favour, found.name)) for found in best[:_MOVED]]
-        best[:_MOVED] = sorted(moved)
+        moved = [
+            found._replace(negated=-found.raw - favoured(request, favour, found.name))
+            for found in best[:_PLACES_FOR_FAVOUR]
+        ]
+        best[:_PLACES_FOR_FAVOUR] = sorted(moved)
     hits = _hits(best[:limit], request.scale, is_sure=is_sure)
     return Ranking(hits, best[0] if best else None, partial(_sure_by_words, space, request, word_scores))
 
@@ -124,7 +127,7 @@ def _hit(name: str, score: float, *, is_sure: bool) -> Hit:
 
 def favoured(request: Request, favour: Mapping[str, float], name: str) -> float:
     """The addition of *favour* to the raw score of *name*."""
-    return _FAVOUR / request.scale.slope * min(1.0, favour.get(name, 0.0))
+    return _MOST_FAVOUR / request.scale.slope * min(1.0, favour.get(name, 0.0))
 
 
 def _best_by_word(space: SearchSpace, request: Request, word_scores: Sequence[FloatArray], count: int) -> list[Found]:
@@ -142,13 +145,13 @@ def _best_of_both(
     meaning is known within bounds, which are narrow for the nearest rows. So only rows that may be among the best are
     compared by their vectors. If these are many, more of the nearest rows are asked for.
     """
-    wanted = max(_WANTED, count)
+    wanted = max(_FIRST_WANTED, count)
     while True:
         bounds = [nearness.bounds(*of, wanted) for of in zip(space.segments, space.allowed, strict=True)]
         rows = _possibly_best(space, request, word_scores, bounds, count)
         if sum(map(len, rows)) <= _MOST_COMPARED + count or all(of.others == 0 for of in bounds):
             break
-        wanted *= _DEEPER
+        wanted *= _WANTED_FACTOR
     best = _best(space, _scored(space, request, word_scores, rows), count)
     return _in_answer(request, best) if best and request.scale.fits(best[0].raw) else []
 
@@ -172,7 +175,7 @@ def _possibly_best(
     enough = request.scale.least_following
     if len(least) >= count:
         enough = max(enough, float(_least_of_best(least, count)))
-    enough -= _ROUNDED * abs(enough)
+    enough -= _ROUNDING_ERROR * abs(enough)
     found: list[RowArray] = []
     for segment, allowed, all_words, near, of in zip(
         space.segments, space.allowed, word_scores, words, bounds, strict=True

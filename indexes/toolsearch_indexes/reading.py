@@ -12,10 +12,10 @@ from toolsearch_indexes.scores import READ_FOLLOWING, READ_LEAST, SURE, SURE_SCO
 from toolsearch_indexes.semantic import first_sentence, spaced
 
 READ = 10  # first tools of an answer that are read
-_SHOWN = 2  # requests of a tool that the reader is shown
+_SHOWN_REQUESTS = 2  # requests of a tool that the reader is shown
 # The share of known words that a request needs to be read. With it 97 % of 19,171 English requests are read, and one or
 # two of 20 in German, French and Spanish each.
-_KNOWN = 0.75
+_LEAST_KNOWN_SHARE = 0.75
 
 
 def as_read(name: str, description: str, requests: Sequence[str] = ()) -> str:
@@ -24,7 +24,7 @@ def as_read(name: str, description: str, requests: Sequence[str] = ()) -> str:
     """
     if not requests:
         return f"{spaced(name)}: {description}"
-    return f"{spaced(name)}: {first_sentence(description)} {'; '.join(requests[:_SHOWN])}"
+    return f"{spaced(name)}: {first_sentence(description)} {'; '.join(requests[:_SHOWN_REQUESTS])}"
 
 
 def is_readable(request: str, reader: Reader) -> bool:
@@ -32,7 +32,7 @@ def is_readable(request: str, reader: Reader) -> bool:
     every tool.
     """
     known = [reader.knows(word) for word in name_words(request).split() if not word.isdigit()]
-    return sum(known) >= _KNOWN * len(known)
+    return sum(known) >= _LEAST_KNOWN_SHARE * len(known)
 
 
 def read_again(hits: Sequence[Hit], said: Mapping[str, float]) -> list[Hit]:

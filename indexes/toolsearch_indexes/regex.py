@@ -168,7 +168,7 @@ _KINDS: Mapping[str, Callable[[ToolDocument], Iterable[str]]] = {
 }
 
 
-_FEW = 1 / 8  # share of the rows; if fewer are searched, only their lines are copied and scanned
+_FEW_SHARE = 1 / 8  # share of the rows; if fewer are searched, only their lines are copied and scanned
 
 
 # Share of a kind's band; it keeps the worst match of one kind above the best of the next, even after rounding.
@@ -205,7 +205,7 @@ class RegexPart:
         With *limit*, the scan may stop after the kind of line with which enough allowed rows are found. Lower-ranked
         rows may then be missing, but none of the best *limit*. Scores do not change.
         """
-        if allowed is not None and np.count_nonzero(allowed) <= _FEW * self.rows:
+        if allowed is not None and np.count_nonzero(allowed) <= _FEW_SHARE * self.rows:
             return self._scan_few(pattern, np.flatnonzero(allowed), limit)
         best = np.zeros(self.rows, dtype=np.float32)
         for band, lines in zip(reversed(range(len(_KINDS))), self._kinds.values(), strict=True):

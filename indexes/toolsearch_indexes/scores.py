@@ -32,7 +32,7 @@ SEMANTIC_REQUESTS = 0.52
 HYBRID_REQUESTS = 0.63
 
 
-_NONSENSE = -6.6  # log odds for requests without a meaningful word
+_NONSENSE_LOG_ODDS = -6.6  # log odds for requests without a meaningful word
 
 
 _FEW = 5  # tools; in smaller catalogs a tool is near by chance almost as often
@@ -111,7 +111,7 @@ def semantic_scale(familiarity: float, tools: int, sense: float, requested: floa
     """See `hybrid_scale`."""
     offset = 0.49 * shrunk(familiarity, tools) - 0.3 * size_of(tools) + 1.2 * sense - 3.4
     offset -= SEMANTIC_REQUESTS * requested
-    return Scale(0.99, offset if sense else offset + _NONSENSE)
+    return Scale(0.99, offset if sense else offset + _NONSENSE_LOG_ODDS)
 
 
 def hybrid_scale(familiarity: float, tools: int, sense: float, requested: float = 0.0) -> Scale:
@@ -121,7 +121,7 @@ def hybrid_scale(familiarity: float, tools: int, sense: float, requested: float 
     """
     offset = 0.73 * shrunk(familiarity, tools) - 0.32 * size_of(tools) + 1.5 * sense - 2.9
     offset -= HYBRID_REQUESTS * requested
-    return Scale(0.09 + 0.11 / size_of(tools), offset if sense else offset + _NONSENSE)
+    return Scale(0.09 + 0.11 / size_of(tools), offset if sense else offset + _NONSENSE_LOG_ODDS)
 
 
 def size_of(tools: int) -> float:

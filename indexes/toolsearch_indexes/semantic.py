@@ -23,7 +23,7 @@ from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray, VectorPart
 
 # Stems of words that only say that a server is a server.
-_SAID_OF_ALL = frozenset(stem(word) for word in ("api", "mcp", "server", "service", "tool"))
+_WORDS_OF_EVERY_SERVER = frozenset(stem(word) for word in ("api", "mcp", "server", "service", "tool"))
 
 
 def telling_words(server: str, knows: Callable[[str], bool]) -> dict[str, str]:
@@ -35,7 +35,7 @@ def telling_words(server: str, knows: Callable[[str], bool]) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in server.lower().split():
         term = stem(word)
-        if word not in STOP_WORDS and term not in _SAID_OF_ALL and knows(word):
+        if word not in STOP_WORDS and term not in _WORDS_OF_EVERY_SERVER and knows(word):
             found.setdefault(term, word)
     return found
 
@@ -66,7 +66,7 @@ _SEPARATORS = re.compile(r"[_\W]+")
 _SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f](?=\s|$)")
 
 
-_SERVERS = 1_024  # servers whose telling words are remembered
+_MOST_CACHED_SERVERS = 1_024  # servers whose telling words are remembered
 
 
 _BLOCK = 1_024  # tools whose vectors are made at a time; small blocks save memory
@@ -119,7 +119,7 @@ class SemanticArm:
     def __init__(self, encoder: Encoder, cache: VectorCache | None = None) -> None:
         self.encoder = encoder
         self._cache = cache or VectorCache(None)
-        self._telling = lru_cache(_SERVERS)(partial(_telling_words, encoder))
+        self._telling = lru_cache(_MOST_CACHED_SERVERS)(partial(_telling_words, encoder))
 
     def document_vectors(self, documents: Sequence[ToolDocument]) -> FloatArray:
         """Return (n, d) unit rows. Each is the normalised sum of a tool's fields, its server's name and its requests,

@@ -74,7 +74,7 @@ class StoredIndex:
                 f"the index in {self.folder} was built with the encoder {self.encoder_id}, not {encoder.id}"
             )
         index = ToolSearchIndex(encoder=encoder, cache=cache)
-        with _damage_told(self.folder):
+        with _damage_reported(self.folder):
             if "names.key_rows" in self.arrays:  # an empty index has no arrays and needs no change
                 arrays = self.arrays
                 lexicon = Lexicon.from_arrays(arrays["terms"], arrays["surfaces"], arrays["term_of_surface"])
@@ -86,7 +86,7 @@ class StoredIndex:
 
 def read_index(folder: Path) -> StoredIndex:
     """Read the index stored in *folder*. Raises IndexStoreError unless it is whole and of this format."""
-    with _damage_told(folder):
+    with _damage_reported(folder):
         manifest = json.loads((folder / MANIFEST).read_text())
         if manifest.get("format") != FORMAT or tuple(manifest["fields"]) != FIELDS:
             raise IndexStoreError(
@@ -111,7 +111,7 @@ def file_digest(path: Path) -> str:
 
 
 @contextmanager
-def _damage_told(folder: Path) -> Generator[None]:
+def _damage_reported(folder: Path) -> Generator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

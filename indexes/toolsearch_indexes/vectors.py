@@ -24,7 +24,7 @@ IntArray = NDArray[np.int64]
 
 _UNIT_TOLERANCE = 1e-2  # allowed error of a row's length; float16 and quantised models stay within 2e-3
 _TIE_TOLERANCE = 1e-5  # far above the difference between two ways of summing products in float32
-_FEW = 1 / 8  # share of the rows; if fewer are compared, they are copied out first
+_FEW_SHARE = 1 / 8  # share of the rows; if fewer are compared, they are copied out first
 
 CODED_FROM = 8_192  # rows from which on codes are kept; below, comparing with all rows is as fast
 _COARSE_FROM = 131_072  # rows from which on codes have 2 bits for a dimension instead of 4, and half the size
@@ -44,7 +44,7 @@ class _Fetching(NamedTuple):
     most: float
 
 
-_MORE = 8  # the factor by which more rows are fetched while there are not enough
+_WANTED_FACTOR = 8  # the factor by which more rows are fetched while there are not enough
 _NOTHING = -math.inf
 _FETCHING = {  # bits for each dimension -> how many rows are fetched
     2: _Fetching(4.0, 1_000, 8, 1 / 16),  # measured: 2 of the 10,800 nearest rows (100 for each query) were farther off
@@ -162,7 +162,7 @@ class VectorPart:
             least = near.least_of(limit)
             if near.others < least or near.is_all:
                 break
-            wanted *= _MORE
+            wanted *= _WANTED_FACTOR
         rows = near.rows[near.most >= least]
         cosines = self.cosines(query, rows)
         best = np.lexsort((rows, -cosines))
@@ -237,7 +237,7 @@ class VectorPart:
             rows, cosines = np.arange(self.rows), self._products(query)
         else:
             rows = np.flatnonzero(allowed)
-            is_few = len(rows) <= _FEW * self.rows
+            is_few = len(rows) <= _FEW_SHARE * self.rows
             cosines = self.cosines(query, rows) if is_few else self._products(query)[rows]
         return Near(rows, cosines, _TIE_TOLERANCE, _NOTHING)
 

@@ -36,8 +36,8 @@ from training.calibration import QUERIES, RECORD, SEED
 from training.calibration_samples import ALL_TOOLS, NOTHING, REMOVED
 from training.logistic import DoubleArray, fit_logistic
 
-_MISSED: Final = 0.01  # the share of correct answers that may become "no tool"
-_FOLLOWS: Final = 1.5  # log odds by which a later hit may be below the best
+_MISSED_SHARE: Final = 0.01  # the share of correct answers that may become "no tool"
+_FOLLOWING_DISTANCE: Final = 1.5  # log odds by which a later hit may be below the best
 
 
 class Read(NamedTuple):
@@ -105,8 +105,8 @@ def reader_terms(of: Sequence[Read]) -> dict[str, float]:
     read = of_said / of_found
     before, after = _best_of_served(of, found), _best_of_served(of, found + read * said)
     offset = SURE - float(np.quantile(after, (before < SURE).mean()))
-    least = offset + float(np.quantile(after, _MISSED))
-    terms = {"OFFSET": offset, "READ": read, "LEAST": least, "FOLLOWING": least - _FOLLOWS}
+    least = offset + float(np.quantile(after, _MISSED_SHARE))
+    terms = {"OFFSET": offset, "READ": read, "LEAST": least, "FOLLOWING": least - _FOLLOWING_DISTANCE}
     return {name: round(value, 2) for name, value in terms.items()}
 
 

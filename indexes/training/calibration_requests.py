@@ -15,7 +15,7 @@ from toolsearch_indexes.queries import Ranking
 from training.calibration_samples import STRATEGIES, Sample, cases, samples, without_requests
 from training.logistic import DoubleArray
 
-_MOST_TAKEN = 10.0  # log odds, far above any sensible term
+_MOST_SUBTRACTED = 10.0  # log odds, far above any sensible term
 _EXACT = 1e-6
 
 
@@ -45,12 +45,12 @@ def request_terms(asked: Iterable[Pair]) -> dict[str, float]:
     for pair in asked:
         if not pair.having.is_served and pair.having.sense > 0:
             groups[pair.having.catalog, pair.having.kind].append(pair)
-    return {strategy: round(_taken_back(list(groups.values()), strategy), 2) for strategy in STRATEGIES}
+    return {strategy: round(_subtracted(list(groups.values()), strategy), 2) for strategy in STRATEGIES}
 
 
-def _taken_back(groups: Sequence[Sequence[Pair]], strategy: Ranking) -> float:
+def _subtracted(groups: Sequence[Sequence[Pair]], strategy: Ranking) -> float:
     """The term under which the mean scores are equal, by bisection: the scores fall as the term rises."""
-    least, most = -_MOST_TAKEN, _MOST_TAKEN
+    least, most = -_MOST_SUBTRACTED, _MOST_SUBTRACTED
     while most - least > _EXACT:
         term = (least + most) / 2
         more = sum(_more(group, strategy, term) for group in groups)

@@ -18,8 +18,8 @@ from toolsearch_indexes.views import SearchSpace, View
 
 STRATEGIES: Final[tuple[Ranking, ...]] = ("keyword", "semantic", "hybrid")
 ALL_TOOLS, FEW_TOOLS, REMOVED, NOTHING = "all tools", "few tools", "right tools removed", "nothing serves"
-_FEW: Final = (4, 12, 40, 120)  # the sizes of small catalogs, which are used in turn
-_ANY: Final = Scale(1.0, 1e6)  # a scale by which any best hit makes an answer
+_SMALL_CATALOGS: Final = (4, 12, 40, 120)  # the sizes of small catalogs, which are used in turn
+_EVERY_HIT_FITS: Final = Scale(1.0, 1e6)  # a scale by which any best hit makes an answer
 
 
 class Case(NamedTuple):
@@ -69,7 +69,7 @@ def cases(asked: Asked, *, seed: int) -> Iterator[Case]:
     generator = random.Random(seed)
     for number, (text, relevant) in enumerate(asked.queries):
         others = [name for name in names if name not in relevant]
-        few = _FEW[number % len(_FEW)]
+        few = _SMALL_CATALOGS[number % len(_SMALL_CATALOGS)]
         drawn = generator.sample(others, min(few, len(others)))
         yield Case(text, ALL_TOOLS, is_served=True, within=None)
         yield Case(text, FEW_TOOLS, is_served=True, within=[*sorted(relevant), *drawn][: max(few, len(relevant))])
@@ -116,5 +116,5 @@ def _space(index: ToolSearchIndex, within: Sequence[str] | None) -> SearchSpace:
 
 def _best_raw(index: ToolSearchIndex, space: SearchSpace, text: str, strategy: Ranking) -> float:
     request = read_request(text, strategy, space, index.lexicon, index.parameters, index.arm)
-    best = rank(space, replace(request, scale=_ANY), 1, {}).first
+    best = rank(space, replace(request, scale=_EVERY_HIT_FITS), 1, {}).first
     return best.raw if best else 0.0

@@ -13,9 +13,9 @@ from toolsearch_indexes.scores import shrunk, size_of
 from training.calibration_samples import FEW_TOOLS, Sample
 from training.logistic import DoubleArray, fit_logistic
 
-_MISSED = 0.015  # the share of correct best hits that may get no answer
-_SURE_OF_NOTHING = 0.06  # the share of wrong best hits that may get high confidence
-_FOLLOWS = 0.7  # log odds by which a later hit may be below LEAST: half as likely
+_MISSED_SHARE = 0.015  # the share of correct best hits that may get no answer
+_WRONGLY_SURE_SHARE = 0.06  # the share of wrong best hits that may get high confidence
+_FOLLOWING_DISTANCE = 0.7  # log odds by which a later hit may be below LEAST: half as likely
 
 _Features: TypeAlias = Callable[[Sample], Mapping[str, float]]
 
@@ -68,6 +68,6 @@ def _weights(used: Sequence[Sample]) -> DoubleArray:
 def thresholds(of: Iterable[Sample], strategy: Ranking) -> dict[str, float]:
     """The thresholds that the constants in use would have by their rules, where all tools are asked."""
     best = [(each.is_served, each.log_odds(strategy)) for each in of if each.kind != FEW_TOOLS and each.raw[strategy]]
-    least = float(np.quantile([log_odds for is_served, log_odds in best if is_served], _MISSED))
-    sure = float(np.quantile([log_odds for is_served, log_odds in best if not is_served], 1 - _SURE_OF_NOTHING))
-    return {"LEAST": round(least, 2), "FOLLOWING": round(least - _FOLLOWS, 2), "SURE": round(sure, 2)}
+    least = float(np.quantile([log_odds for is_served, log_odds in best if is_served], _MISSED_SHARE))
+    sure = float(np.quantile([log_odds for is_served, log_odds in best if not is_served], 1 - _WRONGLY_SURE_SHARE))
+    return {"LEAST": round(least, 2), "FOLLOWING": round(least - _FOLLOWING_DISTANCE, 2), "SURE": round(sure, 2)}

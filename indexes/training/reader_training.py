@@ -22,13 +22,16 @@ from training.transformer_training import TextVectors, ends_of_text, quick_numbe
 _WHAT, _EXTRA = "training a reader", "semantic"
 # Source -> its share of the questions.
 _SHARES = {"neighbours": 0.4, "written": 0.2, "shipped": 0.2, "parts": 0.12, "public": 0.08}
-_UNSERVED = 0.3  # the share of questions without any right tool, if there are such questions
-_REMOVED = 0.3  # the share of other questions whose right tool is not shown
-_EACH = 4.0  # the weight of the judgement of each tool alone
+_UNSERVED_SHARE = 0.3  # the share of questions without any right tool, if there are such questions
+_REMOVED_SHARE = 0.3  # the share of other questions whose right tool is not shown
+_WEIGHT_OF_SINGLE_TOOLS = 4.0  # the weight of the judgement of each tool alone
 _BESIDE, _FARTHER = 16, 8  # tools near a question from its own group, and from others
-_NEARER = (20, 200)  # ranks from which tools of other groups are taken; nearer ones might serve the question, too
-_ALIKE = 0.93  # cosine of two tools from which on neither is a wrong answer for the other
-_FALLING = 0.88  # the chance that a tool is drawn, relative to the next nearer one
+_RANKS_OF_OTHERS = (
+    20,
+    200,
+)  # ranks from which tools of other groups are taken; nearer ones might serve the question, too
+_SIMILAR_COSINE = 0.93  # cosine of two tools from which on neither is a wrong answer for the other
+_DECAY = 0.88  # the chance that a tool is drawn, relative to the next nearer one
 _REQUEST_TOKENS, _VECTOR_TOKENS = 30, 40
 _LONGEST_GRADIENT = 1.0
 _BUCKETS, _BATCH = 4, 256
@@ -78,9 +81,9 @@ def told(said: Any, right: Any) -> Any:
     functional = torch.nn.functional
     with_none = torch.cat([said, torch.zeros(len(said), 1)], dim=1)
     serves = functional.one_hot(right, with_none.shape[1])[:, :-1].float()
-    return functional.cross_entropy(with_none, right) + _EACH / 2 * functional.binary_cross_entropy_with_logits(
-        said, serves
-    )
+    return functional.cross_entropy(
+        with_none, right
+    ) + _WEIGHT_OF_SINGLE_TOOLS / 2 * functional.binary_cross_entropy_with_logits(said, serves)
 
 
 class _Pairs:
@@ -174,11 +177,11 @@ class _NearShelf:
         """Return the text of a question, the texts of *tools* tools, and the place of the right one; *tools*
         for none.
         """
-        is_unserved = len(self.unserved) > 0 and random.random() < _UNSERVED
+        is_unserved = len(self.unserved) > 0 and random.random() < _UNSERVED_SHARE
         row = random.choice(self.unserved if is_unserved else self.served)
         text, tool, view, _ = self.questions[row]
-        is_removed = not is_unserved and random.random() < _REMOVED
-        chances = _FALLING ** np.arange(self.near.shape[1])
+        is_removed = not is_unserved and random.random() < _REMOVED_SHARE
+        chances = _DECAY ** np.arange(self.near.shape[1])
         shown = random.choice(self.near[row], tools - (not is_removed), replace=False, p=chances / chances.sum())
         if not is_removed:  # the right tool is shown; if nothing serves the request, this is the nearest tool
             shown = np.concatenate([[tool], shown])
@@ -205,11 +208,11 @@ def _near(
         for rows in np.array_split(of_view, -(-len(of_view) // _BATCH) or 1):
             own = torch.from_numpy(questions[rows, 1])
             cosines = known[torch.from_numpy(questions[rows, 0])].float() @ shown.T
-            is_other = tools[own] @ tools.T <= _ALIKE
+            is_other = tools[own] @ tools.T <= _SIMILAR_COSINE
             is_other[torch.arange(len(own)), own] = False
             is_beside = group[own][:, None] == group
             beside = _nearest(cosines, is_other & is_beside, _BESIDE + _FARTHER)
-            others = _nearest(cosines, is_other & ~is_beside, _NEARER[1])[:, _NEARER[0] :]
+            others = _nearest(cosines, is_other & ~is_beside, _RANKS_OF_OTHERS[1])[:, _RANKS_OF_OTHERS[0] :]
             others = others[:, random.permutation(others.shape[1])]
             ordered = np.hstack([beside[:, :_BESIDE], others[:, :_FARTHER], beside[:, _BESIDE:]])
             yield rows, np.array([_repeated(row[row >= 0]) for row in ordered]).reshape(-1, _BESIDE + _FARTHER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from statistics import fmean
 
-_EVERY = 25  # steps between two reports
+_STEPS_BETWEEN_REPORTS = 25  # steps between two reports
 
 
 class StepReport:
@@ -16,6 +16,6 @@ class StepReport:
 
     def __call__(self, step: int, loss: float) -> None:
         self.losses.append(round(loss, 4))
-        if step % _EVERY == 0 or step == self._steps:
-            mean, seconds = fmean(self.losses[-_EVERY:]), time.perf_counter() - self._started
+        if step % _STEPS_BETWEEN_REPORTS == 0 or step == self._steps:
+            mean, seconds = fmean(self.losses[-_STEPS_BETWEEN_REPORTS:]), time.perf_counter() - self._started
             print(f"step {step} of {self._steps}: loss {mean:.3f}, {seconds:.0f} s", flush=True)

@@ -29,13 +29,13 @@ FloatArray = NDArray[np.float32]
 _WHAT, _EXTRA = "training a transformer", "semantic"
 _SCALE = 20.0  # the factor of cosines before the softmax
 _MASKED = -1e4
-_ALIKE = 0.93  # the teacher's cosine of two tools from which on neither is a wrong answer for the other
+_SIMILAR_COSINE = 0.93  # the teacher's cosine of two tools from which on neither is a wrong answer for the other
 _TOKEN_DROPOUT = 0.05
 _CLUSTERED, _NEIGHBOURS = 0.4, 0.3  # shares of the batches; the others are drawn from all lessons
 _OF_ONE_CLUSTER, _OF_ONE_GROUP = 64, 128  # lessons in a batch
 _LESSONS_PER_CLUSTER = 150
 _LEAST_CLUSTER, _LEAST_GROUP = 16, 32  # lessons that a cluster or a group needs for batches of its own
-_SHORT = 0.35  # the share of lessons that show only a tool's name and first sentence
+_SHORT_SHARE = 0.35  # the share of lessons that show only a tool's name and first sentence
 _WARM_UP = 1 / 12  # the share of steps for warming up
 _LEAST_RATE = 0.01  # the last learning rate, relative to the highest
 _LONGEST_GRADIENT = 1.0
@@ -104,12 +104,12 @@ def told_apart(texts: Any, tools: Any, *, same: Any) -> Any:
 def _loss(model: SentenceModel, read: TextVectors, known: Any, lessons: IntArray, how: TransformerTraining) -> Any:
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     functional = torch.nn.functional
-    is_short = torch.rand(len(lessons)).numpy() < _SHORT
+    is_short = torch.rand(len(lessons)).numpy() < _SHORT_SHARE
     rows = np.concatenate([lessons[:, 0], lessons[:, 1], np.where(is_short, lessons[:, 2], lessons[:, 3])])
     vectors, taught = read.vectors(model, rows, dropout=_TOKEN_DROPOUT), known[torch.from_numpy(rows)].float()
     (texts, tools), (known_texts, known_tools) = _sides(vectors), _sides(taught)
     text, tool = torch.from_numpy(lessons[:, 0]), torch.from_numpy(lessons[:, -1])
-    same = (text[:, None] == text) | (tool[:, None] == tool) | (known_tools @ known_tools.T > _ALIKE)
+    same = (text[:, None] == text) | (tool[:, None] == tool) | (known_tools @ known_tools.T > _SIMILAR_COSINE)
     unlike = functional.kl_div(
         functional.log_softmax(_SCALE * texts @ tools.T, 1),
         functional.softmax(_SCALE * known_texts @ known_tools.T, 1),

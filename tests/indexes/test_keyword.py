@@ -139,7 +139,7 @@ def test_a_word_that_was_read_before_a_change_weighs_after_it_what_it_does_in_a_
 
 
 def test_no_more_words_are_remembered_than_the_bound_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyword_query, "_MOST_READINGS", 2)
+    monkeypatch.setattr(keyword_query, "_MOST_CACHED_READINGS", 2)
     lexicon = Lexicon()
     part = KeywordPart.build([ToolDocument("a", "red green blue")], lexicon)
     counted = KeywordStatistics().with_rows(part, np.arange(1), lexicon, sign=1)
@@ -152,7 +152,7 @@ def test_no_more_words_are_remembered_than_the_bound_allows(monkeypatch: pytest.
 
 
 def test_the_weights_of_a_term_follow_the_mean_lengths_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyword, "_MOST_WEIGHTED", 1)
+    monkeypatch.setattr(keyword, "_MOST_CACHED_TERMS", 1)
     documents = [
         ToolDocument(name="a", description="mail goes"),
         ToolDocument(name="b", description="mail box goes far"),

@@ -75,7 +75,7 @@ def test_a_place_that_is_not_there_is_an_error() -> None:
 
 
 def test_texts_at_places_are_the_same_when_they_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "_MOST_KEPT", 2)
+    monkeypatch.setattr(arrays, "_MOST_DECODED", 2)
     texts = PackedTexts.of(["日程", "", "a", "é"])
     assert [texts.at([3, 0, 0]), texts.at([1, 2, 3]), texts.at([0])] == [
         ["é", "日程", "日程"],

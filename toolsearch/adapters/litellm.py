@@ -33,7 +33,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("the adapter for LiteLLM", "litellm") from error
 
-_AS_THEY_ARE = {  # (provider, call) -> format, for requests that LiteLLM does not translate
+_UNTRANSLATED = {  # (provider, call) -> format, for requests that LiteLLM does not translate
     ("anthropic", "anthropic_messages"): "anthropic",
     ("openai", "aresponses"): "openai-responses",
 }
@@ -141,7 +141,7 @@ def _endpoint(request: Mapping[str, Any], call_type: Any) -> Endpoint:
     provider = ""
     with suppress(BadRequestError):  # LiteLLM does not know the model
         model, provider, _, _ = get_llm_provider(model, request.get("custom_llm_provider"), base)
-    wire_format = _AS_THEY_ARE.get((provider, getattr(call_type, "value", call_type)))
+    wire_format = _UNTRANSLATED.get((provider, getattr(call_type, "value", call_type)))
     if wire_format and (base is None or urlsplit(base).hostname == _HOSTS[provider]):
         return Endpoint(wire_format, model)
     return Endpoint("anthropic", model, "other")  # the model's name only shows how a Claude thinks

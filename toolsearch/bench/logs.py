@@ -49,9 +49,9 @@ def conversation_of(messages: Iterable[Message]) -> Conversation:
         if isinstance(message, SystemMessage):
             systems.append(message.text)
         elif isinstance(message, UserMessage):
-            _hear_user(turns, said_by_user(message))
+            _add_user(turns, said_by_user(message))
         elif isinstance(message, AssistantMessage):
-            _hear_model(turns, message)
+            _add_model(turns, message)
         elif isinstance(message, ToolMessage):
             for result in message.results:
                 _give_back(turns, result)
@@ -92,14 +92,14 @@ class _GrowingTurn:
         return Turn("\n".join(self.users), steps, "\n".join(answers))
 
 
-def _hear_user(turns: list[_GrowingTurn], said: str) -> None:
+def _add_user(turns: list[_GrowingTurn], said: str) -> None:
     if turns and not turns[-1].replies:
         turns[-1].users.append(said)
     else:
         turns.append(_GrowingTurn([said]))
 
 
-def _hear_model(turns: list[_GrowingTurn], message: AssistantMessage) -> None:
+def _add_model(turns: list[_GrowingTurn], message: AssistantMessage) -> None:
     if not turns:
         turns.append(_GrowingTurn([]))
     replies = turns[-1].replies
@@ -122,13 +122,13 @@ def _give_back(turns: list[_GrowingTurn], result: ToolResult) -> None:
 
 
 # Keys that wrap a request in logs, batch files, and Claude Code.
-_WRAPPED_IN: Final = ("request", "body", "params", "message")
+_WRAPPER_KEYS: Final = ("request", "body", "params", "message")
 
 
 _REPLIES: Final = ("response", "reply")
 
 
-_BLANK: Final = " \t\r\n\ufeff"  # white space, and the byte order mark that some editors write first
+_LEADING_BLANKS: Final = " \t\r\n\ufeff"  # white space, and the byte order mark that some editors write first
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +178,13 @@ def _entries(text: str) -> Iterator[_Entry]:
         yield _Entry(1, "the document", whole)
     else:
         for number, line in enumerate(text.split("\n"), 1):
-            if line.strip(_BLANK):
+            if line.strip(_LEADING_BLANKS):
                 yield _Entry(number, f"line {number}", _parsed(line))
 
 
 def _parsed(text: str) -> Json | None:
     try:
-        return json.loads(text.strip(_BLANK))
+        return json.loads(text.strip(_LEADING_BLANKS))
     except (ValueError, RecursionError):
         return None
 
@@ -273,7 +273,7 @@ def _unwrapped(value: Json) -> JsonObject | None:
     fields = as_object(value)
     if fields is None or "role" in fields:
         return fields
-    inner = (as_object(fields.get(key)) for key in _WRAPPED_IN)
+    inner = (as_object(fields.get(key)) for key in _WRAPPER_KEYS)
     return next((each for each in inner if each is not None), fields)
 
 
@@ -312,7 +312,7 @@ def _said(message: Message) -> list[Json] | None:
             return None
 
 
-_OF_CLIENTS: Final = "mcp__"  # a prefix that some clients put before the name of each MCP server
+_CLIENT_PREFIX: Final = "mcp__"  # a prefix that some clients put before the name of each MCP server
 
 
 _MOST_QUERIES: Final = 2
@@ -359,7 +359,7 @@ class _Fitter:
         return replace(turn, steps=tuple(steps))
 
     def _use(self, use: Use, searched: Sequence[str]) -> Use:
-        name = use.name if use.name in self._definitions else use.name.removeprefix(_OF_CLIENTS)
+        name = use.name if use.name in self._definitions else use.name.removeprefix(_CLIENT_PREFIX)
         definition = self._definitions.get(name)
         if definition is None:
             self.missing[use.name] += 1

@@ -91,8 +91,8 @@ def as_svg(plot: Plot) -> str:
     points = [(x, y) for curve in plot.curves for x, y in curve.points if y > 0]
     if not points:
         return ""
-    across = _across([x for x, _ in points], is_log=plot.is_log)
-    up = _up([y for _, y in points])
+    across = _horizontal_axis([x for x, _ in points], is_log=plot.is_log)
+    up = _vertical_axis([y for _, y in points])
     middle = (_LEFT + WIDTH - _RIGHT) / 2
     drawn = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(plot.title)}">',
@@ -117,7 +117,7 @@ class _Axis:
         return self._start + (self._scale(value) - self._least) / self._room * self._length
 
 
-def _across(values: Sequence[float], *, is_log: bool) -> _Axis:
+def _horizontal_axis(values: Sequence[float], *, is_log: bool) -> _Axis:
     """A logarithmic axis has ticks at existing values; the greatest is always among them."""
     axis = _Axis(min(values), max(values), _LEFT, WIDTH - _RIGHT, is_log=is_log)
     if not is_log:
@@ -129,7 +129,7 @@ def _across(values: Sequence[float], *, is_log: bool) -> _Axis:
     return axis
 
 
-def _up(values: Sequence[float]) -> _Axis:
+def _vertical_axis(values: Sequence[float]) -> _Axis:
     ticks = _decades(min(values), max(values))
     axis = _Axis(ticks[0], ticks[-1], HEIGHT - _BOTTOM, _TOP, is_log=True)
     axis.ticks = ticks

@@ -34,7 +34,7 @@ from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason
 from toolsearch.wire.messages import Message, SystemMessage, UserMessage
 
 # The model ended these answers itself, so asking again can help.
-_ANSWERED: tuple[FinishReason, ...] = ("stop", "length")
+_ENDED_BY_MODEL: tuple[FinishReason, ...] = ("stop", "length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class TypedAnswerAdvisor:
 
     def _complaint(self, response: ChatResponse) -> str:
         """The text that tells the model the fault of *response*; "" if it fits, or if the model cannot improve it."""
-        if response.message.tool_calls or response.finish_reason not in _ANSWERED:
+        if response.message.tool_calls or response.finish_reason not in _ENDED_BY_MODEL:
             return ""
         try:
             self.wanted.read(response)

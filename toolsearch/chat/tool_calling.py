@@ -96,7 +96,7 @@ class ToolCallingAdvisor:
                             yield ChatChunk(text=chunk.text)
                 answer = await turn.take(pieces.response())
                 if answer is not None:
-                    yield last_chunk(answer, text=answer.text if answer.finish_reason in _ENDED_HERE else "")
+                    yield last_chunk(answer, text=answer.text if answer.finish_reason in _ENDED_BY_LOOP else "")
                     return
         finally:
             await self.finalize(turn.request)
@@ -173,7 +173,7 @@ class ToolCallingAdvisor:
 
 
 # The loop itself ended these turns, so nothing of the answer was streamed.
-_ENDED_HERE: tuple[FinishReason, ...] = ("return_direct", "call_limit")
+_ENDED_BY_LOOP: tuple[FinishReason, ...] = ("return_direct", "call_limit")
 
 
 class _Turn:

@@ -21,13 +21,18 @@ _BARE_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")  # Gemini acce
 _WORD: Final = re.compile(r"\$\{([^{}]*)\}")
 _NAME_OF_VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _INPUT: Final = "input:"
-_NO_TOOL: Final = re.compile(r"[*?!,\s()\[\]{}]")  # not the name of one tool: a pattern, or several names
+_NOT_ONE_TOOL: Final = re.compile(r"[*?!,\s()\[\]{}]")  # not the name of one tool: a pattern, or several names
 
 _MEANT: Final = ("type", "command", "args", "env", "cwd", "url", "httpUrl", "headers", "disabled", "mode")
 _READ: Final = (*_MEANT, "enabled")
-_ONLY: Final = ("includeTools", "enabled_tools", "enabledTools", "tools")  # lists of the only tools to use
-_FORBIDS: Final = ("excludeTools", "disabled_tools", "disabledTools")  # lists of tools not to use
-_TRUSTS: Final = ("trust", "autoApprove", "alwaysAllow")  # keys that let all tools, or some, run without a question
+_ALLOWED_TOOLS_KEYS: Final = (
+    "includeTools",
+    "enabled_tools",
+    "enabledTools",
+    "tools",
+)  # lists of the only tools to use
+_FORBIDDEN_TOOLS_KEYS: Final = ("excludeTools", "disabled_tools", "disabledTools")  # lists of tools not to use
+_TRUST_KEYS: Final = ("trust", "autoApprove", "alwaysAllow")  # keys that let all tools, or some, run without a question
 
 _OWN_LOGIN: Final = "it logs in by settings of its own, which the gateway does not know"
 _SANDBOX: Final = "the client runs it in a sandbox, which the gateway does not"
@@ -70,7 +75,7 @@ _TIMEOUTS: Final[Mapping[Dialect, Mapping[str, tuple[int, tuple[str, ...]]]]] = 
     "qwen": {"timeout": (_MS, _CALL), "discoveryTimeoutMs": (_MS, _CONNECT)},
 }
 
-_OWN_WORDS: Final[Mapping[Dialect, tuple[str, ...]]] = {  # keys that the code below reads
+_OWN_KEYS: Final[Mapping[Dialect, tuple[str, ...]]] = {  # keys that the code below reads
     "cline": ("transport", "transportType"),
     "codex": ("bearer_token_env_var", "default_tools_approval_mode", "env_http_headers", "env_vars", "http_headers"),
     "opencode": ("environment",),
@@ -120,18 +125,26 @@ def meaning_of(client: KnownClient, entry: JsonObject, around: Surroundings) -> 
         if given.get(key):
             raise StaysError(f"{reason} ({key!r})")
     approvals = _codex_approvals(given) if client.dialect == "codex" else []
-    for key in _ONLY:
+    for key in _ALLOWED_TOOLS_KEYS:
         if key in given and not (key == "tools" and (given[key] == ["*"] or client.dialect == "codex")):
             raise StaysError(
                 f"{key!r} limits its tools, which the gateway would not; say it in 'rules' of the gateway's file first"
             )
     settings, times = _settings(client.dialect, given)
-    known = {*_READ, *_ONLY, *_FORBIDS, *_TRUSTS, *_CANNOT_MOVE, *_OWN_WORDS.get(client.dialect, ()), *times}
+    known = {
+        *_READ,
+        *_ALLOWED_TOOLS_KEYS,
+        *_FORBIDDEN_TOOLS_KEYS,
+        *_TRUST_KEYS,
+        *_CANNOT_MOVE,
+        *_OWN_KEYS.get(client.dialect, ()),
+        *times,
+    }
     return Meaning(
         _in_common_words(client, given, around),
         settings,
-        tuple(tool for key in _FORBIDS for tool in _forbidden(key, given.get(key))),
-        trusted=tuple([key for key in _TRUSTS if given.get(key)] + approvals),
+        tuple(tool for key in _FORBIDDEN_TOOLS_KEYS for tool in _forbidden(key, given.get(key))),
+        trusted=tuple([key for key in _TRUST_KEYS if given.get(key)] + approvals),
         lost=tuple(key for key in given if key not in known),
     )
 
@@ -167,7 +180,7 @@ def _settings(dialect: Dialect, entry: JsonObject) -> tuple[JsonObject, set[str]
 
 
 def _forbidden(key: str, tools: Json) -> list[str]:
-    named = [tool for tool in as_list(tools) or () if isinstance(tool, str) and tool and not _NO_TOOL.search(tool)]
+    named = [tool for tool in as_list(tools) or () if isinstance(tool, str) and tool and not _NOT_ONE_TOOL.search(tool)]
     if tools and named != tools:
         raise StaysError(f"{key!r} limits its tools by more than their names; say it in 'rules' of the gateway's file")
     return named

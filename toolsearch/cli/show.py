@@ -177,11 +177,11 @@ def _show_tokens(report: dict[str, Any]) -> None:
             top.add_row(line(tool["name"], "cyan"), f"{tool['tokens']:,}")
         console.print(top)
     if report["sent_otherwise"]:
-        console.print(_otherwise(report["sent_otherwise"]))
+        console.print(_changes_for_models(report["sent_otherwise"]))
     console.print(f"Counted: {report['counted_as']}{estimate}.")
 
 
-def _otherwise(changed: list[dict[str, Any]]) -> Any:
+def _changes_for_models(changed: list[dict[str, Any]]) -> Any:
     """The differences between definitions that models are sent and those of the source, which some APIs do not
     accept.
     """

@@ -20,16 +20,18 @@ from toolsearch.errors import ServiceError
 _T = TypeVar("_T")
 
 
-_NOTHING_WAS_DONE: Final = frozenset({429, 503})
+_POSTPONED_STATUSES: Final = frozenset({429, 503})
 
 
-_OF_A_BALANCER: Final = frozenset({502, 503, 504})  # sent by a balancer, unless the body is a problem of the service
+_BALANCER_STATUSES: Final = frozenset(
+    {502, 503, 504}
+)  # sent by a balancer, unless the body is a problem of the service
 
 
-_READING: Final = frozenset({"GET", "PUT", "DELETE"})  # methods whose repetition changes nothing
+_REPEATABLE_METHODS: Final = frozenset({"GET", "PUT", "DELETE"})  # methods whose repetition changes nothing
 
 
-_CHANGING: Final = frozenset({"POST", "PATCH"})
+_CHANGING_METHODS: Final = frozenset({"POST", "PATCH"})
 
 
 _UNREACHABLE: Final = "service_unreachable"
@@ -56,11 +58,11 @@ class Request(Generic[_T]):
 
     @property
     def is_repeatable(self) -> bool:
-        return not self.has_effects and (self.method in _READING or "idempotency-key" in self.headers)
+        return not self.has_effects and (self.method in _REPEATABLE_METHODS or "idempotency-key" in self.headers)
 
     def with_idempotency_key(self) -> Request[_T]:
         """Add a key, so that the service gives a repetition the answer of the first request."""
-        if self.method not in _CHANGING:
+        if self.method not in _CHANGING_METHODS:
             return self
         return replace(self, headers={"idempotency-key": secrets.token_hex(16), **self.headers})
 
@@ -134,9 +136,9 @@ def _wait(request: Request[Any], outcome: Outcome, repeats: int, now_s: float) -
     """Seconds until a repetition may succeed; None if it must not be repeated."""
     may_be_sent_again = request.is_repeatable
     if isinstance(outcome, httpx2.Response):
-        if outcome.status_code in _NOTHING_WAS_DONE and "retry-after" in outcome.headers:
+        if outcome.status_code in _POSTPONED_STATUSES and "retry-after" in outcome.headers:
             return _retry_after(outcome.headers["retry-after"], now_s)
-        if outcome.status_code not in _OF_A_BALANCER or _is_problem(outcome):
+        if outcome.status_code not in _BALANCER_STATUSES or _is_problem(outcome):
             return None
     elif isinstance(outcome, httpx2.ConnectError | httpx2.ConnectTimeout):
         may_be_sent_again = True  # the request never arrived

@@ -25,7 +25,7 @@ from toolsearch.tools.naming import near_names
 from toolsearch.tools.results import ToolOutput, text_block
 from toolsearch_indexes.queries import Select, Strategy, Words, read_form, select_missing
 
-_COUNTED = 50  # matching tools are counted up to this number
+_MOST_COUNTED = 50  # matching tools are counted up to this number
 _MOST_NEAR = 5  # missing names of a call that get suggestions; each is compared with every name in reach
 
 
@@ -125,7 +125,7 @@ class Searcher:
             ],
             self._finding(asked.query, references),
             total,
-            total == _COUNTED,
+            total == _MOST_COUNTED,
             parted.refused,
             self._missing(asked, found),
         )
@@ -160,7 +160,7 @@ class Searcher:
 
     def _total(self, asked: AskedSearch) -> int:
         """How many tools fit, also beyond the limit."""
-        found = self._search(asked.query, max(asked.limit, _COUNTED), asked.strategy, asked.server)
+        found = self._search(asked.query, max(asked.limit, _MOST_COUNTED), asked.strategy, asked.server)
         return _count(fits_of(found))
 
     def _search(self, query: str, limit: int, strategy: Strategy | None, server: str | None) -> list[ToolReference]:

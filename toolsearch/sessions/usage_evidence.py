@@ -87,7 +87,7 @@ _OTHER_TOOLS = 5.0  # assumed calls of tools that were not called so far
 
 
 # Weights in sessions: below the first an event has faded, and from the second on a tool was called again.
-_ONCE = 0.5, 1.5
+_CALLED_ONCE = 0.5, 1.5
 
 
 _LEAST_FAVOUR = 0.01
@@ -213,7 +213,7 @@ class Evidence:
 
     def _tools_called(self, unit: float) -> tuple[int, int]:
         """How many tools were called once, and how many again."""
-        least, again = (bound * unit for bound in _ONCE)
+        least, again = (bound * unit for bound in _CALLED_ONCE)
         calls = [called for tool, called in self._rows[_ALL].items() if tool != _ALL and called >= least]
         return sum(called < again for called in calls), sum(called >= again for called in calls)
 

@@ -52,7 +52,7 @@ class KnowsWords(Protocol):
         ...
 
 
-_WORTH_A_BAR = 300  # texts; fewer are embedded too quickly for a progress bar
+_LEAST_FOR_A_BAR = 300  # texts; fewer are embedded too quickly for a progress bar
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def progress_bar(label: str, total: int, *, show: bool | None) -> Generator[Call
 
     *show*: None shows the bar if stderr is a terminal, True always. Fewer than 300 texts never have a bar.
     """
-    if show is False or total < _WORTH_A_BAR:
+    if show is False or total < _LEAST_FOR_A_BAR:
         yield _no_bar
         return
     from rich.console import Console

@@ -38,7 +38,7 @@ _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf
 LONGEST_WORD = 100  # characters; longer ones are data, not words
 
 
-_TELLING = 4  # letters at the beginning of a word that show its subject: ``calendarevents``
+_MEANINGFUL_LETTERS = 4  # letters at the beginning of a word that show its subject: ``calendarevents``
 
 
 _REMEMBERED_WORDS = 100_000
@@ -68,7 +68,7 @@ class WordPieces:
         return all(self._knows_part(part) for part in (word if word.isascii() else folded(word)).lower().split())
 
     def _knows_part(self, part: str) -> bool:
-        return part in self._pieces or any(part[:end] in self._pieces for end in range(_TELLING, len(part)))
+        return part in self._pieces or any(part[:end] in self._pieces for end in range(_MEANINGFUL_LETTERS, len(part)))
 
     def _numbers_of(self, word: str) -> tuple[int, ...]:
         return tuple(number for part in parts(word).split() for number in self._cut(part.lower()))
