@@ -249,7 +249,7 @@ def _top_rows(scores: FloatArray, limit: int) -> _Scored:
 def _least_of_best(scores: FloatArray, count: int) -> np.float32:
     """The last of the *count* best of at least as many scores."""
     ordered = scores.copy()
-    ordered.partition(len(ordered) - count)  # the method takes half as long as np.partition for a few
+    ordered.partition(len(ordered) - count)  # for short arrays twice as fast as np.partition
     return np.float32(ordered[-count])
 
 

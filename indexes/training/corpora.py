@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 LEFT_OUT = (
-    "azure.com",  # for azcli
+    "azure.com",  # the source of azcli
     "github.com",
     "googleapis.com/gmail",
     "googleapis.com/calendar",

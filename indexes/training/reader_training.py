@@ -106,7 +106,7 @@ class _Pairs:
 
     def _bucket(self, model: PairModel, asked: IntArray, shown: IntArray, requests: IntArray, tools: IntArray) -> Any:
         torch = require("torch", what=_WHAT, extra=_EXTRA)
-        # Where the request ends, and where the tool ends.
+        # The end of the request, and the end of the tool.
         middle, end = requests[:, None] + 1, (requests + tools)[:, None] + 2
         place = np.arange(int(end.max()) + 1)
         is_request, is_tool = (place > 0) & (place < middle), (place > middle) & (place < end)

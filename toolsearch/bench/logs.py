@@ -226,7 +226,7 @@ class _Log:
         wire_format = format_of(entries, request)
         try:
             return read_conversation(entries, request, wire_format)
-        except BadArgumentsError:  # its message may quote what it refuses
+        except BadArgumentsError:  # the message of the error may quote the log
             self._skip(entry, f"its messages are not all in the format {wire_format!r}")
             return []
 

@@ -74,7 +74,7 @@ def _with(names: tuple[str, ...]) -> CommandLine:
     return app
 
 
-def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  Typer passes it by position
+def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  Typer passes the value by position
     if is_wanted:
         from importlib.metadata import PackageNotFoundError, version
 
@@ -87,7 +87,7 @@ def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  Typer passes it by
 
 def toolsearch(
     *,
-    version: Annotated[  # noqa: ARG001  its callback prints it
+    version: Annotated[  # noqa: ARG001  the callback prints the version
         bool, typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
     quiet: QuietOption = False,

@@ -222,7 +222,7 @@ LogFormat: TypeAlias = Literal["text", "json"]
 _PACKAGES = ("toolsearch", "toolsearch_indexes")
 
 
-# Its pool logs each attempt to connect, with names; `storage.postgres` logs the important events.
+# The pool of this package logs each attempt to connect, with names; `storage.postgres` logs the important events.
 _DATABASE: Final = "psycopg"
 
 

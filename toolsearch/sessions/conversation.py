@@ -97,7 +97,7 @@ class Conversation:
         """As `save`, but in a thread unless everything is in memory, so that no event loop waits."""
         await (in_thread(self.save) if self._used else self.host.sessions.run(self.save))
 
-    # What it sees
+    # The tools that the model is shown
 
     def admit(self, reach: Reach | None, pins: Collection[str]) -> None:
         """Apply the arguments of an opening: a new reach drops the tools that it does not cover, and pins are shown.

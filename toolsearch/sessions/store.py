@@ -278,7 +278,7 @@ class SessionStore:
                 if settle is None:
                     raise
                 if self._read(state.id, state, None, settle, None) is not state:
-                    return  # it has ended, and may have been opened again
+                    return  # the session has ended, and may have been opened again
             else:
                 state.saved = StoredSession(text, version)
                 return

@@ -91,7 +91,6 @@ class _SearchCallback:
     conversation: Conversation
     searching: asyncio.Lock
 
-    # They are not needed.
     async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002
         async with self.searching:
             return await search_threads.run(self.conversation.answer, arguments)
@@ -101,7 +100,6 @@ class _SearchCallback:
 class _NothingToCall:
     """Answers calls of the call tool that do not name a tool that it can run."""
 
-    # They are not needed.
     async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002
         raise BadArgumentsError(
             f"{CALL_TOOL} runs a tool that {TOOL_NAME} has found: give its 'name', and its 'arguments' as an object"

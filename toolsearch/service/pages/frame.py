@@ -285,7 +285,7 @@ def sent_with(
         try:
             yield Sent(visit, await own_form(request, visit.form_token))
         finally:
-            await request.close()  # also closes the uploaded files
+            await request.close()  # closes the uploaded files, too
 
     return sent
 

@@ -119,7 +119,7 @@ class OpenSession:
         """
         outcome, is_changed = await search_threads.run(self._run, step)
         if is_changed:
-            self.corpus.gateway.session_changed(self.kept.id)  # its MCP clients then list the tools again
+            self.corpus.gateway.session_changed(self.kept.id)  # the session's MCP clients then list the tools again
         return outcome
 
     async def search(self, arguments: JsonObject, *, is_search_round: bool = True) -> tuple[Answered, int]:
