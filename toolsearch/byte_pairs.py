@@ -74,7 +74,7 @@ class BytePairs:
         self._known = lru_cache(_KNOWN_PIECES)(self._tokens_in)
 
     def count(self, text: str) -> int:
-        """A lone surrogate counts as the replacement character. Of a longer piece, each 2,048 characters may come out a
+        """A lone surrogate counts as the replacement character. In longer pieces, each 2,048 characters may count one
         token too many.
         """
         found = _pieces(text)

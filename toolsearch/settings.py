@@ -253,7 +253,7 @@ class AdvisorSettings(SettingsSection):
 
 
 class EvictionSettings(SettingsSection):
-    """Which sessions are forgotten."""
+    """The eviction of sessions."""
 
     max_sessions: Count = Field(
         default=MAX_SESSIONS, description="Sessions kept; the least recently used one goes first."

@@ -246,7 +246,7 @@ _CLAUDE: Final[Mapping[str, Prices]] = {
 
 _GPT_PRICES: Final = "https://developers.openai.com/api/docs/pricing"
 _GPT_MODELS: Final = "https://developers.openai.com/api/docs/models"
-_SECOND_HAND: Final = "https://github.com/pydantic/genai-prices, 0.2.3"  # the source agrees with all other prices here, too
+_SECOND_HAND: Final = "https://github.com/pydantic/genai-prices, 0.2.3"  # the source agrees with all other prices here
 _LONG_GPT: Final = LongPrompts(over_tokens=272_000, input_factor=2.0, output_factor=1.5)
 
 # GPT-5.6 and later. These ends of messages count: each of the user's, and the last of several results in a row. The

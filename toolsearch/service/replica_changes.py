@@ -30,7 +30,7 @@ _Value = TypeVar("_Value")
 
 
 class LatestOnly(Generic[_Key, _Value]):
-    """Does *work* for each key in turn, and for different keys at once. It must not raise. For one event loop."""
+    """Does *work* for each key in turn, and for different keys at once. *work* must not raise. For one event loop."""
 
     def __init__(self, work: Callable[[_Key, _Value], Awaitable[None]]) -> None:
         self._work = work

@@ -56,7 +56,7 @@ class McpSettings(SettingsSection):
 
 
 class MemorySettings(SettingsSection):
-    """What is kept in memory."""
+    """Limits of memory."""
 
     index_bytes: Count = Field(
         default=1024 * 1024 * 1024, description="Bytes of all indexes; the least recently used one leaves first."
@@ -64,7 +64,7 @@ class MemorySettings(SettingsSection):
 
 
 class QuotaSettings(SettingsSection):
-    """What one tenant may have."""
+    """Quotas of one tenant."""
 
     catalogs: Count = Field(default=100, description="Catalogs.")
     toolsets: Count = Field(default=200, description="Toolsets.")
@@ -75,10 +75,10 @@ class QuotaSettings(SettingsSection):
 
 
 class RateSettings(SettingsSection):
-    """What one key may do in a minute, through all replicas together.
+    """The limits of one key in a minute, for all replicas together.
 
-    Each replica hears of the others every second: what they let through meanwhile may go over a limit, by its size for
-    each further replica at most, and is made up for in the minutes after it.
+    Replicas exchange their counts every second. Meanwhile, each further replica may let through at most the limit once
+    more. The excess is subtracted in the minutes after it.
     """
 
     requests: Count = Field(default=6_000, description="Requests in a minute.")
@@ -87,7 +87,7 @@ class RateSettings(SettingsSection):
 
 
 class RetentionSettings(SettingsSection):
-    """How long what grows is kept."""
+    """How long growing data are kept."""
 
     receipts_s: Seconds = Field(default=30 * _DAY_S, description="Receipts of calls.")
     figures_s: Seconds = Field(default=400 * _DAY_S, description="Figures of use and savings.")
@@ -97,7 +97,7 @@ class RetentionSettings(SettingsSection):
 
 
 class ServiceJwtSettings(SettingsSection):
-    """Callers that an identity provider vouches for (OIDC): their JWTs say of which tenant they are, and their scopes.
+    """Callers from an identity provider (OIDC): their JWTs name their tenant and their scopes.
 
     A claim within an object is named with dots, such as realm_access.roles.
     """
@@ -121,7 +121,7 @@ class ServiceJwtSettings(SettingsSection):
 
 
 class OutboundSettings(SettingsSection):
-    """What tenants may make the service connect to, beside what is on the internet: it is refused otherwise."""
+    """The addresses that the service may connect to for tenants, besides those on the internet. Others are refused."""
 
     allowed_hosts: tuple[str, ...] = Field(
         default=(), description="Names of hosts that may be reached wherever they are, such as jira.corp.example."
@@ -152,7 +152,7 @@ class HttpToolSettings(SettingsSection):
 
 
 class ActivitySettings(SettingsSection):
-    """What is kept of what is done."""
+    """The kept records of activity."""
 
     keep_queries: bool = Field(
         default=True, description="Keep the words of searches that nothing fits well, without what may be a credential."

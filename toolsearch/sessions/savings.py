@@ -27,9 +27,9 @@ from toolsearch.wire.sendable import sendable
 class Savings:
     """The tool tokens of a session's requests, and the tokens that they would have with every definition in each.
 
-    sent_tokens       the tool lists as they were sent, what messages and answers have added to them, and the searches
+    sent_tokens       the tool lists as they were sent, additions by messages and answers, and the searches
                       with their answers; each request sends all of that again
-    written_tokens    what the model wrote in order to search
+    written_tokens    tokens that the model wrote in order to search
     all_tools_tokens  every definition in reach once per request, without the requests that only a search made necessary
 
     Neither count includes the rest of the conversation, which a request for a search repeats. Neither takes account of
@@ -37,7 +37,7 @@ class Savings:
 
     cache_breaks      how often a request had another tool list than the one before, and began no new one, although the
                       provider may have had that in its cache. What messages and answers add breaks nothing
-    break_tokens      what the provider had to read again for that: by its own count of the prompt, as far as `execute`
+    break_tokens      tokens that the provider had to read again for that: by its own count of the prompt, if `execute`
                       was given it, or else the tokens of tools alone
     """
 

@@ -152,7 +152,7 @@ _UNKNOWN = "[UNK]"  # the piece in row 0, which is all zeros
 def write_static_embedding(encoder: StaticEncoder, folder: str | Path) -> None:
     """Write *encoder* into *folder* so that ``SentenceTransformer(folder)`` opens it.
 
-    Of a text longer than the encoder reads, the model reads all. Raises MissingExtraError without the library.
+    The model reads the whole of a text, even if the encoder would cut it. Raises MissingExtraError without the library.
     """
     models = require("sentence_transformers", what="write_static_embedding", extra="semantic")
     torch = require("torch", what="write_static_embedding", extra="semantic")
