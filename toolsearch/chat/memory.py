@@ -105,9 +105,9 @@ def paired(messages: Sequence[Message]) -> list[Message]:
     """
     kept: list[Message] = []
     is_kept = False
-    for message, following in zip_longest(messages, messages[1:]):
+    for message, next_message in zip_longest(messages, messages[1:]):
         if isinstance(message, AssistantMessage) and message.tool_calls:
-            is_kept = _answers(following, message)
+            is_kept = _answers(next_message, message)
         elif isinstance(message, ToolMessage):
             is_kept = bool(kept) and _answers(message, kept[-1])
         elif not isinstance(message, ToolChangeMessage):
