@@ -146,10 +146,11 @@ class Lexicon:
     """Terms and surfaces by number; each surface has the one term that it is stemmed to."""
 
     def __init__(self) -> None:
+        # Pieces with stop words (True) and without (False).
         self._known: dict[bool, dict[str, tuple[int, ...]]] = {
             True: {},
             False: {},
-        }  # pieces with stop words (True) and without (False)
+        }
         # Word -> number of surfaces at that time, and similar words.
         self._typos: dict[str, tuple[int, list[tuple[int, str, int]]]] = {}
         self._take(WordList(), WordList(), array("i"))

@@ -163,7 +163,7 @@ def clauses(request: str) -> list[str]:
     A single word is not a part: ``search and replace`` asks for one thing.
     """
     if request.isascii() and _SIGNS.isdisjoint(request) and _JOINERS.isdisjoint(request.lower().split()):
-        return []  # this quick check finds that most requests ask for one thing
+        return []  # a quick check, since most requests ask for one thing
     return _parts(_BREAK, request)
 
 

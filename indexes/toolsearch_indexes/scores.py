@@ -50,7 +50,7 @@ _SHRINKAGE = 20  # tools from which on a catalog's own figures count for more th
 READ_OFFSET, READ_WEIGHT = 0.52, 0.22
 
 
-READ_LEAST, READ_FOLLOWING = -1.39, -2.89  # the same limits with a reader; 1 % of correct answers fall below them
+READ_LEAST, READ_FOLLOWING = -1.39, -2.89  # LEAST and FOLLOWING with a reader; 1 % of correct answers fall below
 
 
 class Scale(NamedTuple):

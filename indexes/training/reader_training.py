@@ -26,10 +26,8 @@ _UNSERVED_SHARE = 0.3  # the share of questions without any right tool, if there
 _REMOVED_SHARE = 0.3  # the share of other questions whose right tool is not shown
 _WEIGHT_OF_SINGLE_TOOLS = 4.0  # the weight of the judgement of each tool alone
 _BESIDE, _FARTHER = 16, 8  # tools near a question from its own group, and from others
-_RANKS_OF_OTHERS = (
-    20,
-    200,
-)  # ranks from which tools of other groups are taken; nearer ones might serve the question, too
+# Ranks from which tools of other groups are taken; nearer ones might serve the question, too.
+_RANKS_OF_OTHERS = (20, 200)
 _SIMILAR_COSINE = 0.93  # cosine of two tools from which on neither is a wrong answer for the other
 _DECAY = 0.88  # the chance that a tool is drawn, relative to the next nearer one
 _REQUEST_TOKENS, _VECTOR_TOKENS = 30, 40

@@ -37,11 +37,8 @@ POISONED: Final = "poisoned"
 # The share of harmless texts that may be flagged; most of them sound dangerous, and known phrases may flag as many
 # again.
 FALSE_ALARMS: Final = 0.01
-TWINS: Final = (
-    "i",
-    "j",
-    "p",
-)  # authors whose harmless texts reword an attack; real servers have few such texts
+# Authors whose harmless texts reword an attack; real servers have few such texts.
+TWINS: Final = ("i", "j", "p")
 _C: Final = 10.0  # the inverse of the ridge; values from 3 to 30 give the same result
 _WEIGHT_OF_REAL: Final = 0.3  # the weight of a text of a real server; these are many, and few sound dangerous
 _BETWEEN_TECHNIQUES: Final = 1_500  # features for each technique

@@ -144,7 +144,7 @@ def _endpoint(request: Mapping[str, Any], call_type: Any) -> Endpoint:
     wire_format = _UNTRANSLATED.get((provider, getattr(call_type, "value", call_type)))
     if wire_format and (base is None or urlsplit(base).hostname == _HOSTS[provider]):
         return Endpoint(wire_format, model)
-    return Endpoint("anthropic", model, "other")  # the model's name only shows how a Claude thinks
+    return Endpoint("anthropic", model, "other")  # the model's name is enough for the rules of a Claude
 
 
 def _engine_over(options: EngineOptions, entries: tuple[str, ...]) -> ToolSearch:

@@ -25,12 +25,8 @@ _NOT_ONE_TOOL: Final = re.compile(r"[*?!,\s()\[\]{}]")  # not the name of one to
 
 _MEANT: Final = ("type", "command", "args", "env", "cwd", "url", "httpUrl", "headers", "disabled", "mode")
 _READ: Final = (*_MEANT, "enabled")
-_ALLOWED_TOOLS_KEYS: Final = (
-    "includeTools",
-    "enabled_tools",
-    "enabledTools",
-    "tools",
-)  # lists of the only tools to use
+# Lists of the only tools to use.
+_ALLOWED_TOOLS_KEYS: Final = ("includeTools", "enabled_tools", "enabledTools", "tools")
 _FORBIDDEN_TOOLS_KEYS: Final = ("excludeTools", "disabled_tools", "disabledTools")  # lists of tools not to use
 _TRUST_KEYS: Final = ("trust", "autoApprove", "alwaysAllow")  # keys that let all tools, or some, run without a question
 

@@ -150,9 +150,8 @@ def read_settings(file: Path | None, **options: object) -> Settings:
     settings = Settings.from_environment(os.environ, file, overrides=overrides)
     if options.get("index__encoder") is None or settings.index.encoder is None or settings.index.strategy != "auto":
         return settings
-    named = settings.index.model_copy(
-        update={"strategy": "hybrid"}
-    )  # auto would search without the encoder if it fails
+    # Auto would search without the encoder if it fails.
+    named = settings.index.model_copy(update={"strategy": "hybrid"})
     return settings.model_copy(update={"index": named})
 
 

@@ -23,9 +23,8 @@ _T = TypeVar("_T")
 _POSTPONED_STATUSES: Final = frozenset({429, 503})
 
 
-_BALANCER_STATUSES: Final = frozenset(
-    {502, 503, 504}
-)  # sent by a balancer, unless the body is a problem of the service
+# Sent by a balancer, unless the body is a problem of the service.
+_BALANCER_STATUSES: Final = frozenset({502, 503, 504})
 
 
 _REPEATABLE_METHODS: Final = frozenset({"GET", "PUT", "DELETE"})  # methods whose repetition changes nothing

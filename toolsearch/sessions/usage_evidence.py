@@ -168,9 +168,8 @@ class Evidence:
         if not again:
             return {}
         odds = self._odds(rows, len(terms), unit)
-        whole = (
-            sum(odds.values()) + _OTHER_TOOLS + once
-        )  # Good-Turing: a new tool is as likely next as all tools that were called once together
+        # Good-Turing: a new tool is as likely next as all tools that were called once together.
+        whole = sum(odds.values()) + _OTHER_TOOLS + once
         favour: dict[str, float] = {}
         for tool in sorted(odds):
             support = sum(row.get(tool, 0.0) for row in rows) / len(terms)

@@ -92,7 +92,7 @@ class Corpora:
         self._indexes = indexes
         self._places: OrderedDict[CorpusRef, _Place] = OrderedDict()  # least recently used first
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.evictions = 0  # corpora that have left memory for others
+        self.evictions = 0  # number of corpora that left memory to make room
 
     @asynccontextmanager
     async def using(self, ref: CorpusRef) -> AsyncGenerator[Corpus]:
