@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from model import model_or, show
 
-from toolsearch import ChatClient, ToolContext, chat_tool, scripted_calls, tool
+from toolsearch import ToolContext, tool
+from toolsearch.chat import ChatClient, chat_tool, scripted_calls
 
 
 @tool

@@ -12,7 +12,8 @@ from typing import Any
 
 from anthropic import AsyncAnthropic
 
-from toolsearch import Catalog, ToolSearch, sendable_messages
+from toolsearch import Catalog, ToolSearch
+from toolsearch.wire import sendable_messages
 
 
 async def answer(client: AsyncAnthropic, model: str, engine: ToolSearch, question: str) -> str:

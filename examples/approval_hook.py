@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from model import model_or, show
 
-from toolsearch import Allow, ChatClient, Deny, Tool, ToolCall, ToolCallingManager, ToolContext, scripted_calls, tool
+from toolsearch import Allow, Deny, Tool, ToolCall, ToolCallingManager, ToolContext, tool
+from toolsearch.chat import ChatClient, scripted_calls
 
 
 @tool(annotations={"readOnlyHint": True})

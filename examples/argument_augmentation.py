@@ -7,7 +7,8 @@ from typing import Literal
 from model import model_or, show
 from pydantic import BaseModel, Field
 
-from toolsearch import AugmentedArguments, AugmentedToolProvider, ChatClient, scripted_calls, tool
+from toolsearch import AugmentedArguments, AugmentedToolProvider, tool
+from toolsearch.chat import ChatClient, scripted_calls
 
 
 @tool

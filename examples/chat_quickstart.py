@@ -6,7 +6,8 @@ from datetime import datetime
 
 from model import model_or
 
-from toolsearch import ChatClient, scripted_calls, tool
+from toolsearch import tool
+from toolsearch.chat import ChatClient, scripted_calls
 
 NOW = datetime.fromisoformat("2026-11-21T13:20:00+01:00")  # so that this prints the same every day
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from model import model_or
 
-from toolsearch import (
+from toolsearch import tool
+from toolsearch.chat import (
     Advisor,
     ChatClient,
     MemoryAdvisor,
@@ -15,7 +16,6 @@ from toolsearch import (
     SqliteMessageStore,
     ToolCallingAdvisor,
     scripted_calls,
-    tool,
 )
 
 

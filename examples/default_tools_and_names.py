@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from model import model_or
 
-from toolsearch import ChatClient, StaticToolCallbackResolver, ToolSearchError, as_tools, scripted_calls, tool
+from toolsearch import StaticToolCallbackResolver, ToolSearchError, as_tools, tool
+from toolsearch.chat import ChatClient, scripted_calls
 
 
 @tool

@@ -6,15 +6,9 @@ import logging
 
 from model import model_or, show
 
-from toolsearch import (
-    ChatClient,
-    DefaultToolExecutionErrorProcessor,
-    ToolCallingManager,
-    ToolExecutionError,
-    partial_results,
-    scripted_calls,
-    tool,
-)
+from toolsearch import DefaultToolExecutionErrorProcessor, ToolCallingManager, partial_results, tool
+from toolsearch.chat import ChatClient, scripted_calls
+from toolsearch.errors import ToolExecutionError
 
 logging.getLogger("toolsearch").setLevel(logging.CRITICAL)  # which else would log the failures with their tracebacks
 

@@ -16,17 +16,8 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from model import model_or
 from pydantic import BaseModel
 
-from toolsearch import (
-    Catalog,
-    ChatClient,
-    MemoryAdvisor,
-    MessageWindowMemory,
-    Principal,
-    Reach,
-    ToolSearch,
-    ToolSearchAdvisor,
-    scripted_calls,
-)
+from toolsearch import Catalog, Principal, Reach, ToolSearch
+from toolsearch.chat import ChatClient, MemoryAdvisor, MessageWindowMemory, ToolSearchAdvisor, scripted_calls
 
 USERS = {  # by the key that a request brings
     "key-of-ada": Principal("ada"),

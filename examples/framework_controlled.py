@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from model import model_or, show
 
-from toolsearch import (
-    Allow,
-    CallLimits,
-    ChatClient,
-    ChatResponse,
-    Deny,
-    Edit,
-    Tool,
-    ToolCall,
-    ToolCallingAdvisor,
-    ToolCallingManager,
-    ToolContext,
-    scripted_calls,
-    tool,
-)
+from toolsearch import Allow, CallLimits, Deny, Edit, Tool, ToolCall, ToolCallingManager, ToolContext, tool
+from toolsearch.chat import ChatClient, ChatResponse, ToolCallingAdvisor, scripted_calls
 
 
 @tool(annotations={"readOnlyHint": True})

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from model import model_or
 
-from toolsearch import Catalog, Settings, ToolSearchError, build_client, scripted_calls
+from toolsearch import Catalog, Settings, ToolSearchError, build_client
+from toolsearch.chat import scripted_calls
 
 FILE = """
 [toolsearch.advisor]

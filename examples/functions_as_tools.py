@@ -7,7 +7,8 @@ from typing import Literal
 
 from model import model_or, show
 
-from toolsearch import ChatClient, FunctionToolCallback, ToolContext, scripted_calls
+from toolsearch import FunctionToolCallback, ToolContext
+from toolsearch.chat import ChatClient, scripted_calls
 
 
 @dataclass

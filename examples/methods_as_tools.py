@@ -7,7 +7,8 @@ from typing import Annotated
 
 from model import model_or, show
 
-from toolsearch import ChatClient, ToolCallbacks, ToolParam, scripted_calls, tool, tool_from_function
+from toolsearch import ToolCallbacks, ToolParam, tool, tool_from_function
+from toolsearch.chat import ChatClient, scripted_calls
 
 
 class Thermostat:

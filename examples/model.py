@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import os
 
-from toolsearch import (
-    AnthropicModel,
-    ChatModel,
-    ChatResponse,
-    OpenAIResponsesModel,
-    ScriptedModel,
-    ScriptedReply,
-    ToolMessage,
-)
+from toolsearch.chat import AnthropicModel, ChatModel, ChatResponse, OpenAIResponsesModel, ScriptedModel, ToolMessage
 
 
-def model_or(*script: ScriptedReply) -> ChatModel:
+def model_or(*script: str | ChatResponse) -> ChatModel:
     """Return OpenAI's model with OPENAI_API_KEY, Anthropic's with ANTHROPIC_API_KEY, else one that says *script*."""
     if os.environ.get("OPENAI_API_KEY"):
         return OpenAIResponsesModel(os.environ.get("OPENAI_MODEL", "gpt-5-mini"))

@@ -12,7 +12,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from toolsearch import Catalog, Settings, Telemetry, build_client, build_engine, scripted_calls
+from toolsearch import Catalog, Settings, Telemetry, build_client, build_engine
+from toolsearch.chat import scripted_calls
 
 
 def main() -> None:

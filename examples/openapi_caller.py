@@ -15,7 +15,8 @@ from pathlib import Path
 
 import httpx2
 
-from toolsearch import Catalog, HttpRequest, JsonObject, ToolExecutionError, ToolSearch
+from toolsearch import Catalog, HttpRequest, JsonObject, ToolSearch
+from toolsearch.errors import ToolExecutionError
 
 KEY = "key-of-the-shop"
 

@@ -8,7 +8,8 @@ from decimal import Decimal
 
 from model import model_or, show
 
-from toolsearch import ChatClient, scripted_calls, tool
+from toolsearch import tool
+from toolsearch.chat import ChatClient, scripted_calls
 
 
 @dataclass

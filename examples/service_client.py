@@ -10,8 +10,8 @@ Start the service first, and take over the two lines that it prints:
 import os
 import sys
 
-from toolsearch import ServiceError
 from toolsearch.client import ToolSearchClient
+from toolsearch.errors import ServiceError
 
 TOOLS = [
     {

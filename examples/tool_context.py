@@ -6,7 +6,8 @@ import json
 
 from model import model_or, show
 
-from toolsearch import ChatClient, ToolContext, scripted_calls, tool
+from toolsearch import ToolContext, tool
+from toolsearch.chat import ChatClient, scripted_calls
 
 ORDERS = {"acme": {"A1": "shipped"}, "umbrella": {"A1": "lost"}}
 

@@ -6,17 +6,13 @@ from model import model_or
 
 from toolsearch import (
     Catalog,
-    ChatClient,
-    ChatResponse,
     CompositeEvictionStrategy,
     LruEvictionStrategy,
-    ScriptedModel,
     SessionOptions,
     SessionStore,
-    ToolSearchAdvisor,
     TtlEvictionStrategy,
-    scripted_calls,
 )
+from toolsearch.chat import ChatClient, ChatResponse, ScriptedModel, ToolSearchAdvisor, scripted_calls
 
 
 def search(query: str) -> ChatResponse:

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from model import model_or
 
-from toolsearch import (
-    Catalog,
-    ChatClient,
-    HashingEncoder,
-    ScriptedModel,
-    Strategy,
-    ToolSearch,
-    ToolSearchAdvisor,
-    scripted_calls,
-)
+from toolsearch import Catalog, Strategy, ToolSearch
+from toolsearch.chat import ChatClient, ScriptedModel, ToolSearchAdvisor, scripted_calls
 
 QUERIES: dict[Strategy, str] = {
     "keyword": "median of numbers",
@@ -29,8 +21,7 @@ def main() -> None:
         catalog.load(f"module:{module}")
 
     for strategy, query in QUERIES.items():
-        # A stand-in for an encoder that knows meaning, such as "sentence-transformers/all-MiniLM-L6-v2".
-        engine = ToolSearch(catalog, strategy=strategy, encoder=HashingEncoder())
+        engine = ToolSearch(catalog, strategy=strategy)
         advisor = ToolSearchAdvisor(
             engine, limit=2, pins=["calendar__isleap"], system_suffix="Search for tools before you say no."
         )

@@ -5,7 +5,7 @@ Needs nothing beyond `pip install .`.
 
 from __future__ import annotations
 
-from toolsearch import Catalog, CatalogChange, PassThrough, Session, SessionOptions, Tool, ToolSearch, as_tools, tool
+from toolsearch import Catalog, PassThrough, Session, SessionOptions, Tool, ToolSearch, as_tools, tool
 
 
 @tool
@@ -38,10 +38,6 @@ def plugin(version: int) -> list[Tool]:
     return as_tools(translate) if version == 1 else as_tools(translate_formally, spell_check)
 
 
-def tell(change: CatalogChange) -> None:
-    print(f"   changed: added {[each.name for each in change.added]}, removed {list(change.removed)}")
-
-
 def look(session: Session, title: str) -> None:
     """Ask for the tools of the next model request."""
     print(f"{title}: {[entry['name'] for entry in session.tools(format='mcp')]}")
@@ -50,7 +46,11 @@ def look(session: Session, title: str) -> None:
 def main() -> None:
     options = SessionOptions(pass_through=PassThrough(max_tools=0))  # or so few tools would be shown whole
     with Catalog([print_page, send_fax]) as catalog, ToolSearch(catalog, options=options) as engine:
-        catalog.subscribe(tell)
+        catalog.subscribe(
+            lambda change: print(
+                f"   changed: added {[each.name for each in change.added]}, removed {list(change.removed)}"
+            )
+        )
         session = engine.session("ada")
         catalog.sync("language plugin", plugin(1))  # all tools of an owner, in one change
         session.search("select:translate,send_fax")

@@ -6,21 +6,17 @@ import asyncio
 
 from model import model_or
 
-from toolsearch import (
-    AttachedTools,
+from toolsearch import AttachedTools, ToolCallingManager, TurnCounter, as_tools, tool
+from toolsearch.chat import (
     ChatClient,
     ChatOptions,
     ChatResponse,
     Message,
     Prompt,
-    ToolCallingManager,
     ToolMessage,
-    TurnCounter,
     UserMessage,
     aggregate,
-    as_tools,
     scripted_calls,
-    tool,
 )
 
 

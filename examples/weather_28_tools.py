@@ -12,29 +12,29 @@ import os
 from collections.abc import AsyncIterator
 
 from toolsearch import (
+    JsonObject,
+    Tool,
+    ToolCall,
+    ToolDefinition,
+    default_counter,
+    tool,
+    tool_from_function,
+)
+from toolsearch.chat import (
     AssistantMessage,
     ChatChunk,
     ChatClient,
     ChatModel,
     ChatResponse,
-    Endpoint,
-    JsonObject,
     Message,
     Prompt,
-    Tool,
-    ToolCall,
     ToolCallingAdvisor,
     ToolChangeMessage,
-    ToolDefinition,
     ToolMessage,
     ToolSearchAdvisor,
     Usage,
-    count_json,
-    default_counter,
-    definition_tokens,
-    tool,
-    tool_from_function,
 )
+from toolsearch.wire import Endpoint
 
 QUESTION = "What should I wear in Amsterdam right now? Name clothing shops there that are open at this hour."
 
@@ -122,9 +122,8 @@ class ScriptedModel:
     native_tool_search = False
 
     async def call(self, prompt: Prompt) -> ChatResponse:
-        counter = default_counter()
         reply = _reply(prompt)
-        shown = sum(definition_tokens(tool.definition, counter) for tool in prompt.options.tools)
+        shown = sum(_definition_tokens(tool.definition) for tool in prompt.options.tools)
         return ChatResponse(reply, usage=Usage(shown + _tokens(*prompt.messages), _tokens(reply)))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
@@ -165,21 +164,29 @@ def _tokens(*messages: Message) -> int:
             total += sum(counter.count(result.text) for result in message.results)
             continue
         if isinstance(message, ToolChangeMessage):
-            total += sum(definition_tokens(definition, counter) for definition in message.added)
+            total += sum(_definition_tokens(definition) for definition in message.added)
             continue
         total += counter.count(message.text)
         if isinstance(message, AssistantMessage):
-            total += sum(count_json([call.name, call.arguments], counter) for call in message.tool_calls)
+            total += sum(_json_tokens([call.name, call.arguments]) for call in message.tool_calls)
     return total
+
+
+def _definition_tokens(tool: ToolDefinition) -> int:
+    return _json_tokens({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema})
+
+
+def _json_tokens(value: object) -> int:
+    return default_counter().count(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def model_of(environment: dict[str, str]) -> ChatModel:
     if environment.get("OPENAI_API_KEY"):
-        from toolsearch import OpenAIResponsesModel
+        from toolsearch.chat import OpenAIResponsesModel
 
         return OpenAIResponsesModel(environment.get("OPENAI_MODEL", "gpt-5-mini"))
     if environment.get("ANTHROPIC_API_KEY"):
-        from toolsearch import AnthropicModel
+        from toolsearch.chat import AnthropicModel
 
         return AnthropicModel(environment.get("ANTHROPIC_MODEL", "claude-sonnet-4-6"), cache_prompt=True)
     return ScriptedModel()

@@ -8,17 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolsearch import (
-    Catalog,
-    Reach,
-    SessionOptions,
-    Tool,
-    ToolDefinition,
-    ToolOrigin,
-    ToolReference,
-    ToolSearch,
-)
+from toolsearch import Catalog, Reach, SessionOptions, Tool, ToolDefinition, ToolReference, ToolSearch
 from toolsearch.errors import BadQueryError, BadSettingError, EncoderError, MissingExtraError, UnknownToolError
+from toolsearch.tools.definition import ToolOrigin
 from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.encoders.static import HashingEncoder
 

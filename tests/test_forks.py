@@ -29,7 +29,8 @@ PROGRAM = """
 import faulthandler, os, sys, threading
 from pathlib import Path
 import toolsearch
-from toolsearch import Catalog, ChatClient, McpSource, ScriptedModel, SessionStore, SqliteSessionPersistence, ToolSearch
+from toolsearch import Catalog, McpSource, SessionStore, SqliteSessionPersistence, ToolSearch
+from toolsearch.chat import ChatClient, ScriptedModel
 
 def in_child(work):
     sys.stdout.flush()
@@ -79,7 +80,7 @@ def test_a_child_calls_tools_and_asks_models_as_its_parent_has(forking):
 
 def test_a_model_that_the_parent_has_asked_answers_the_child(forking, api: LoopbackApi):
     program = """
-    from toolsearch import OpenAIChatModel
+    from toolsearch.chat import OpenAIChatModel
     chat = ChatClient(OpenAIChatModel("m", base_url=sys.argv[1], api_key="k"))
     ask = lambda: chat.prompt("x").content_sync()
     print(ask())

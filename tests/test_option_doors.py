@@ -11,32 +11,34 @@ from toolsearch import (
     AlwaysEvictStrategy,
     CallLimits,
     Catalog,
-    ChatClient,
     FunctionToolCallback,
     ImportPathResolver,
     LruEvictionStrategy,
-    MemoryAdvisor,
-    MessageWindowMemory,
     PassThrough,
     Reach,
-    ScriptedModel,
     SessionOptions,
     SessionStore,
     Settings,
     ToolCallingManager,
     ToolDefinition,
     ToolSearch,
-    ToolSearchAdvisor,
     ToolSearchError,
-    UserMessage,
-    evaluate,
     tool,
 )
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import EVERY_TOOL, Rule
 from toolsearch.catalog.sources.mcp import McpSource
+from toolsearch.chat import (
+    ChatClient,
+    MemoryAdvisor,
+    MessageWindowMemory,
+    ScriptedModel,
+    ToolSearchAdvisor,
+    UserMessage,
+)
 from toolsearch.chat.models.scripted import scripted_calls
 from toolsearch.errors import BadSettingError, SessionStoreError
+from toolsearch.evaluation import evaluate
 from toolsearch.evaluation.queries import LabelledQuery
 from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
 from toolsearch.sessions.eviction import EvictionStrategy

@@ -149,7 +149,7 @@ async def test_within_an_event_loop_it_is_an_error_that_says_what_to_write() -> 
 
 def test_a_program_that_ends_in_the_midst_of_an_iteration_ends(run_python: Callable[..., Ran]) -> None:
     program = """
-from toolsearch import ChatClient, ScriptedModel
+from toolsearch.chat import ChatClient, ScriptedModel
 chunks = ChatClient(ScriptedModel("one two three")).prompt("Count.").stream_sync()
 print(next(chunks).text)
 """

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from toolsearch import MissingExtraError
+from toolsearch.errors import MissingExtraError
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 
 from tests.kit.request_writer import answer_to, asked_in, requests_for, well_written
 from tests.kit.scripted_model import Reply, ScriptedModel, says
-from toolsearch import Catalog, ChatClient, ToolDefinition
+from toolsearch import Catalog, ToolDefinition
 from toolsearch.catalog.enrichment import Enrichment
 from toolsearch.catalog.requests_file import read_requests
+from toolsearch.chat import ChatClient
 from toolsearch.chat.model import Prompt
 from toolsearch.errors import BadSettingError, ChatModelError, RequestsFileError
 from toolsearch.wire.answers import ChatResponse, Usage

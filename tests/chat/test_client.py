@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.kit.scripted_model import ScriptedModel, calls, says
-from toolsearch import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
-from toolsearch import ScriptedModel as OwnScriptedModel
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import AttachedTools, StaticToolCallbackResolver
+from toolsearch.chat import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
+from toolsearch.chat import ScriptedModel as OwnScriptedModel
 from toolsearch.chat.advisor import ChatRequest
 from toolsearch.chat.client import ChatClient, PromptSpec, chat_tool
 from toolsearch.chat.model import ChatOptions, Prompt

@@ -9,7 +9,8 @@ import pytest
 
 from tests.kit.loopback import Call, LoopbackApi, Reply, available_tools
 from tests.kit.tool_search import OPTIONS, TOOLS
-from toolsearch import Catalog, ChatOptions, ToolDefinition, ToolSearch
+from toolsearch import Catalog, ToolDefinition, ToolSearch
+from toolsearch.chat import ChatOptions
 from toolsearch.chat.client import ChatClient
 from toolsearch.chat.memory import MemoryAdvisor, MessageWindowMemory
 from toolsearch.chat.model import ChatModel

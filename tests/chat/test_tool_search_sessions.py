@@ -26,7 +26,6 @@ from toolsearch import (
     AlwaysEvictStrategy,
     Budget,
     Catalog,
-    Endpoint,
     LruEvictionStrategy,
     SessionStore,
     SqliteSessionPersistence,
@@ -38,6 +37,7 @@ from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.discovery.discovered import DiscoveredTools
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.function_tools import tool_from_function
+from toolsearch.wire import Endpoint
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.messages import SystemMessage, ToolMessage, UserMessage
 

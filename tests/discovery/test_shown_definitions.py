@@ -13,11 +13,8 @@ from hypothesis import strategies as st
 from toolsearch import (
     Budget,
     Catalog,
-    ChatClient,
-    ChatOptions,
     PassThrough,
     Reach,
-    ScriptedModel,
     Session,
     SessionOptions,
     SessionStore,
@@ -25,8 +22,8 @@ from toolsearch import (
     Tool,
     ToolDefinition,
     ToolSearch,
-    ToolSearchAdvisor,
 )
+from toolsearch.chat import ChatClient, ChatOptions, ScriptedModel, ToolSearchAdvisor
 from toolsearch.chat.models.scripted import scripted_calls
 from toolsearch.discovery.shown import ShownDefinitions, shortened
 from toolsearch.discovery.view import ViewCache

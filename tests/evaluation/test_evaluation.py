@@ -2,8 +2,10 @@
 
 import pytest
 
-from toolsearch import Catalog, Evaluation, LabelledQuery, Reach, ToolSearch, evaluate
+from toolsearch import Catalog, Reach, ToolSearch
 from toolsearch.errors import BadQueryError
+from toolsearch.evaluation import LabelledQuery, evaluate
+from toolsearch.evaluation.evaluation import Evaluation
 from toolsearch.evaluation.report import as_json
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch_indexes.encoders.static import HashingEncoder

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch import Catalog, LabelledQuery, Reach, ToolSearch, read_queries
+from toolsearch import Catalog, Reach, ToolSearch
 from toolsearch.errors import BadQueryError
+from toolsearch.evaluation import LabelledQuery, read_queries
 from toolsearch.evaluation.queries import QueryFile, write_queries
 from toolsearch.tools.definition import ToolDefinition
 

@@ -32,6 +32,10 @@ from toolsearch import Catalog, ToolSearch, ToolSearchError, tool
 
 ROOT: Final = Path(__file__).parents[2]
 PRODUCT: Final = (ROOT / "toolsearch", ROOT / "indexes" / "toolsearch_indexes")
+DOORS: Final = (
+    *("toolsearch", "toolsearch.chat", "toolsearch.client", "toolsearch.errors"),
+    *("toolsearch.evaluation", "toolsearch.gateway", "toolsearch.wire"),
+)
 _ALIKE: Final = 0.75  # share of the fields that one class has of another
 _FEWEST: Final = 5  # fields of classes that are compared
 _SENTENCE: Final = re.compile(r"\w+(?:\W+\w+){5}")
@@ -39,7 +43,8 @@ _SENTENCE: Final = re.compile(r"\w+(?:\W+\w+){5}")
 
 def main() -> int:
     rows: dict[str, object] = {
-        "public names of toolsearch": len(toolsearch.__all__),
+        "public names of toolsearch": len(public_names("toolsearch")),
+        "public names in all, without errors": len(names_to_know()),
         "settings": count_of_settings(),
         "classes of errors": len(error_classes()),
         "files of the product": sum(1 for _ in _sources()),
@@ -55,6 +60,16 @@ def main() -> int:
     if "-v" in sys.argv:
         print(*mirrors(), *repeated_literals(), sep="\n")
     return 0
+
+
+def public_names(door: str) -> list[str]:
+    """The names that a public module is imported for."""
+    return sorted(importlib.import_module(door).__all__)
+
+
+def names_to_know() -> set[str]:
+    """All public names but errors. A user of a framework knows one name of `toolsearch.adapters` beside these."""
+    return {name for door in DOORS for name in public_names(door)} - set(public_names("toolsearch.errors"))
 
 
 def count_of_settings() -> int:

@@ -8,15 +8,7 @@ import pytest
 
 from toolsearch import (
     Catalog,
-    ChatClient,
-    HashingEncoder,
-    InMemoryMessageStore,
-    InMemorySessionPersistence,
-    InMemoryUsageStore,
     LoadReport,
-    MemoryAdvisor,
-    MessageWindowMemory,
-    ScriptedModel,
     SessionStore,
     Tool,
     ToolCallingManager,
@@ -26,12 +18,15 @@ from toolsearch import (
     VectorCache,
 )
 from toolsearch.catalog.catalog import StoredCatalog
+from toolsearch.chat import ChatClient, MemoryAdvisor, MessageWindowMemory, ScriptedModel
 from toolsearch.chat.models.sdk import Clients
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.gate import PinStore
 from toolsearch.gateway.trust.verdicts import OpenGate
+from toolsearch.storage.memory import InMemoryMessageStore, InMemorySessionPersistence, InMemoryUsageStore
 from toolsearch.storage.sqlite.stores import SqlitePins
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.vector_store import VectorFile
 
 

@@ -11,8 +11,9 @@ import pytest
 
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from tests.kit.tool_search import FUNCTIONS, SEARCH, asked, search, searcher
-from toolsearch import ChatResponse, Endpoint, Message, Prompt, ToolMessage, aggregate
+from toolsearch.chat import ChatResponse, Message, Prompt, ToolMessage, aggregate
 from toolsearch.chat.advisor import chain_of
+from toolsearch.wire import Endpoint
 
 SCRIPT = (
     search("select:send_mail"),

@@ -7,6 +7,7 @@ import re
 import sys
 import typing
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -14,8 +15,13 @@ from typing import Any
 
 import pytest
 
-import toolsearch
+import toolsearch.chat
 import toolsearch.client
+import toolsearch.errors
+import toolsearch.evaluation
+import toolsearch.gateway
+import toolsearch.wire
+from tests.project.house import DOORS, public_names
 from toolsearch.errors import ToolSearchError
 
 ROOT = Path(__file__).parents[2]
@@ -30,59 +36,86 @@ SHIPPED_WITH = sorted(
 )
 
 
-def documented() -> dict[str, tuple[str, str]]:
-    """How a user meets each name that the page lists, and the reason for it."""
-    rows = re.findall(r"^\| `(\w+)` \| ([\w ]+) \| (.+) \|$", PAGE, re.MULTILINE)
-    assert len(rows) == len({name for name, _, _ in rows}), "a name is listed twice"
-    return {name: (kind, reason) for name, kind, reason in rows}
+@dataclass(frozen=True)
+class Row:
+    """A name on the page: the module under whose heading it stands, and how users meet it, at which place."""
+
+    module: str
+    name: str
+    kind: str
+    reason: str
+    place: str = ""
 
 
-PUBLIC = {name: getattr(toolsearch, name) for name in toolsearch.__all__}
+def documented() -> list[Row]:
+    rows: list[Row] = []
+    module = "toolsearch"
+    for line in PAGE.splitlines():
+        if line.startswith("## "):
+            module = line.split("`")[1] if "`" in line else "toolsearch"
+        elif row := re.fullmatch(r"\| `(\w+)` \| ([a-z ]+) \|(?: `([\w.=()]+)` \|)? (.+) \|", line):
+            rows.append(Row(module, row[1], row[2], row[4], row[3] or ""))
+    return rows
+
+
+LISTED = [row for row in documented() if not row.place]
+MET = {row.name: row for row in documented() if row.place}
+PUBLIC = {row.name: getattr(sys.modules[row.module], row.name) for row in LISTED}
 CLASSES = {name: value for name, value in PUBLIC.items() if isinstance(value, type)}
 
 
-def test_the_three_lists_of_public_names_agree() -> None:
-    """Type checkers read the imports, programs the table, and both `__all__`."""
-    tree = ast.parse(Path(toolsearch.__file__).read_text(encoding="utf-8"))
-    checked = {
-        alias.name: node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
-    del checked["annotations"]
+@pytest.mark.parametrize("door", DOORS)
+def test_each_public_name_is_documented_with_its_reason(door: str) -> None:
+    _, _, client = PAGE.partition("## The client of the service\n")
+    names = [row.name for row in LISTED if row.module == door]
+    names += re.findall(r"^- `(\w+)`", client, re.MULTILINE) if door == "toolsearch.client" else []
+    names += ["ToolSearchError"] if door == "toolsearch" else []  # which is listed with the other errors
 
-    assert checked == toolsearch._MODULES
-    assert sorted(checked) == toolsearch.__all__
+    assert sorted(names) == sorted(set(names)) == public_names(door)
 
 
-def test_each_public_name_is_documented_with_its_reason() -> None:
-    assert sorted(documented()) == toolsearch.__all__
-    assert [name for name, (_, reason) in documented().items() if len(reason) < 5] == []
+def test_no_name_stands_on_the_page_twice_and_each_has_a_reason() -> None:
+    assert len({row.name for row in documented()}) == len(documented())
+    assert [row.name for row in documented() if len(row.reason) < 5] == []
+
+
+@pytest.mark.parametrize(
+    "door", ["toolsearch", "toolsearch.chat", "toolsearch.evaluation", "toolsearch.gateway", "toolsearch.wire"]
+)
+def test_a_stub_lists_names_and_the_modules_that_have_them_in_lines_of_one_form(door: str) -> None:
+    """Or a type checker and `lazy_names` would read different things."""
+    file = sys.modules[door].__file__
+    assert file is not None
+    tree = ast.parse(Path(f"{file}i").read_text(encoding="utf-8"))
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+
+    assert imports == tree.body
+    assert [(node.level, len(node.names), node.names[0].asname) for node in imports] == [
+        (0, 1, node.names[0].name) for node in imports
+    ]
+    assert sorted(node.names[0].name for node in imports) == public_names(door)
+    assert all(getattr(sys.modules[door], name) is not None for name in public_names(door))
 
 
 def test_the_page_says_truly_how_a_name_is_met() -> None:
-    for name, (kind, _) in documented().items():
-        value = PUBLIC[name]
+    for row in LISTED:
+        value = PUBLIC[row.name]
         is_class = isinstance(value, type)
-        assert (kind == "implement") == (is_class and getattr(value, "_is_protocol", False)), name
-        assert (kind == "catch") == (is_class and issubclass(value, ToolSearchError)), name
-        assert kind != "call" or callable(value), name
-        assert is_class or kind in ("call", "annotate"), name
+        assert (row.kind == "implement") == (is_class and getattr(value, "_is_protocol", False)), row
+        assert (row.kind == "catch") == (is_class and issubclass(value, ToolSearchError)), row
+        assert row.kind != "call" or callable(value), row
+        assert is_class or row.kind in ("call", "annotate"), row
 
 
 def test_the_tree_of_errors_is_public_and_drawn_whole() -> None:
-    errors = importlib.import_module("toolsearch.errors")
+    errors = toolsearch.errors
     raised = {
         name for name, value in vars(errors).items() if inspect.isclass(value) and issubclass(value, ToolSearchError)
     }
 
     assert raised == set(errors.__all__)
-    assert raised == {name for name, (kind, _) in documented().items() if kind == "catch"}
+    assert raised == {row.name for row in LISTED if row.kind == "catch"}
     assert raised <= set(re.findall(r"\w+Error", errors.__doc__ or ""))
-
-
-def test_the_page_names_what_the_module_of_the_client_has() -> None:
-    _, _, section = PAGE.partition("## The client of the service\n")
-
-    assert sorted(re.findall(r"^- `(\w+)`", section, re.MULTILINE)) == toolsearch.client.__all__
 
 
 # All that public signatures name
@@ -133,36 +166,63 @@ def functions_of(name: str, owner: type, *, is_made: bool) -> Iterator[tuple[str
             yield f"{name}.{member}", function
 
 
-def reachable() -> Iterator[tuple[str, type]]:
-    """Each of our classes that a public signature or field names, and where."""
-    for name, (kind, _) in documented().items():
-        value = PUBLIC[name]
-        if kind in ("annotate", "pass on"):
-            continue
-        functions: list[tuple[str, Any]] = [(name, value)] if inspect.isfunction(value) else []
-        if isinstance(value, type):
-            functions += functions_of(name, value, is_made=kind in ("make", "implement"))
-            for field, annotation in hints_of(value).items():
-                if not field.startswith("_"):
-                    yield from ((f"{name}.{field}", each) for each in annotated_classes(annotation))
-        for where, function in functions:
-            for parameter, annotation in hints_of(function).items():
-                if not parameter.startswith("_"):
-                    yield from ((f"{where}({parameter})", each) for each in annotated_classes(annotation))
+def signatures(name: str, value: Any, kind: str) -> Iterator[tuple[str, type]]:
+    """Each class in the fields and signatures of *value*, as far as users who meet it as *kind* use them."""
+    if kind in ("annotate", "pass on"):
+        return
+    functions: list[tuple[str, Any]] = [(name, value)] if inspect.isfunction(value) else []
+    if isinstance(value, type):
+        functions += functions_of(name, value, is_made=kind in ("make", "implement"))
+        for field, annotation in hints_of(value).items():
+            if not field.startswith("_"):
+                yield from ((f"{name}.{field}", each) for each in annotated_classes(annotation))
+    for where, function in functions:
+        for parameter, annotation in hints_of(function).items():
+            if not parameter.startswith("_"):
+                yield from ((f"{where}({parameter})", each) for each in annotated_classes(annotation))
 
 
-def test_every_class_in_a_public_signature_is_public_itself() -> None:
-    private = {
-        f"{where}: {each.__module__}.{each.__qualname__}"
-        for where, each in reachable()
-        if each.__module__.startswith(OURS) and CLASSES.get(each.__name__) is not each
-    }
+@cache
+def reachable() -> list[tuple[str, type]]:
+    """Each of our classes that a signature or field names, and where: of a public name, or of a class found so."""
+    found: list[tuple[str, type]] = []
+    waiting = [(row.name, PUBLIC[row.name], row.kind) for row in LISTED]
+    seen = {id(value) for _, value, _ in waiting}
+    while waiting:
+        for where, each in signatures(*waiting.pop(0)):
+            if each.__module__.startswith(OURS):
+                found.append((where, each))
+                if id(each) not in seen:
+                    seen.add(id(each))
+                    row = MET.get(each.__name__)
+                    waiting.append((each.__name__, each, row.kind if row else "receive"))
+    return found
 
-    assert sorted(private) == []
+
+def met() -> dict[type, set[str]]:
+    """The classes in signatures that are not public, and the places, written as the page writes them."""
+    places: dict[type, set[str]] = {}
+    for where, each in reachable():
+        if CLASSES.get(each.__name__) is not each:
+            place = re.sub(r"\.__init__\((\w+)\)$", r"(\1=)", where)
+            places.setdefault(each, set()).add(place if place.endswith("=)") else place.partition("(")[0])
+    return places
+
+
+def test_every_class_in_a_public_signature_is_public_itself_or_the_page_says_where_it_is_met() -> None:
+    assert sorted(each.__name__ for each in met()) == sorted(MET)
+
+
+def test_the_page_says_truly_where_and_how_a_class_is_met() -> None:
+    for each, places in met().items():
+        row = MET[each.__name__]
+        assert row.place in places, row
+        assert (row.kind == "implement") == getattr(each, "_is_protocol", False), row
+        assert row.kind in ("implement", "receive", "pass on"), row
 
 
 def test_the_walk_sees_signatures_fields_properties_and_what_is_imported_for_type_checkers() -> None:
-    """Or the test above would pass for nothing."""
+    """Or the tests above would pass for nothing."""
     seen = {(where, each.__name__) for where, each in reachable()}
     assert {
         ("ToolSearch.__init__(encoder)", "Encoder"),
@@ -170,6 +230,7 @@ def test_the_walk_sees_signatures_fields_properties_and_what_is_imported_for_typ
         ("ToolSearch.explain(return)", "Explanation"),
         ("ToolSearch.index(return)", "ToolIndex"),
         ("EngineOptions.cache", "VectorCache"),
+        ("Explanation.words", "WordMatch"),
         ("Catalog.refused(return)", "Refusal"),
         ("Catalog.from_openapi(caller)", "HttpRequest"),
         ("Session.execute(turn)", "TurnCounter"),
@@ -182,11 +243,12 @@ def test_the_walk_sees_signatures_fields_properties_and_what_is_imported_for_typ
 def test_a_strategy_and_a_format_are_literals_in_every_public_signature() -> None:
     """So that a type checker finds a misspelt one."""
     names = {"strategy": 0, "strategies": 0, "format": 0, "wire_format": 0}
-    for name, (kind, _) in documented().items():
-        value = PUBLIC[name]
-        methods = functions_of(name, value, is_made=kind == "make") if isinstance(value, type) else ()
-        for where, function in methods if isinstance(value, type) else [(name, value)]:
-            if not inspect.isfunction(function) or kind == "pass on":
+    for row in LISTED:
+        value = PUBLIC[row.name]
+        is_class = isinstance(value, type)
+        methods = functions_of(row.name, value, is_made=row.kind == "make") if is_class else [(row.name, value)]
+        for where, function in methods:
+            if not inspect.isfunction(function) or row.kind == "pass on":
                 continue
             for parameter in names.keys() & hints_of(function).keys():
                 if where not in TAKES_ANY_TEXT:
@@ -214,4 +276,4 @@ def imports_of(path: Path) -> Iterator[str]:
 def test_no_example_and_no_page_imports_a_private_module(path: Path) -> None:
     modules = [module for module in imports_of(path) if module.split(".")[0] in OURS]
 
-    assert set(modules) <= {"toolsearch", "toolsearch.client"}
+    assert set(modules) <= set(DOORS)

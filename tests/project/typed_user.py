@@ -15,36 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch import (
-    Advisor,
-    AfterCall,
     Allow,
-    BadSettingError,
-    BeforeCall,
     Budget,
     Catalog,
-    Chain,
-    ChatChunk,
-    ChatClient,
-    ChatModel,
-    ChatRequest,
-    ChatResponse,
-    Decision,
     Deny,
     Edit,
     Encoder,
-    Endpoint,
     EvictionStrategy,
-    Explanation,
     JsonObject,
     LiveSource,
     LoadReport,
     PassThrough,
     Principal,
-    Prompt,
     Reach,
     Refusal,
-    Savings,
-    ScriptedModel,
     Session,
     SessionOptions,
     SessionPersistence,
@@ -64,15 +48,30 @@ from toolsearch import (
     ToolReference,
     ToolResult,
     ToolSearch,
-    ToolSearchAdvisor,
     ToolSearchError,
-    WireFormat,
     build_engine,
-    scripted_calls,
     tool,
 )
 from toolsearch.api.sessions import SearchAnswer
+from toolsearch.calling.hooks import AfterCall, BeforeCall, Decision
+from toolsearch.chat import (
+    Advisor,
+    Chain,
+    ChatChunk,
+    ChatClient,
+    ChatModel,
+    ChatRequest,
+    ChatResponse,
+    Prompt,
+    ScriptedModel,
+    ToolSearchAdvisor,
+    scripted_calls,
+)
 from toolsearch.client import AsyncToolSearchClient, ToolSearchClient
+from toolsearch.errors import BadSettingError
+from toolsearch.sessions.savings import Savings
+from toolsearch.wire import Endpoint, WireFormat
+from toolsearch_indexes.explanation import Explanation
 
 # What a user implements
 

@@ -9,14 +9,8 @@ import pytest
 
 from tests.kit.fake_servers import EXPANDING, LEGACY, call, gateway_of, search
 from tests.kit.kept_sessions import NAMES, SEARCH, Counted, engine_of, select, stored
-from toolsearch import (
-    ChatClient,
-    ScriptedModel,
-    Session,
-    SessionStore,
-    ToolSearch,
-    ToolSearchAdvisor,
-)
+from toolsearch import Session, SessionStore, ToolSearch
+from toolsearch.chat import ChatClient, ScriptedModel, ToolSearchAdvisor
 from toolsearch.chat.models.scripted import scripted_calls
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.usage import UsageLog

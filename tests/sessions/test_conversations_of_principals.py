@@ -4,15 +4,9 @@ import pytest
 
 from tests.kit.fake_servers import EXPANDING, call, gateway_of, search
 from tests.kit.kept_sessions import ACME, NAMES, SEARCH, Counted, engine_of, stored
-from toolsearch import (
-    ChatClient,
-    Principal,
-    Reach,
-    ScriptedModel,
-    SessionStore,
-    ToolSearchAdvisor,
-)
+from toolsearch import Principal, Reach, SessionStore
 from toolsearch.access.principals import LOCAL
+from toolsearch.chat import ChatClient, ScriptedModel, ToolSearchAdvisor
 from toolsearch.chat.models.scripted import scripted_calls
 from toolsearch.errors import SessionStoreError, UnknownSessionError, UnknownToolError
 from toolsearch.storage.memory import InMemorySessionPersistence

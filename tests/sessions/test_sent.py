@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from toolsearch import Sent, SentTools, ToolDefinition
+from toolsearch import ToolDefinition
 from toolsearch.discovery.search_tool import TOOL_NAME
+from toolsearch.sessions.sent import Sent, SentTools
 from toolsearch.wire.capabilities import Endpoint
 
 A, B, C, D, E = (ToolDefinition(name) for name in "abcde")

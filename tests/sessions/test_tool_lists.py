@@ -8,19 +8,10 @@ import pytest
 
 from tests.kit.clock import Clock
 from tests.kit.session_tools import ALWAYS_SEARCH, SEARCH, names_in
-from toolsearch import (
-    Budget,
-    Catalog,
-    PassThrough,
-    Session,
-    SessionOptions,
-    SessionStore,
-    ToolDefinition,
-    ToolDelta,
-    ToolSearch,
-)
+from toolsearch import Budget, Catalog, PassThrough, Session, SessionOptions, SessionStore, ToolDefinition, ToolSearch
 from toolsearch.discovery.exposure import SESSION_EXPOSURES
 from toolsearch.errors import BadSettingError
+from toolsearch.session import ToolDelta
 from toolsearch.storage.memory import InMemorySessionPersistence
 from toolsearch.wire.capabilities import Endpoint
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.kit import storage_contracts as contracts
-from toolsearch import SqliteMessageStore, UserMessage
+from toolsearch.chat import SqliteMessageStore, UserMessage
 from toolsearch.errors import (
     AuditStoreError,
     ContentsStoreError,

@@ -14,7 +14,6 @@ from toolsearch import (
     McpSource,
     Principal,
     Reach,
-    Rule,
     Tool,
     ToolCallbacks,
     ToolDefinition,
@@ -22,6 +21,7 @@ from toolsearch import (
     tool,
     tool_from_function,
 )
+from toolsearch.access.reach import Rule
 
 _T = TypeVar("_T")
 

@@ -1,4 +1,4 @@
-"""The MCP gateway: one server in front of many. Nothing is imported here, since the SDK is heavy and optional.
+"""The MCP gateway: one server in front of many. What is heavy is imported when it is used.
 
 The modules from the bottom up. Each may only import those above it in this list; `lint-imports` checks that:
 
@@ -18,3 +18,18 @@ The modules from the bottom up. Each may only import those above it in this list
     server         the SDK's server around the gateway, with its handlers
     http, stdio    the transports; http_guard checks each HTTP request first
 """
+
+from toolsearch.lazy_names import lazy_names
+
+_load, __dir__, __all__ = lazy_names(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    if name in ("Gateway", "http_app"):
+        from importlib.util import find_spec
+
+        if find_spec("mcp") is None:
+            from toolsearch.errors import MissingExtraError
+
+            raise MissingExtraError(f"{__name__}.{name}", "mcp")
+    return _load(name)

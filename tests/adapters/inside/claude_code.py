@@ -13,8 +13,9 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage
 from models.claude_agent_sdk import ClaudeCode
 from toolbox import WISHES, Wish, tools
 
-from toolsearch import Allow, Gateway, Principal, Reach, ToolSearch, read_gateway_config
+from toolsearch import Allow, Principal, Reach, ToolSearch
 from toolsearch.adapters.claude_agent_sdk import sdk_server
+from toolsearch.gateway import Gateway, read_gateway_config
 
 
 class Program(ClaudeCode):

@@ -6,8 +6,8 @@ from langchain.agents import create_agent
 from models.langchain import scripted
 from story import engine_of_500
 
-from toolsearch import BadSettingError
 from toolsearch.adapters.langchain import ToolSearchMiddleware
+from toolsearch.errors import BadSettingError
 
 
 def now() -> str:

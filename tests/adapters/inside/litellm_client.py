@@ -14,8 +14,9 @@ from typing import Any
 import litellm
 from toolbox import ANN, WISHES, tools
 
-from toolsearch import AttachedTools, ToolCallingManager, as_tools, parse_tool_calls, render_results, render_tools
+from toolsearch import AttachedTools, ToolCallingManager, as_tools
 from toolsearch.adapters.litellm import ToolSearchCallback
+from toolsearch.wire import parse_tool_calls, render_results, render_tools
 
 logging.disable()  # the manager logs what a tool raises
 

@@ -17,8 +17,9 @@ os.environ |= {"ANTHROPIC_API_BASE": URL, "OPENAI_API_BASE": f"{URL}/v1", "OPENA
 import litellm  # noqa: E402  it reads where the providers are
 from toolbox import ANN, tools  # noqa: E402
 
-from toolsearch import AttachedTools, ToolCallingManager, as_tools, parse_tool_calls, render_results, render_tools  # noqa: E402
+from toolsearch import AttachedTools, ToolCallingManager, as_tools  # noqa: E402
 from toolsearch.adapters.litellm import ToolSearchCallback  # noqa: E402
+from toolsearch.wire import parse_tool_calls, render_results, render_tools  # noqa: E402
 
 logging.disable()
 

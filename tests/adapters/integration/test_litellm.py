@@ -20,7 +20,8 @@ from tests.adapters.inside.toolbox import WISHES, tools
 from tests.kit.adapter_pages import PAGES, assert_runs
 from tests.kit.framework_environment import ROOT, Framework
 from tests.kit.loopback import Call, LoopbackApi, Reply, available_tools
-from toolsearch import as_tools, render_tools
+from toolsearch import as_tools
+from toolsearch.wire import render_tools
 
 PIN = "audit_firewall"
 FOUND = {

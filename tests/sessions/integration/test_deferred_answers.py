@@ -10,18 +10,13 @@ from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
 from tests.kit.loopback import Call, LoopbackApi, Reply
-from toolsearch import (
+from toolsearch import PassThrough, Session, SessionOptions, Tool, ToolDefinition, ToolSearch
+from toolsearch.chat import (
     AnthropicModel,
     ChatClient,
     MemoryAdvisor,
     MessageWindowMemory,
     OpenAIResponsesModel,
-    PassThrough,
-    Session,
-    SessionOptions,
-    Tool,
-    ToolDefinition,
-    ToolSearch,
     ToolSearchAdvisor,
 )
 from toolsearch.sessions import tool_lists

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.kit.clock import Clock
 from tests.kit.session_tools import ALWAYS_SEARCH, SEARCH
-from toolsearch import Budget, Catalog, Session, SessionOptions, SessionStore, ToolDefinition, ToolSearch, WireFormat
+from toolsearch import Budget, Catalog, Session, SessionOptions, SessionStore, ToolDefinition, ToolSearch
 from toolsearch.storage.memory import InMemorySessionPersistence
+from toolsearch.wire import WireFormat
 
 NAMES = [f"tool_{letter}" for letter in "abcdefgh"]
 CACHE_S = 300

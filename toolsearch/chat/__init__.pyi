@@ -1,0 +1,33 @@
+# The public names. Type checkers read this list, and so does `toolsearch.lazy_names`.
+
+from toolsearch.chat.advisor import Advisor as Advisor
+from toolsearch.chat.advisor import Chain as Chain
+from toolsearch.chat.advisor import ChatRequest as ChatRequest
+from toolsearch.chat.client import ChatClient as ChatClient
+from toolsearch.chat.client import chat_tool as chat_tool
+from toolsearch.chat.memory import MemoryAdvisor as MemoryAdvisor
+from toolsearch.chat.memory import MessageWindowMemory as MessageWindowMemory
+from toolsearch.chat.memory import SqliteMessageStore as SqliteMessageStore
+from toolsearch.chat.model import ChatModel as ChatModel
+from toolsearch.chat.model import ChatOptions as ChatOptions
+from toolsearch.chat.model import Prompt as Prompt
+from toolsearch.chat.model import ResponseFormat as ResponseFormat
+from toolsearch.chat.models.anthropic_messages import AnthropicModel as AnthropicModel
+from toolsearch.chat.models.openai_chat import OpenAIChatModel as OpenAIChatModel
+from toolsearch.chat.models.openai_responses import OpenAIResponsesModel as OpenAIResponsesModel
+from toolsearch.chat.models.scripted import ScriptedModel as ScriptedModel
+from toolsearch.chat.models.scripted import scripted_calls as scripted_calls
+from toolsearch.chat.telemetry_model import TelemetryModel as TelemetryModel
+from toolsearch.chat.tool_calling import ToolCallingAdvisor as ToolCallingAdvisor
+from toolsearch.chat.tool_search import ToolSearchAdvisor as ToolSearchAdvisor
+from toolsearch.wire.answers import ChatChunk as ChatChunk
+from toolsearch.wire.answers import ChatResponse as ChatResponse
+from toolsearch.wire.answers import ToolCallDelta as ToolCallDelta
+from toolsearch.wire.answers import Usage as Usage
+from toolsearch.wire.answers import aggregate as aggregate
+from toolsearch.wire.messages import AssistantMessage as AssistantMessage
+from toolsearch.wire.messages import Message as Message
+from toolsearch.wire.messages import SystemMessage as SystemMessage
+from toolsearch.wire.messages import ToolChangeMessage as ToolChangeMessage
+from toolsearch.wire.messages import ToolMessage as ToolMessage
+from toolsearch.wire.messages import UserMessage as UserMessage
