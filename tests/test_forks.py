@@ -113,13 +113,14 @@ def test_an_answer_that_streams_while_the_process_forks_is_the_parents(forking):
 def test_no_connection_to_a_sqlite_file_is_in_two_processes(forking, tmp_path):
     program = """
     folder = Path(sys.argv[1])
+    from toolsearch_indexes.encoders.static import HashingEncoder
     def opened():
         files = (os.readlink(f"/proc/self/fd/{file}") for file in os.listdir("/proc/self/fd") if file.isdecimal()
                  and os.path.lexists(f"/proc/self/fd/{file}"))
         return sorted({Path(file).name for file in files if Path(file).parent == folder})
     store = SessionStore(persistence=SqliteSessionPersistence(folder / "sessions"))
     engine = ToolSearch([add], sessions=store, cache=toolsearch.VectorCache(folder / "vectors"),
-                        encoder=toolsearch.HashingEncoder())
+                        encoder=HashingEncoder())
     engine.session("a")
     print(opened())
     in_child(opened)

@@ -1,16 +1,19 @@
 """What the site has beside the pages in ``docs/``: the full reference, and the files of the repository that are linked.
 
-The reference has a page for each section of ``api.md``, with the signatures and docstrings of the names listed there. A
-file outside ``docs/`` that a page links to is shown as ``repository/<path>``.
+The reference has a page for each section of ``api.md``, with the signatures and docstrings of the names listed there.
+A type that is met in signatures has no public module, and is looked up where ``api.md`` says that it is met. A file
+outside ``docs/`` that a page links to is shown as ``repository/<path>``.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
+import griffe
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -19,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 _OUTSIDE = "repository/"
 _LINK = re.compile(r"(\]\(|\bsrc(?:set)?=\")([^)\s\"#:]+)(#[^)\"]*)?(?=[)\"])")
 _SECTION = re.compile(r"^## (?P<title>.+)\n(?P<body>(?:(?!^## ).*\n?)*)", re.MULTILINE)
-_ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
+_ROW = re.compile(r"^\| `(?P<name>\w+)` \| [a-z ]+ \|(?: `(?P<place>[\w.=()]+)` \|)?", re.MULTILINE)
 _OF_THE_CLIENT = re.compile(r"^- `(\w+)`", re.MULTILINE)
 _CLIENT = "## The client of the service\n"
 _LANGUAGES = {".json": "json", ".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
@@ -53,20 +56,61 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
 
 
 def _with_links_to_reference(listing: str) -> str:
-    listing, heading, client = listing.partition(_CLIENT)
-    client = _OF_THE_CLIENT.sub(r"- [`\1`][toolsearch.client.\1]", client)
-    return _ROW.sub(r"| [`\1`][toolsearch.\1] |", listing) + heading + client
+    paths = {name: path for _, names in _sections(listing) for name, path in names.items()}
+    listing = _ROW.sub(
+        lambda row: row[0].replace(f"`{row['name']}`", f"[`{row['name']}`][{paths[row['name']]}]", 1), listing
+    )
+    return _OF_THE_CLIENT.sub(lambda row: f"- [`{row[1]}`][{paths[row[1]]}]", listing)
 
 
 def _reference(listing: str) -> Iterator[tuple[str, str]]:
     """Each page of the full reference: its address, and its text."""
+    for title, names in _sections(listing):
+        slug = re.sub(r"\W+", "-", title.lower()).strip("-")
+        yield f"reference/{slug}.md", "\n\n".join([f"# {title}", *(f"::: {path}" for path in names.values())])
+
+
+def _sections(listing: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The title of each section that lists names, and the full path of each name."""
+    known: dict[str, str] = {}
     for section in _SECTION.finditer(listing):
-        names = [f"toolsearch.{name}" for name in _ROW.findall(section["body"])]
+        title = section["title"]
+        module = title.split("`")[1] if "`" in title else "toolsearch"
+        names = {row["name"]: f"{module}.{row['name']}" for row in _ROW.finditer(section["body"])}
         if section[0].startswith(_CLIENT):
-            names = [f"toolsearch.client.{name}" for name in _OF_THE_CLIENT.findall(section["body"])]
+            names = {name: f"toolsearch.client.{name}" for name in _OF_THE_CLIENT.findall(section["body"])}
+        met = {row["name"]: row["place"] for row in _ROW.finditer(section["body"]) if row["place"]}
+        names = {name: _met_at(met, name, known) for name in met} if met else names
+        known |= names
         if names:
-            slug = re.sub(r"\W+", "-", section["title"].lower())
-            yield f"reference/{slug}.md", "\n\n".join([f"# {section['title']}", *(f"::: {name}" for name in names)])
+            yield title.partition(":")[0], names
+
+
+def _met_at(met: Mapping[str, str], name: str, known: Mapping[str, str]) -> str:
+    """The full path of the type *name*: what it is called in the signature of the place where it is met."""
+    owner, _, member = met[name].partition("(")[0].partition(".")
+    path = known[owner] if owner in known else _met_at(met, owner, known)
+    thing = _sources()[path]
+    if member or met[name].endswith("=)"):
+        thing = thing.all_members[member or "__init__"]
+    if thing.is_function:
+        annotations = [thing.returns, *(each.annotation for each in thing.parameters)]
+    else:
+        annotations = [thing.annotation]
+    for annotation in annotations:
+        for each in annotation.iterate(flat=True) if isinstance(annotation, griffe.Expr) else ():
+            if isinstance(each, griffe.ExprName) and each.name == name:
+                return each.canonical_path
+    raise ValueError(f"docs/api.md: the signature of {met[name]} does not name {name}")
+
+
+@cache
+def _sources() -> griffe.ModulesCollection:
+    loader = griffe.GriffeLoader(search_paths=[ROOT, ROOT / "indexes"])
+    for package in ("toolsearch", "toolsearch_indexes"):
+        loader.load(package, try_relative_path=False)
+    loader.resolve_aliases()
+    return loader.modules_collection
 
 
 def _linked_outside(files: Files) -> set[str]:

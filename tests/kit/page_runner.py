@@ -19,6 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import toolsearch
+import toolsearch.chat
+import toolsearch.evaluation
+import toolsearch.gateway
+import toolsearch.wire
 from toolsearch.cli import main
 from toolsearch.cli.app import command_line
 
@@ -53,8 +57,9 @@ def page_runner(environment: Mapping[str, str]) -> Iterator[Pages]:
 
 
 def _serve() -> None:
-    for name in toolsearch.__all__:
-        getattr(toolsearch, name)
+    for module in (toolsearch, toolsearch.chat, toolsearch.evaluation, toolsearch.gateway, toolsearch.wire):
+        for name in module.__all__:
+            getattr(module, name)
     command_line()  # loads every command
     toolsearch.default_counter().count("")  # reads its table
     for line in sys.stdin:

@@ -53,7 +53,6 @@ from toolsearch import (
     tool,
 )
 from toolsearch.api.sessions import SearchAnswer
-from toolsearch.calling.hooks import AfterCall, BeforeCall, Decision
 from toolsearch.chat import (
     Advisor,
     Chain,
@@ -69,9 +68,7 @@ from toolsearch.chat import (
 )
 from toolsearch.client import AsyncToolSearchClient, ToolSearchClient
 from toolsearch.errors import BadSettingError
-from toolsearch.sessions.savings import Savings
 from toolsearch.wire import Endpoint, WireFormat
-from toolsearch_indexes.explanation import Explanation
 
 # What a user implements
 
@@ -179,7 +176,7 @@ class Exclaimed:
         return f"{value}!"
 
 
-def only_reading(call: ToolCall, tool: Tool, context: ToolContext) -> Decision:
+def only_reading(call: ToolCall, tool: Tool, context: ToolContext) -> Allow | Deny | Edit:
     if call.parsed_arguments.get("limit", 0) > 10:
         return Edit({**call.parsed_arguments, "limit": 10})
     return Allow() if tool.definition.annotations.get("readOnlyHint") else Deny("this may only read")
@@ -199,8 +196,7 @@ model: ChatModel = Parrot()
 callback: ToolCallback = Plain()
 converter: ToolCallResultConverter = Exclaimed()
 metadata = [ToolMetadata(result_converter=each) for each in (converter, str)]
-before: BeforeCall = only_reading
-after: AfterCall = unchanged
+hooks = ToolCallingManager(before=[only_reading], after=[unchanged])
 
 
 # What a user calls
@@ -218,17 +214,17 @@ def searched(strategy: Strategy = "keyword") -> list[ToolReference]:
     sessions = SessionStore(eviction, persistence)
     options = SessionOptions(budget=Budget(max_tools=5), pass_through=PassThrough(max_tools=0))
     with ToolSearch(catalog, strategy=strategy, encoder=encoder, sessions=sessions, options=options) as engine:
-        explained: Explanation = engine.explain("add numbers", "add")
+        explained = engine.explain("add numbers", "add")
         session: Session = engine.session("a", principal=Principal("ada", Reach.parse(["add"])))
         found: list[ToolReference] = session.search("add two numbers")
-        savings: Savings = session.savings()
+        savings = session.savings()
         refused: list[Refusal] = catalog.refused
         print(explained.outcome, savings.requests, [refusal.name for refusal in refused])
     return found
 
 
 def called(wire_format: WireFormat = "openai") -> list[dict[str, Any]]:
-    engine = ToolSearch([add], manager=ToolCallingManager(after=[after]))
+    engine = ToolSearch([add], manager=ToolCallingManager(after=[unchanged]))
     session = engine.session("a")
     tools: list[dict[str, Any]] = session.tools(wire_format)
     result: ToolResult = session.call_sync("add", {"a": 1, "b": 2})

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
-from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener, ReportFollower
+from toolsearch.catalog.changes import CatalogChange, ChangeFeed, ReportFollower
 from toolsearch.catalog.enrichment import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
 from toolsearch.catalog.loading import open_source, portable_spec
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache, KnowsFingerprints, ReadsOnce
@@ -331,7 +331,7 @@ class Catalog:
 
         return Enrichment([tool.definition for tool in self], Path(file), tools_per_call=tools_per_call)
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
+    def subscribe(self, listener: Callable[[CatalogChange], None]) -> Callable[[], None]:
         """Call *listener* with each change from now on. Returns a function that ends this.
 
         Changes are delivered in their order, without a lock of the catalog. A listener runs in the thread that made the

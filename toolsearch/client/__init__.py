@@ -4,7 +4,7 @@
     clients.py     these functions as methods of both clients
     exchange.py    sends a request, repeats it, waits, and reads the answer: once, with a plain and an async driver
 
-Bodies are the models of `toolsearch.api`. An error is a `toolsearch.ServiceError` with the service's code.
+Bodies are the models of `toolsearch.api`. An error is a `toolsearch.errors.ServiceError` with the service's code.
 """
 
 from __future__ import annotations
