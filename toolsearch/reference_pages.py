@@ -27,7 +27,8 @@ _ERRORS_INTRODUCTION = """\
 # Errors by code
 
 Every error of ours has a `code`, which stays the same over versions, and a `status`, which the service answers with.
-The message says what was wrong with this very call; programs go by the code. `ToolSearchError` catches all of them.
+The message says what was wrong with this very call; programs go by the code. The classes stand
+in `toolsearch.errors`; `ToolSearchError` catches all of them.
 
 A code reaches you in one of these ways:
 
