@@ -1,19 +1,17 @@
 """Sessions over HTTP: one request opens an endpoint for an agent, and the session is there until it expires."""
 
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn
 
 import httpx2
 import pytest
 
 from tests.kit.service import NOW_S, ServiceKit, codes, serving
-from toolsearch.api.sessions import Exposure
 from toolsearch.errors import RecordStoreError, SessionStoreError
 from toolsearch.service.sessions import sessions as sessions_module
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.records import RecordStore
 from toolsearch.storage.sessions import SqlSessionPersistence
-from toolsearch.wire.capabilities import RevealSetting
 
 SEARCH = "toolSearchTool"
 ALWAYS_SEARCH: dict[str, Any] = {"pass_through": {"max_tools": 0}}
@@ -358,10 +356,6 @@ async def test_a_session_needs_the_scope_to_search(tmp_path: Path) -> None:
 
 def test_a_session_lasts_a_day_unless_the_settings_say_otherwise() -> None:
     assert ServiceSettings().serve.session_ttl_s == 86_400
-
-
-def test_a_session_can_be_opened_with_each_exposure_that_there_is() -> None:
-    assert get_args(Exposure) == get_args(RevealSetting)
 
 
 async def test_a_session_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from toolsearch.api.base import AnswerBody, OverCorpus, ToolName
+from toolsearch.storage.activity import By, Decision, MissKind, Outcome
 
 
 class ReceiptBody(AnswerBody):
@@ -20,8 +21,8 @@ class ReceiptBody(AnswerBody):
     corpus: str = Field(description="As catalog/NAME or toolset/NAME.")
     tool: str
     fingerprint: str = Field(description="Of the definition that was called; empty if there was none.")
-    decision: Literal["allowed", "refused", "handed_back"]
-    outcome: Literal["ok", "tool_error", "refused", "handed_back"]
+    decision: Decision
+    outcome: Outcome
     code: str = Field(description="The stable code of the error, if there was one.")
     latency_ms: float
     request_id: str
@@ -44,7 +45,7 @@ class UsageRow(AnswerBody):
 
 
 class Usage(AnswerBody):
-    by: Literal["hour", "day", "key", "session"]
+    by: By
     since: datetime
     until: datetime
     items: list[UsageRow]
@@ -72,7 +73,7 @@ class SavingsRow(_Costs):
 class SavingsAnswer(AnswerBody):
     """What searching for tools has saved, as far as the service has handed out lists of tools."""
 
-    by: Literal["hour", "day", "key", "session"]
+    by: By
     since: datetime
     until: datetime
     items: list[SavingsRow]
@@ -109,7 +110,7 @@ class MissBody(AnswerBody):
     """A request that was answered weakly or not at all, in the words of the last time."""
 
     query: str
-    kind: Literal["nothing found", "weak", "not right"]
+    kind: MissKind
     count: int
     first_at: datetime
     last_at: datetime

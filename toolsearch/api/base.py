@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -62,9 +62,6 @@ CorpusName: TypeAlias = Annotated[str, Field(min_length=1, max_length=63)]
 
 
 ToolName: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
-
-
-ToolFormat: TypeAlias = Literal["openai", "openai-responses", "anthropic", "mcp"]
 
 
 Rules: TypeAlias = Annotated[

@@ -104,6 +104,9 @@ class ErrorBody(AnswerBody):
     detail: str = Field(description="What was wrong, and what to do.")
 
 
+SourceKind: TypeAlias = Literal["openapi", "listing", "mcp"]
+
+
 SourceState: TypeAlias = Literal["awaiting document", "importing", "ready", "failed", "unfinished"]
 
 
@@ -111,7 +114,7 @@ class SourceBody(AnswerBody):
     """One source. *tools*, *tokens* and *refused* are of the last import that succeeded."""
 
     name: Name
-    kind: Literal["openapi", "listing", "mcp"]
+    kind: SourceKind
     state: SourceState = Field(
         description="unfinished: the last import was cancelled or interrupted; its tools are those of the one before."
     )
@@ -138,10 +141,13 @@ class JobStepBody(AnswerBody):
     refused: int
 
 
+JobState: TypeAlias = Literal["running", "done", "failed", "cancelled", "interrupted"]
+
+
 class JobBody(AnswerBody):
     id: str
     subject: str = Field(description="What it is about, such as catalog/default/github.")
-    state: Literal["running", "done", "failed", "cancelled", "interrupted"]
+    state: JobState
     began_at: datetime
     ended_at: datetime | None
     progress: JobStepBody | None = Field(description="The last step.")

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from toolsearch.api.base import AnswerBody, OverCorpus, RequestBody, Rules, SearchLimit, ToolFormat, ToolName
+from toolsearch.api.base import AnswerBody, OverCorpus, RequestBody, Rules, SearchLimit, ToolName
+from toolsearch.wire.capabilities import RevealSetting
+from toolsearch.wire.formats import WireFormat
 from toolsearch_indexes.queries import Ranking
 
 SearchStrategy: TypeAlias = Literal["auto", "hybrid", "keyword", "semantic", "regex"]
@@ -27,7 +29,7 @@ class SearchRequest(OverCorpus):
         default=["*"], description="Narrows what the key allows: a tool has to fit one of these rules."
     )
     deny: Rules = Field(default=[], description="And none of these.")
-    definitions: ToolFormat | None = Field(
+    definitions: WireFormat | None = Field(
         default=None, description="Give the definitions of all tools in the answer, as this API takes them."
     )
     explain: bool = Field(default=False, description="Say how the score of each tool came about.")
@@ -102,9 +104,6 @@ class SearchAnswer(AnswerBody):
     definitions: dict[str, dict[str, Any]] = Field(default={}, description="By name.")
 
 
-Exposure: TypeAlias = Literal["auto", "messages", "deferred", "fixed", "append"]
-
-
 _MAX_TTL_S = 30 * 86_400.0
 
 
@@ -125,7 +124,7 @@ class NewSession(OverCorpus):
     deny: Rules = Field(default=[], description="And none of these.")
     pins: list[str] = Field(default=[], max_length=200, description="Tools that are always shown.")
     budget: SessionBudget = SessionBudget()
-    exposure: Exposure | None = Field(default=None, description="How found tools reach the model.")
+    exposure: RevealSetting | None = Field(default=None, description="How found tools reach the model.")
     ttl_s: Annotated[float, Field(gt=0, le=_MAX_TTL_S)] | None = Field(
         default=None, description="How long it lasts. Unless given, as the service's settings say."
     )
@@ -159,7 +158,7 @@ class SessionBody(AnswerBody):
     allow: list[str]
     deny: list[str]
     budget: SessionBudget
-    exposure: Exposure | None
+    exposure: RevealSetting | None
     key: str = Field(description="The id of the key that has opened it.")
     created_at: datetime
     expires_at: datetime

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
 from toolsearch.access.scopes import Scope
 from toolsearch.api.activity import AuditEntry, MissBody, ReceiptBody, SavingsAnswer, Usage
-from toolsearch.api.base import Page, ToolFormat
+from toolsearch.api.base import Page
 from toolsearch.api.catalogs import CatalogBody, RefusedTool, ToolBody, ToolEntry, ToolsDeleted, ToolsWritten
 from toolsearch.api.imports import JobBody, JobStepBody, NewListingSource, NewOpenApiSource, SourceBody, SourceStarted
 from toolsearch.api.keys import KeyBody, KeyMade, Me, TenantBody
@@ -26,7 +26,6 @@ from toolsearch.api.sessions import (
     DeferredTool,
     Evicted,
     Executed,
-    Exposure,
     SearchAnswer,
     SearchStrategy,
     SessionBody,
@@ -34,9 +33,10 @@ from toolsearch.api.sessions import (
     SessionSearchAnswer,
 )
 from toolsearch.client.exchange import EventStream, Listing, Request
+from toolsearch.storage.activity import By
 from toolsearch.tools.json_types import JsonObject
-
-FiguresBy: TypeAlias = Literal["hour", "day", "key", "session"]
+from toolsearch.wire.capabilities import RevealSetting
+from toolsearch.wire.formats import WireFormat
 
 _T = TypeVar("_T")
 
@@ -162,7 +162,7 @@ def search(
     server: str | None = None,
     allow: Sequence[str] | None = None,
     deny: Sequence[str] | None = None,
-    definitions: ToolFormat | None = None,
+    definitions: WireFormat | None = None,
     explain: bool | None = None,
     explain_tools: Sequence[str] | None = None,
 ) -> Request[SearchAnswer]:
@@ -198,7 +198,7 @@ def open_session(
     pins: Sequence[str] | None = None,
     max_tools: int | None = None,
     max_tokens: int | None = None,
-    exposure: Exposure | None = None,
+    exposure: RevealSetting | None = None,
     ttl_s: float | None = None,
     url_token: bool | None = None,
 ) -> Request[SessionCreated]:
@@ -237,7 +237,7 @@ def delete_session(session: str) -> Request[None]:
 def session_tools(
     session: str,
     *,
-    format: ToolFormat = "openai",  # noqa: A002  the API's own name
+    format: WireFormat = "openai",  # noqa: A002  the API's own name
     model: str | None = None,
 ) -> Request[dict[str, Any]]:
     """The tools of the next model request, as arguments of the SDK's call. Call it once for each request."""
@@ -330,12 +330,12 @@ def report_call(call: str, *, is_error: bool = False) -> Request[None]:
     return _request("POST", _path("calls", call, "result"), _NOTHING, is_error=is_error)
 
 
-def savings(*, by: FiguresBy = "day") -> Request[SavingsAnswer]:
+def savings(*, by: By = "day") -> Request[SavingsAnswer]:
     """The savings of tool search."""
     return Request("GET", _path("savings"), TypeAdapter(SavingsAnswer), {"by": by})
 
 
-def usage(*, by: FiguresBy = "day") -> Request[Usage]:
+def usage(*, by: By = "day") -> Request[Usage]:
     return Request("GET", _path("usage"), TypeAdapter(Usage), {"by": by})
 
 

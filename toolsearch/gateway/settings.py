@@ -99,16 +99,19 @@ class RuleSettings(SettingsSection):
     deny: DenyRules = ()
 
 
+Treatment: TypeAlias = Literal["warn", "quarantine", "allow"]
+
+
 class TrustSettings(SettingsSection):
     """What becomes of definitions that are new, that changed, or in which the scan finds something."""
 
     first_seen: Literal["allow", "quarantine"] = Field(
         default="allow", description="A tool that is seen for the first time; quarantine: it waits for approval."
     )
-    changed: Literal["warn", "quarantine", "allow"] = Field(
+    changed: Treatment = Field(
         default="quarantine", description="A tool whose definition is another than the one that was approved."
     )
-    suspicious: Literal["warn", "quarantine", "allow"] = Field(
+    suspicious: Treatment = Field(
         default="quarantine", description="A tool in whose definition the scan finds something."
     )
     results: Literal["flag", "allow"] = Field(

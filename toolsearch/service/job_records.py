@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
+from toolsearch.api.imports import JobState
 from toolsearch.errors import UnknownRecordError
 from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import JsonObject
 
 JOB: Final = "job"  # the kind of the records of jobs
-JobState: TypeAlias = Literal["running", "done", "failed", "cancelled", "interrupted"]
 
 INTERRUPTED: Final = "the service stopped before the job had ended, and nothing half-done is kept; start it again"
 

@@ -13,9 +13,10 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
+from toolsearch.api.imports import JobState
 from toolsearch.errors import SourceError, StillRunningError, StorageError, ToolSearchError, UnknownRecordError
 from toolsearch.freed_memory import give_back_freed_memory
-from toolsearch.service.job_records import INTERRUPTED, Job, JobEndedError, JobRecords, JobState, JobStep
+from toolsearch.service.job_records import INTERRUPTED, Job, JobEndedError, JobRecords, JobStep
 from toolsearch.service.replicas import OwedWrites, ReplicaLease
 from toolsearch.threads import in_thread
 from toolsearch.tools.json_types import JsonObject

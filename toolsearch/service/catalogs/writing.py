@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 from toolsearch.access.reach import Reach
+from toolsearch.api.catalogs import Outcome
 from toolsearch.catalog.source import check_tool
 from toolsearch.catalog.sources.json_listing import ListingReader
 from toolsearch.documents.json_values import as_object
@@ -131,9 +132,6 @@ def changed_definition(definition: ToolDefinition, changes: dict[str, Any]) -> T
         raise BadToolError(f"{definition.name}: {error}") from error
     check_tool(Tool(changed))
     return changed
-
-
-Outcome: TypeAlias = Literal["created", "replaced", "unchanged", "refused", "deleted", "missing"]
 
 
 OUT_OF_REACH: Final = "this key does not reach a tool of that name and kind; ask an administrator for one that does"

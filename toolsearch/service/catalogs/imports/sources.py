@@ -10,8 +10,9 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
+from toolsearch.api.imports import SourceKind
 from toolsearch.errors import ContentsConflictError, DuplicateToolError, UnknownRecordError
 from toolsearch.service.catalogs.writing import owning_server
 from toolsearch.service.corpora.corpora import Corpora
@@ -25,9 +26,6 @@ from toolsearch.tools.definition import Refusal
 from toolsearch.tools.json_types import JsonObject
 
 SOURCE: Final = "source"  # the kind of the records of sources
-
-
-SourceKind: TypeAlias = Literal["openapi", "listing", "mcp"]
 
 
 _ENOUGH = 10_000  # more sources than a catalog can have; the quota of a tenant is far below
