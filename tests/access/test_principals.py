@@ -307,7 +307,7 @@ async def test_a_subject_that_is_listed_is_its_principal_with_the_scopes_of_its_
     directory = directory_of({"al": LISTED})
 
     assert await directory.of_token(signed(scp=["tools", 7])) == Grant(
-        Principal("al", Reach.parse(["server:git"])), ("tools",), is_operator=True
+        Principal("al", Reach.parse(["server:git"])), frozenset({"tools"}), is_operator=True
     )
     assert await directory.of_token("alice") is None
 
@@ -331,7 +331,7 @@ async def test_a_subject_that_is_not_listed_may_what_the_rule_for_everybody_else
     caplog.set_level(logging.INFO)
     for stranger in ("carol", "Alice", "alice ", "*", "al", "jwt:alice"):
         granted = await directory_of(principals).of_token(signed(sub=stranger, scope="tools"))
-        assert granted == (None if reach is None else Grant(Principal(f"jwt:{stranger}", reach), ("tools",)))
+        assert granted == (None if reach is None else Grant(Principal(f"jwt:{stranger}", reach), frozenset({"tools"})))
     refused = [line for line in caplog.messages if "is none of the principals" in line]
     assert len(refused) == (6 if reach is None else 0)
 

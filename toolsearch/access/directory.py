@@ -67,7 +67,7 @@ class Directory:
         if grant is None:
             logger.info("a JWT was refused: its subject %r is none of the principals", claims.subject)
             return None
-        return Grant(grant.principal, claims.scopes, grant.is_operator)
+        return Grant(grant.principal, frozenset(claims.scopes), grant.is_operator)
 
     def _of_subject(self, subject: str) -> Grant | None:
         if subject in self.subjects or self.others is None:
@@ -100,7 +100,7 @@ def _known(name: str, principal: PrincipalSettings, settings: AccessSettings) ->
         raise BadSettingError(f"{place} has a subject, but nothing says which JWTs to accept: set toolsearch.jwt")
     reach = Reach.parse(principal.allow, principal.deny)
     scopes = settings.jwt.required_scopes if settings.jwt else ()
-    return Grant(Principal(name, reach), scopes, principal.operator)
+    return Grant(Principal(name, reach), frozenset(scopes), principal.operator)
 
 
 def _require_distinct(what: str, owned: Iterable[tuple[str, str | None]]) -> None:

@@ -51,7 +51,7 @@ class Grant:
     """
 
     principal: Principal
-    scopes: tuple[str, ...] = ()
+    scopes: frozenset[str] = frozenset()
     is_operator: bool = False
     key_id: str = ""
     session: str = ""

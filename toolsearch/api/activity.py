@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Generic, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
 from toolsearch.api.base import AnswerBody, OverCorpus, ToolName
 from toolsearch.storage.activity import By, Decision, MissKind, Outcome
+
+_Row = TypeVar("_Row")
 
 
 class ReceiptBody(AnswerBody):
@@ -44,12 +46,16 @@ class UsageRow(AnswerBody):
     handed_back_calls: int
 
 
-class Usage(AnswerBody):
+class _OverTime(AnswerBody, Generic[_Row]):
     by: By
     since: datetime
     until: datetime
-    items: list[UsageRow]
-    total: UsageRow
+    items: list[_Row]
+    total: _Row
+
+
+class Usage(_OverTime[UsageRow]):
+    pass
 
 
 class _Costs(AnswerBody):
@@ -70,14 +76,9 @@ class SavingsRow(_Costs):
     group: str
 
 
-class SavingsAnswer(AnswerBody):
+class SavingsAnswer(_OverTime[SavingsRow]):
     """What searching for tools has saved, as far as the service has handed out lists of tools."""
 
-    by: By
-    since: datetime
-    until: datetime
-    items: list[SavingsRow]
-    total: SavingsRow
     notes: list[str] = Field(description="What is counted, what is estimated, and what is left out.")
 
 

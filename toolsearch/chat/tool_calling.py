@@ -246,11 +246,12 @@ class _Turn:
     def _direct(self, response: ChatResponse, results: Sequence[ToolResult]) -> ChatResponse:
         text = "\n".join(result.text for result in results)
         metadata = {**response.metadata, "results": tuple(results)}
-        return ChatResponse(AssistantMessage(text), "return_direct", self._usage, metadata, self._steps)
+        return ChatResponse(AssistantMessage(text), "return_direct", self._usage, metadata=metadata, steps=self._steps)
 
     def _stopped(self, response: ChatResponse, limit: CallLimitError) -> ChatResponse:
         logger.info("tool loop stopped: %s", limit)
-        return ChatResponse(AssistantMessage(str(limit)), "call_limit", self._usage, response.metadata, self._steps)
+        message = AssistantMessage(str(limit))
+        return ChatResponse(message, "call_limit", self._usage, metadata=response.metadata, steps=self._steps)
 
 
 def _unforced(options: ChatOptions) -> ChatOptions:

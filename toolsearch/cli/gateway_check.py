@@ -55,9 +55,9 @@ def _as_json(config: GatewayConfig, result: Checkup) -> dict[str, Any]:
         "warnings": list(config.warnings),
         "tools": result.tools,
         "shown_tools": result.shown_tools,
-        "shown_tokens": result.shown_tokens,
-        "all_tools_tokens": result.all_tools_tokens,
-        "tokens_are_estimate": result.tokens_are_estimate,
+        "shown_tokens": result.status.shown_tokens,
+        "all_tools_tokens": result.status.all_tools_tokens,
+        "tokens_are_estimate": result.status.tokens_are_estimate,
     }
 
 
@@ -128,10 +128,11 @@ def _show(read: GatewayConfig, result: Checkup, approve: str) -> None:
         return
     if read.settings.trust.changed == "quarantine" and not result.failed:
         stdout().print("These definitions are pinned: one that differs when a gateway runs awaits approval.")
-    how = "estimated" if result.tokens_are_estimate else "counted with o200k_base"
-    everything = "not known yet" if result.all_tools_tokens is None else f"{result.all_tools_tokens:,} tokens ({how})"
+    status = result.status
+    how = "estimated" if status.tokens_are_estimate else "counted with o200k_base"
+    everything = "not known yet" if status.all_tools_tokens is None else f"{status.all_tools_tokens:,} tokens ({how})"
     stdout().print(
-        f"A client is shown {result.shown_tools:,} tools at first, {result.shown_tokens:,} tokens, "
+        f"A client is shown {result.shown_tools:,} tools at first, {status.shown_tokens:,} tokens, "
         f"in place of {result.tools:,} tools, {everything}."
     )
 

@@ -77,7 +77,7 @@ class PrincipalToken(AccessToken):
             token="",
             client_id=grant.key_id or who.id,
             subject=f"{who.id} {grant.session}" if grant.session else who.id,
-            scopes=list(grant.scopes),
+            scopes=sorted(grant.scopes),
             principal=who,
             is_operator=grant.is_operator,
             session=grant.session,
@@ -104,7 +104,7 @@ class CredentialBackend(AuthenticationBackend):
         grant = await self.directory.of_token(token) if token else None
         if grant is None:
             return None
-        return AuthCredentials(list(grant.scopes)), AuthenticatedUser(PrincipalToken.of(grant))
+        return AuthCredentials(sorted(grant.scopes)), AuthenticatedUser(PrincipalToken.of(grant))
 
 
 def _password(credential: str) -> str:

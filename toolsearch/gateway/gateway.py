@@ -319,8 +319,15 @@ class Gateway:
     def _row(self, upstream: Upstream) -> ServerRow:
         tools = self.registry.servers.get(upstream.name, ServerTools())
         tokens = self._tokens.get(upstream.name, 0)
-        held, refused, ruled_out, warnings = tools.held, tools.refused, tools.ruled_out, tools.warnings
-        return ServerRow(upstream.status(), len(tools.admitted), tokens, held, refused, ruled_out, warnings)
+        return ServerRow(
+            upstream.status(),
+            len(tools.admitted),
+            tokens,
+            held=tools.held,
+            refused=tools.refused,
+            ruled_out=tools.ruled_out,
+            warnings=tools.warnings,
+        )
 
     def _list(self, caller: Caller) -> tuple[list[dict[str, Any]], int]:
         """The list of *caller*, and its cost in tokens."""

@@ -15,8 +15,17 @@ from types import MappingProxyType
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.source import sift
-from toolsearch.gateway.trust.verdicts import Entry, Kind, ReviewItem, ToolGate, content_entry, own_entry, tool_entry
-from toolsearch.tools.definition import Refusal, Tool
+from toolsearch.gateway.trust.verdicts import (
+    Entry,
+    Kind,
+    NotAdmitted,
+    ReviewItem,
+    ToolGate,
+    content_entry,
+    own_entry,
+    tool_entry,
+)
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.interface import Listing
 from toolsearch.wire.mcp.lists import RESOURCES, ListOf
@@ -77,21 +86,10 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ServerTools:
-    """The outcome of judging one server's listing.
-
-    admitted   tools that are in the catalog and can be found
-    held       tools that await approval
-    refused    entries that cannot be used as tools
-    ruled_out  tools that a rule denies to everybody
-    warnings   findings about admitted tools
-    """
+class ServerTools(NotAdmitted):
+    """The outcome of judging one server's listing. *admitted* tools are in the catalog and can be found."""
 
     admitted: tuple[Tool, ...] = ()
-    held: tuple[ReviewItem, ...] = ()
-    refused: tuple[Refusal, ...] = ()
-    ruled_out: tuple[str, ...] = ()
-    warnings: tuple[ReviewItem, ...] = ()
 
 
 class Registry:

@@ -18,25 +18,21 @@ from typing import Any, Final, Protocol
 from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.settings import SESSION_IDLE_S
-from toolsearch.gateway.trust.verdicts import ReviewItem
+from toolsearch.gateway.trust.verdicts import NotAdmitted
 from toolsearch.tokens import TokenCounter
-from toolsearch.tools.definition import Refusal, ToolDefinition
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.upstreams.interface import UpstreamStatus
 from toolsearch.wire.mcp.definitions import schema_of
 from toolsearch.wire.mcp.eras import Era
 
 
 @dataclass(frozen=True, slots=True)
-class ServerRow:
+class ServerRow(NotAdmitted):
     """One server. *tokens* is the cost of its definitions for a client that is shown all of them."""
 
     upstream: UpstreamStatus
     tools: int
     tokens: int
-    held: tuple[ReviewItem, ...] = ()
-    refused: tuple[Refusal, ...] = ()
-    ruled_out: tuple[str, ...] = ()
-    warnings: tuple[ReviewItem, ...] = ()  # tools that are admitted although the scan found something
 
 
 @dataclass(frozen=True, slots=True)

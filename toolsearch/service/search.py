@@ -43,22 +43,6 @@ from toolsearch.tools.definition import ToolReference
 from toolsearch.tools.summaries import reference_to
 from toolsearch.wire.formats import WireFormat, render_definition
 from toolsearch_indexes.explanation import Explanation
-from toolsearch_indexes.queries import Strategy
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A search request. *reach* narrows the caller's reach; the other fields are as in `SearchRequest`."""
-
-    queries: Sequence[str]
-    names: Sequence[str] = ()
-    strategy: Strategy | None = None
-    limit: int = 5
-    server: str | None = None
-    reach: Reach = Reach()  # noqa: RUF009  frozen
-    definitions: WireFormat | None = None
-    explain: bool = False
-    explain_tools: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +63,14 @@ class Answered:
     definitions: dict[str, dict[str, Any]]
 
 
-def answer(engine: ToolSearch, principal: Principal, asked: Asked) -> Answered:
-    """Answer the whole request. A faulty query does not affect the others.
+def answer(engine: ToolSearch, principal: Principal, asked: SearchRequest, reach: Reach) -> Answered:
+    """Answer all that is asked, within *reach*, which is that of the rules in *asked*.
 
-    Raises BadQueryError or BadPatternError if a single query is faulty, or a server is not in reach.
+    One of several queries that cannot be searched for does not spoil the others.
+    Raises BadQueryError or BadPatternError for a single query, and for a server that is not in reach.
     """
-    view = engine.view(asked.reach & principal.reach)
-    search = _Search(engine, principal, asked)
+    view = engine.view(reach & principal.reach)
+    search = _Search(engine, principal, asked, reach)
     queries = [search.answered(query, may_fail=len(asked.queries) == 1) for query in asked.queries]
     tools = {name: view.find(name) for name in dict.fromkeys(asked.names)}
     named = [reference_to(tool) for tool in tools.values() if tool is not None]
@@ -102,7 +87,8 @@ def answer(engine: ToolSearch, principal: Principal, asked: Asked) -> Answered:
 class _Search:
     engine: ToolSearch
     principal: Principal
-    asked: Asked
+    asked: SearchRequest
+    reach: Reach
 
     def answered(self, query: str, *, may_fail: bool) -> QueryResult:
         try:
@@ -118,7 +104,7 @@ class _Search:
             query,
             limit=asked.limit,
             strategy=asked.strategy,
-            reach=asked.reach,
+            reach=self.reach,
             server=asked.server,
             principal=self.principal,
         )
@@ -131,7 +117,7 @@ class _Search:
             query,
             name,
             strategy=asked.strategy,
-            reach=asked.reach,
+            reach=self.reach,
             server=asked.server,
             principal=self.principal,
         )
@@ -168,19 +154,9 @@ async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> R
     query that cannot be searched for is an error; of several, the others are answered.
     """
     ref = corpus_asked(body, caller)
-    asked = Asked(
-        queries=body.queries,
-        names=body.names,
-        strategy=body.strategy,
-        limit=body.limit,
-        server=body.server,
-        reach=asked_reach(ref, body.allow, body.deny),
-        definitions=body.definitions,
-        explain=body.explain,
-        explain_tools=body.explain_tools,
-    )
+    reach = asked_reach(ref, body.allow, body.deny)
     async with service[Corpora].using(ref) as corpus:
-        answered = await search_threads.run(answer, corpus.engine, caller.principal, asked)
+        answered = await search_threads.run(answer, corpus.engine, caller.principal, body, reach)
     notes = [SearchNote(each.query, each.found) for each in answered.queries if not each.error]
     service[Activity].searched(Who(caller.tenant, caller.key_id, "", caller.request_id), ref, notes)
     # Written directly, without validation.

@@ -147,11 +147,11 @@ class IssuedTokens:
             return None
         return Grant(Principal(tenant), self._scopes(claims), key_id=f"{_BY_JWT}{claims.subject}", end_s=claims.end_s)
 
-    def _scopes(self, claims: Claims) -> tuple[str, ...]:
+    def _scopes(self, claims: Claims) -> frozenset[str]:
         start = self.settings.scope_prefix
         given = claimed_texts(_at(claims.values, self.settings.scopes_claim))
         own = {scope.removeprefix(start) for scope in given if scope.startswith(start)}
-        return tuple(scope for scope in SCOPES if scope in own)
+        return frozenset(SCOPES) & own
 
 
 def _at(claims: object, path: str) -> object:

@@ -51,8 +51,20 @@ _CUT_OFF: tuple[FinishReason, ...] = ("length", "content_filter", "other")
 
 
 @dataclass(frozen=True, slots=True)
-class ChatResponse:
-    """*steps* are the rounds that led to *message*: each with the model's calls and, right after, their results.
+class AnswerDetails:
+    """What is known of an answer besides the answer itself.
+
+    metadata  what the provider says of it
+    steps     the rounds that led to it: each with the model's calls and, right after, their results
+    """
+
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], kw_only=True)
+    steps: tuple[Message, ...] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatResponse(AnswerDetails):
+    """A whole answer.
 
     The calls of a response that did not finish ("length", "content_filter", "other") are marked `unfinished`, so that
     nothing runs them, whatever model made it.
@@ -61,8 +73,6 @@ class ChatResponse:
     message: AssistantMessage
     finish_reason: FinishReason = "stop"
     usage: Usage = Usage()
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    steps: tuple[Message, ...] = ()
 
     def __post_init__(self) -> None:
         if self.finish_reason in _CUT_OFF and self.message.tool_calls:
@@ -85,10 +95,10 @@ class ToolCallDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatChunk:
+class ChatChunk(AnswerDetails):
     """A piece of an answer. Usage and finish reason come once, near the end; *message* with the last piece, whole.
 
-    A tool loop adds to its last piece what `ChatResponse` has as well: *metadata* and *steps*.
+    A tool loop adds the details to its last piece.
     """
 
     text: str = ""
@@ -96,8 +106,6 @@ class ChatChunk:
     finish_reason: FinishReason | None = None
     usage: Usage | None = None
     message: AssistantMessage | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    steps: tuple[Message, ...] = ()
 
 
 def finish_reason_with_calls(reason: FinishReason, calls: Sequence[ToolCall]) -> FinishReason:
@@ -158,8 +166,8 @@ class ChunkAggregator:
             message,
             _finish_reason(self._finish_reason, message),
             self._usage,
-            self._metadata,
-            self._steps,
+            metadata=self._metadata,
+            steps=self._steps,
         )
 
 

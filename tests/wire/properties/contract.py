@@ -263,7 +263,7 @@ class FormatContract:
     ) -> None:
         reason = "tool_calls" if calls else data.draw(st.sampled_from(self.finish_reasons))
         message = AssistantMessage(said, tuple(map(self.said_call, calls)))
-        answer = ChatResponse(message, reason, usage, {"id": "1", "model": "m"})
+        answer = ChatResponse(message, reason, usage, metadata={"id": "1", "model": "m"})
         written = self.written_answer(answer)
 
         accepted(self.sdk_answer, written)

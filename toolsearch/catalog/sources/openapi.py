@@ -76,7 +76,12 @@ def read_operation(library: SchemaLibrary, endpoint: Endpoint, base_url: str) ->
     merger.require_declared(endpoint.path)
     content_type = merger.add_body(as_object(library.follow(endpoint.details.get("requestBody"))))
     operation = Operation(
-        endpoint.method.upper(), base_url, endpoint.path, tuple(merger.arguments), content_type, _security(endpoint)
+        endpoint.method.upper(),
+        base_url,
+        endpoint.path,
+        tuple(merger.arguments),
+        content_type=content_type,
+        security=_security(endpoint),
     )
     return operation, merger.schema()
 

@@ -45,41 +45,42 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """The request of one operation; *path* has a ``{name}`` for each path argument.
+class Target:
+    """The address of a request, the type of its body, and the credentials that it needs.
 
+    method    upper case
     security  the alternatives, each a set of security schemes that a request needs together
     """
 
     method: str
     base_url: str
     path: str
-    arguments: tuple[Argument, ...]
-    content_type: str = ""
-    security: tuple[tuple[str, ...], ...] = ()
+    content_type: str = field(default="", kw_only=True)
+    security: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class HttpRequest:
+class Operation(Target):
+    """What to send where; *path* has a ``{name}`` for each path argument."""
+
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest(Target):
     """A request to send. Nothing in it is decided by a model beyond the values of the operation's parameters.
 
-    method    upper case
     path      percent-encoded, begins with ``/``
     query     name and value pairs, not yet encoded
     body      the value to encode by *content_type*, None for no body
-    security  as in `Operation`; the request holds no credential yet
+    security  as in `Target`; the request holds no credential yet
     context   the application's data for this call, for example credentials
     """
 
-    method: str
-    base_url: str
-    path: str
     query: tuple[tuple[str, str], ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     cookies: Mapping[str, str] = field(default_factory=dict[str, str])
     body: Json = None
-    content_type: str = ""
-    security: tuple[tuple[str, ...], ...] = ()
     context: ToolContext = field(default_factory=ToolContext, repr=False)
 
     @property

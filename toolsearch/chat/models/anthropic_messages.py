@@ -77,7 +77,7 @@ class AnthropicTurn:
             AssistantMessage(text, last.message.tool_calls, ProviderItems(anthropic.PROVIDER, items)),
             last.finish_reason,
             reduce(add, (part.usage for part in self._parts)),
-            {**last.metadata, **self._metadata},
+            metadata={**last.metadata, **self._metadata},
         )
 
 

@@ -41,15 +41,11 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """The outcome for all servers. The tokens are those of the first list of a client, and of a list with every
-    tool.
-    """
+    """The outcome for all servers. *status* is that after the first list of a client, which had *shown_tools* tools."""
 
     servers: tuple[Checked, ...]
     shown_tools: int
-    shown_tokens: int
-    all_tools_tokens: int | None
-    tokens_are_estimate: bool
+    status: GatewayStatus
 
     @property
     def tools(self) -> int:
@@ -77,9 +73,7 @@ async def check(gateway: Gateway, *, clock: Callable[[], float] = time.monotonic
             for row, (seconds, error) in zip(status.servers, outcomes, strict=True)
         ),
         shown_tools=len(shown),
-        shown_tokens=status.shown_tokens,
-        all_tools_tokens=status.all_tools_tokens,
-        tokens_are_estimate=status.tokens_are_estimate,
+        status=status,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from toolsearch.errors import BadToolError
 from toolsearch.scanning.texts import Finding
-from toolsearch.tools.definition import Tool
+from toolsearch.tools.definition import Refusal, Tool
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import SEPARATOR, namespaced
 from toolsearch.upstreams.config import McpServer
@@ -131,6 +131,22 @@ class Verdict:
 
     admitted: tuple[Entry, ...]
     held: tuple[ReviewItem, ...] = ()
+    warnings: tuple[ReviewItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotAdmitted:
+    """The entries of one server's listing that did not simply become tools.
+
+    held       awaits approval
+    refused    cannot be used as tools
+    ruled_out  denied by a rule that holds for everybody
+    warnings   about tools that are admitted nevertheless
+    """
+
+    held: tuple[ReviewItem, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    ruled_out: tuple[str, ...] = ()
     warnings: tuple[ReviewItem, ...] = ()
 
 

@@ -256,7 +256,7 @@ def _granted(key: StoredKey | None, now_s: float) -> Grant | None:
         return None
     principal = Principal(key.tenant, Reach.parse(key.allow, key.deny))
     end_s = min((each for each in (key.expires_s, key.revoked_s) if each is not None), default=None)
-    return Grant(principal, key.scopes, key.is_operator, key.id, end_s=end_s)
+    return Grant(principal, frozenset(key.scopes), key.is_operator, key.id, end_s=end_s)
 
 
 _PURPOSE: Final = "session tokens"
@@ -310,7 +310,7 @@ class SessionTokens:
         grant = await self.keys.of_id(claims["tenant"], claims["key"])
         if grant is None:
             return None
-        scopes = tuple(scope for scope in _SCOPES if includes(frozenset(grant.scopes), scope))
+        scopes = frozenset(scope for scope in _SCOPES if includes(grant.scopes, scope))
         return Grant(grant.principal, scopes, key_id=grant.key_id, session=claims["sub"], end_s=float(claims["exp"]))
 
     def _claims(self, token: str) -> dict[str, Any] | None:

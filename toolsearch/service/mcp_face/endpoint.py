@@ -141,7 +141,7 @@ class SessionTools:
 def service_caller(caller: Caller) -> ServiceCaller:
     """The caller as the service knows it."""
     return ServiceCaller(
-        caller.principal, caller.scopes, caller.key, session=caller.session, request_id=caller.request_id
+        caller.principal, caller.scopes, key_id=caller.key, session=caller.session, request_id=caller.request_id
     )
 
 
@@ -386,5 +386,5 @@ def _user(kept: KeptSession, credential: Credential) -> AuthenticatedUser:
     """The user for the SDK and the gateway, within the reach of the key and of the session."""
     caller = credential.caller
     reach = caller.principal.reach & asked_reach(kept.plan.corpus, kept.plan.allow, kept.plan.deny)
-    grant = Grant(Principal(caller.tenant, reach), tuple(sorted(caller.scopes)), key_id=caller.key_id, session=kept.id)
+    grant = Grant(Principal(caller.tenant, reach), caller.scopes, key_id=caller.key_id, session=kept.id)
     return AuthenticatedUser(PrincipalToken.of(grant))

@@ -7,11 +7,13 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from toolsearch.api.sessions import ActiveTool
 from toolsearch.discovery.discovered import Budget
 from toolsearch.service.activity.activity import Activity
 from toolsearch.service.keys.page import key_names
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with
+from toolsearch.service.sessions.routes import active_tools
 from toolsearch.service.sessions.sessions import KeptSession, SessionFigures, Sessions
 from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
@@ -39,19 +41,10 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveTool:
-    name: str
-    tokens: int
-    is_pinned: bool
-    is_called: bool
-    used_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class SessionContents:
     """*deferred* tools are in reach, and found by a search only."""
 
-    tools: tuple[ActiveTool, ...]
+    tools: list[ActiveTool]
     deferred: int
     budget: Budget
     is_estimate: bool
@@ -99,11 +92,7 @@ async def end(service: _Service, sent: _Sent, session: str) -> Response:
 
 def _contents(conversation: Conversation) -> SessionContents:
     view, state = conversation.view, conversation.state
-    tools = [
-        ActiveTool(name, known.tokens, name in state.pins, known.is_called, known.used_s)
-        for name, known in state.discovered.tools.items()
-        if view.find(name) is not None
-    ]
+    tools = active_tools(conversation)
     deferred = len(view.names) - len(tools)
     is_estimate = conversation.host.counter.estimate or view.is_estimated
-    return SessionContents(tuple(tools), deferred, state.discovered.budget, is_estimate)
+    return SessionContents(tools, deferred, state.discovered.budget, is_estimate)

@@ -166,7 +166,7 @@ async def compacted(session: str, service: _Service, caller: _Searcher) -> None:
 @router.get("/sessions/{session}/active", summary="List the tools that a session shows, as they came")
 async def active(session: str, service: _Service, caller: _Searcher) -> Page[ActiveTool]:
     async with service[Sessions].using(caller, session) as opened:
-        return Page(items=await opened.run(_active))
+        return Page(items=await opened.run(active_tools))
 
 
 @router.get("/sessions/{session}/deferred", summary="List the tools in reach that a session does not show yet")
@@ -214,7 +214,7 @@ def _requested(ask: Callable[[], RequestTools], conversation: Conversation) -> _
     return _Request(given, len(view.names), len(read.listed), sent_tokens, all_tools_tokens)
 
 
-def _active(conversation: Conversation) -> list[ActiveTool]:
+def active_tools(conversation: Conversation) -> list[ActiveTool]:
     pins, view = conversation.state.pins, conversation.view
     found = ((view.find(name), known) for name, known in conversation.state.discovered.tools.items())
     return [

@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from fastapi import Request
 
-from toolsearch.access.principals import Grant, Principal
+from toolsearch.access.principals import Grant
 from toolsearch.access.scopes import Scope, includes
 from toolsearch.access.settings import token_sha256
 from toolsearch.errors import NotAuthenticatedError, NotPermittedError
@@ -24,17 +24,11 @@ from toolsearch.storage.records import THE_SERVICE, RecordStore
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceCaller:
-    """One caller, for one request. *principal* has the tenant's id and the key's reach."""
+class ServiceCaller(Grant):
+    """One caller, for one request. The id of *principal* is that of the tenant, its reach that of the key."""
 
-    principal: Principal
-    scopes: frozenset[str]
-    key_id: str
-    is_operator: bool = False
-    session: str = ""  # the only session that the credential is valid for; "" means any
+    end_s: float | None = field(default=None, compare=False)  # a renewed token is the same caller
     request_id: str = ""
-    # See `Grant`; not compared, since a renewed token is the same caller.
-    end_s: float | None = field(default=None, compare=False)
 
     @property
     def tenant(self) -> str:
@@ -42,8 +36,15 @@ class ServiceCaller:
 
     @classmethod
     def of(cls, grant: Grant, request_id: str = "") -> ServiceCaller:
-        scopes = frozenset(grant.scopes)
-        return cls(grant.principal, scopes, grant.key_id, grant.is_operator, grant.session, request_id, grant.end_s)
+        return cls(
+            grant.principal,
+            grant.scopes,
+            grant.is_operator,
+            grant.key_id,
+            grant.session,
+            grant.end_s,
+            request_id,
+        )
 
     def require(self, scope: Scope) -> None:
         """Raises NotPermittedError."""

@@ -176,5 +176,5 @@ def _read_answer(message: AnthropicMessage, sent: dict[str, Json]) -> ChatRespon
         AssistantMessage(text, tuple(calls), ProviderItems(PROVIDER, items)),
         finish_reason_with_calls(read_finish_reason(message.stop_reason), calls),
         read_usage(message.usage),
-        {"id": message.id, "model": message.model},
+        metadata={"id": message.id, "model": message.model},
     )

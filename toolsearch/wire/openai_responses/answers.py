@@ -94,7 +94,7 @@ def read_answer(reply: object) -> ChatResponse:
         AssistantMessage(refusal or text, tuple(calls), ProviderItems(PROVIDER, items)),
         finish_reason_with_calls("content_filter" if refusal else _read_finish_reason(response), calls),
         read_usage(response.usage),
-        {"id": response.id, "model": response.model},
+        metadata={"id": response.id, "model": response.model},
     )
 
 
