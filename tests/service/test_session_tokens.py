@@ -38,7 +38,7 @@ async def test_a_token_allows_what_its_key_does_for_one_session_until_it_expires
     grant = await kit.service.of_token(token)
 
     assert grant is not None
-    assert (grant.session, grant.key_id, grant.scopes, grant.is_operator) == (SESSION, key_id, ("search",), False)
+    assert (grant.session, grant.key_id, grant.scopes, grant.is_operator) == (SESSION, key_id, {"search"}, False)
     assert (grant.principal.id, [str(rule) for rule in grant.principal.reach.allow]) == ("acme", ["name:git__*"])
 
     kit.clock.now_s += 59.9
@@ -52,7 +52,7 @@ async def test_a_token_of_an_administrator_is_no_administrator(kit: ServiceKit) 
     grant = await kit.service.of_token(token)
 
     assert grant is not None
-    assert (grant.scopes, grant.is_operator) == (("search", "call"), False)
+    assert (grant.scopes, grant.is_operator) == ({"search", "call"}, False)
 
 
 async def test_a_token_ends_with_the_key_that_made_it(kit: ServiceKit) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, Self, TypeAlias, TypeVar
+from typing import Annotated, Generic, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -20,20 +20,6 @@ SearchLimit = Annotated[int, Field(ge=1, le=100), BeforeValidator(_number)]
 
 class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def left_out() -> Any:
-    """The default of a field of a `PatchBody`."""
-    return Field(default_factory=lambda: None)  # a factory, since a default would be in the document, as null
-
-
-class PatchBody(RequestBody):
-    """What is left out stays as it is. null is a value, which few fields may have."""
-
-    @property
-    def changes(self) -> dict[str, Any]:
-        """The fields that were sent."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
 
 
 class AnswerBody(BaseModel):
@@ -65,7 +51,7 @@ ToolName: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 Rules: TypeAlias = Annotated[
-    list[Annotated[str, Field(max_length=200)]],
+    tuple[Annotated[str, Field(max_length=200)], ...],
     Field(max_length=1_000, description="As 'git__*', 'server:git', 'tag:mail' or 'class:read'."),
 ]
 

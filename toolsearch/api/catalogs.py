@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypedDict
 
-from toolsearch.api.base import AnswerBody, CorpusName, PatchBody, RequestBody, Rules, ToolName, left_out
+from toolsearch.access.reach import EVERY_TOOL, Reach
+from toolsearch.api.base import AnswerBody, CorpusName, RequestBody, Rules, ToolName
+from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
+
+EXACT: Final = ConfigDict(extra="forbid")  # of what is sent and is no `RequestBody`
+
 
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="a-z, 0-9 and -")]
 
@@ -16,7 +23,7 @@ Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", des
 Description: TypeAlias = Annotated[str, Field(max_length=1_000)]
 
 
-Tags: TypeAlias = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=100)]
+Tags: TypeAlias = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=100)]
 
 
 Outcome: TypeAlias = Literal["created", "replaced", "unchanged", "refused", "deleted", "missing"]
@@ -27,10 +34,11 @@ class NewCatalog(RequestBody):
     description: Description = ""
 
 
-class CatalogPatch(PatchBody):
+@with_config(EXACT)
+class CatalogPatch(TypedDict, total=False):
     """What is left out stays."""
 
-    description: Description = left_out()
+    description: Description
 
 
 class CatalogBody(AnswerBody):
@@ -71,15 +79,16 @@ class ToolNames(RequestBody):
     names: Annotated[list[ToolName], Field(min_length=1, max_length=10_000)]
 
 
-class ToolPatch(PatchBody):
+@with_config(EXACT)
+class ToolPatch(TypedDict, total=False):
     """What is left out stays."""
 
-    description: Annotated[str, Field(max_length=100_000)] = left_out()
-    title: Annotated[str, Field(max_length=1_000)] = left_out()
-    tags: Tags = left_out()
-    annotations: Annotated[JsonObject, Field(description="MCP's hints, such as readOnlyHint.")] = left_out()
-    input_schema: JsonObject = left_out()
-    output_schema: Annotated[JsonObject | None, Field(description="null: the tool has none any more.")] = left_out()
+    description: Annotated[str, Field(max_length=100_000)]
+    title: Annotated[str, Field(max_length=1_000)]
+    tags: Tags
+    annotations: Annotated[JsonObject, Field(description="MCP's hints, such as readOnlyHint.")]
+    input_schema: JsonObject
+    output_schema: Annotated[JsonObject | None, Field(description="null: the tool has none any more.")]
 
 
 class ToolEntry(AnswerBody):
@@ -113,52 +122,77 @@ class RefusedTool(AnswerBody):
 ToolState: TypeAlias = Literal["shown", "missing", "refused"]
 
 
-class ToolsetMemberBody(RequestBody):
+_Catalog: TypeAlias = Annotated[CorpusName, Field(default="default")]  # a request may leave it out
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class ToolsetMember:
     """A tool of a catalog. What is null is as it is there."""
 
-    catalog: CorpusName = "default"
+    catalog: _Catalog
     tool: ToolName
-    name: ToolName | None = Field(default=None, description="What the toolset shows it by.")
+    name: Annotated[ToolName | None, Field(description="What the toolset shows it by.")] = None
     description: Annotated[str, Field(max_length=100_000)] | None = None
     title: Annotated[str, Field(max_length=1_000)] | None = None
-    tags: Tags = Field(default=[], description="On top of those that it has in its catalog.")
+    tags: Annotated[Tags, Field(description="On top of those that it has in its catalog.")] = ()
+
+    @property
+    def shown_name(self) -> str:
+        return self.name or self.tool
+
+    def shown(self, tool: Tool) -> ToolDefinition:
+        """The definition of *tool* as the toolset shows it."""
+        given = {"name": self.name, "description": self.description, "title": self.title}
+        changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
+        if self.tags:
+            changes["tags"] = tuple(dict.fromkeys((*tool.definition.tags, *self.tags)))
+        return replace(tool.definition, **changes) if changes else tool.definition
 
 
-class ToolsetRuleBody(RequestBody):
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class ToolsetRule:
     """All tools of a catalog that the rules allow, also those that come later, by their names there."""
 
-    catalog: CorpusName = "default"
-    allow: Rules = Field(default=["*"])
-    deny: Rules = Field(default=[])
+    catalog: _Catalog
+    allow: Rules = EVERY_TOOL
+    deny: Rules = ()
+
+    @property
+    def reach(self) -> Reach:
+        """Raises BadSettingError for a rule that cannot be used."""
+        return Reach.parse(self.allow, self.deny)
 
 
-Members: TypeAlias = Annotated[list[ToolsetMemberBody], Field(max_length=10_000)]
+Members: TypeAlias = Annotated[tuple[ToolsetMember, ...], Field(max_length=10_000)]
 
 
-RulesOfCatalogs: TypeAlias = Annotated[list[ToolsetRuleBody], Field(max_length=100)]
+RulesOfCatalogs: TypeAlias = Annotated[tuple[ToolsetRule, ...], Field(max_length=100)]
 
 
 class NewToolset(RequestBody):
     name: Name
     description: Description = ""
-    tools: Members = Field(default=[])
-    rules: RulesOfCatalogs = Field(default=[])
+    tools: Members = ()
+    rules: RulesOfCatalogs = ()
 
 
-class ToolsetPatch(PatchBody):
+@with_config(EXACT)
+class ToolsetPatch(TypedDict, total=False):
     """What is left out stays; a list is replaced as a whole."""
 
-    description: Description = left_out()
-    tools: Members = left_out()
-    rules: RulesOfCatalogs = left_out()
+    description: Description
+    tools: Members
+    rules: RulesOfCatalogs
 
 
 class ToolsetBody(AnswerBody):
     name: Name
     number: int = Field(description="Which version this is, counted from 1. The ETag is another one for each.")
     description: str
-    tools: list[ToolsetMemberBody]
-    rules: list[ToolsetRuleBody]
+    tools: tuple[ToolsetMember, ...]
+    rules: tuple[ToolsetRule, ...]
     changed_at: datetime
 
 

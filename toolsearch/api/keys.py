@@ -8,19 +8,13 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from toolsearch.access.scopes import AGENT_SCOPES, Scope
-from toolsearch.api.base import AnswerBody, RequestBody
+from toolsearch.api.base import AnswerBody, RequestBody, Rules
 from toolsearch.api.catalogs import Name
 
 _MAX_S = 10 * 365 * 86_400.0
 
 
 _MAX_OVERLAP_S = 30 * 86_400.0
-
-
-Rules: TypeAlias = Annotated[
-    list[Annotated[str, Field(max_length=200)]],
-    Field(max_length=1_000, description="As 'git__*', 'server:git', 'tag:mail' or 'class:read'."),
-]
 
 
 Label: TypeAlias = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -34,7 +28,7 @@ class NewKey(RequestBody):
         default=list(AGENT_SCOPES), description="What it may be used for. 'admin' is everything in its tenant."
     )
     allow: Rules | None = Field(default=None, description="A tool has to fit one of these. Unless given: as your own.")
-    deny: Rules = Field(default=[], description="And none of these.")
+    deny: Rules = Field(default=(), description="And none of these.")
     expires_in_s: Annotated[float, Field(gt=0, le=_MAX_S)] | None = Field(
         default=None, description="Seconds until it is not accepted any more; null: never."
     )

@@ -26,9 +26,9 @@ class SearchRequest(OverCorpus):
     limit: SearchLimit = Field(default=5, description="Tools for each query.")
     server: str | None = Field(default=None, max_length=200, description="Only tools of this server.")
     allow: Rules = Field(
-        default=["*"], description="Narrows what the key allows: a tool has to fit one of these rules."
+        default=("*",), description="Narrows what the key allows: a tool has to fit one of these rules."
     )
-    deny: Rules = Field(default=[], description="And none of these.")
+    deny: Rules = Field(default=(), description="And none of these.")
     definitions: WireFormat | None = Field(
         default=None, description="Give the definitions of all tools in the answer, as this API takes them."
     )
@@ -120,8 +120,8 @@ class SessionBudget(RequestBody):
 class NewSession(OverCorpus):
     """What an agent works with: tools of one catalog or one toolset, as far as rules and its key allow them."""
 
-    allow: Rules = Field(default=["*"], description="A tool has to fit one of these rules.")
-    deny: Rules = Field(default=[], description="And none of these.")
+    allow: Rules = Field(default=("*",), description="A tool has to fit one of these rules.")
+    deny: Rules = Field(default=(), description="And none of these.")
     pins: list[str] = Field(default=[], max_length=200, description="Tools that are always shown.")
     budget: SessionBudget = SessionBudget()
     exposure: RevealSetting | None = Field(default=None, description="How found tools reach the model.")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
+from toolsearch.api.catalogs import CatalogPatch, ToolPatch
 from toolsearch.discovery.view import View
 from toolsearch.documents.json_values import as_object
 from toolsearch.documents.reading import not_json
@@ -135,7 +136,7 @@ class Catalogs:
                     count = len(await asyncio.to_thread(lambda: corpus.engine.view(principal.reach).names))
         return count, await self.revision(tenant, name)
 
-    async def describe(self, tenant: str, name: str, changes: JsonObject, *, over: int | None) -> Record:
+    async def describe(self, tenant: str, name: str, changes: CatalogPatch, *, over: int | None) -> Record:
         """Write *changes* over the document of the catalog. Raises UnknownRecordError, RecordConflictError."""
         record = await self.get(tenant, name)
         if over not in (None, record.version):
@@ -195,7 +196,7 @@ class Catalogs:
         tenant: str,
         name: str,
         tool: str,
-        changes: dict[str, Any],
+        changes: ToolPatch,
         reach: Reach = _EVERYTHING,
         *,
         check: Callable[[str], None] = lambda _: None,

@@ -109,7 +109,7 @@ async def describe(
     response: Response,
 ) -> CatalogBody:
     over = await _over(service, caller, catalog, conditional)
-    record = await service[Catalogs].describe(caller.tenant, catalog, body.changes, over=over)
+    record = await service[Catalogs].describe(caller.tenant, catalog, body, over=over)
     return await _body(service, caller, record, response)
 
 
@@ -174,7 +174,7 @@ async def patch_tool(
 ) -> ToolBody:
     """A tool that a source owns is changed at the source, or in a toolset."""
     await service[Catalogs].patch_tool(
-        caller.tenant, catalog, tool, body.changes, caller.principal.reach, check=conditional.require
+        caller.tenant, catalog, tool, body, caller.principal.reach, check=conditional.require
     )
     changed = _tool(await service[Catalogs].tool(caller.tenant, catalog, tool, caller.principal))
     response.headers["etag"] = etag_of(changed.fingerprint)

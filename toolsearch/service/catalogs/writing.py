@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from toolsearch.access.reach import Reach
-from toolsearch.api.catalogs import Outcome
+from toolsearch.api.catalogs import Outcome, ToolPatch
 from toolsearch.catalog.source import check_tool
 from toolsearch.catalog.sources.json_listing import ListingReader
 from toolsearch.documents.json_values import as_object
@@ -124,7 +124,7 @@ def export_entry(definition: ToolDefinition, source: str) -> dict[str, Any]:
     return entry | ({"source": source} if source else {})
 
 
-def changed_definition(definition: ToolDefinition, changes: dict[str, Any]) -> ToolDefinition:
+def changed_definition(definition: ToolDefinition, changes: ToolPatch) -> ToolDefinition:
     """*definition* with other values for some fields. Raises BadToolError."""
     try:
         changed = replace(definition, **changes)

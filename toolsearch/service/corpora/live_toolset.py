@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from toolsearch.access.reach import Reach
+from toolsearch.api.catalogs import ToolsetEntry, ToolsetMember, ToolsetRule, ToolState
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
 from toolsearch.engine import ToolSearch
@@ -18,9 +19,7 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.service.corpora.toolset_specs import (
     Holders,
-    ToolsetMember,
     ToolsetNames,
-    ToolsetRule,
     ToolsetSpec,
     overrides_of,
 )
@@ -29,19 +28,6 @@ from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.requests import CALL_TOOL, call_params
-
-Absence: TypeAlias = Literal["missing", "refused"]
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """A tool that the toolset asks for and does not have."""
-
-    name: str
-    catalog: str
-    tool: str
-    state: Absence
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +38,7 @@ class Resolution:
     """
 
     members: Mapping[str, ToolsetMember] = field(default_factory=dict[str, ToolsetMember])
-    absent: tuple[Absent, ...] = ()
+    absent: tuple[ToolsetEntry, ...] = ()
     holders: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -72,13 +58,13 @@ class CatalogTools(Protocol):
 def resolve(spec: ToolsetSpec, catalogs: Mapping[str, CatalogTools], holders: Mapping[str, str]) -> Resolution:
     """*catalogs* lacks missing ones. *holders* are those of the last time: a catalog that had a name keeps it."""
     members: dict[str, ToolsetMember] = {}
-    absent: list[Absent] = []
+    absent: list[ToolsetEntry] = []
     for member in spec.tools:
         if member.tool in catalogs.get(member.catalog, ()):
             members[member.shown_name] = member
         else:
             reason = _missing(member, is_catalog_there=member.catalog in catalogs)
-            absent.append(Absent(member.shown_name, member.catalog, member.tool, "missing", reason))
+            absent.append(_absent(member.shown_name, member.catalog, member.tool, "missing", reason))
     asked = {member.shown_name: member for member in spec.tools}
     named = {(member.catalog, member.tool) for member in spec.tools}
     ruled = {rule.catalog for rule in spec.rules}
@@ -92,8 +78,13 @@ def resolve(spec: ToolsetSpec, catalogs: Mapping[str, CatalogTools], holders: Ma
             if explicit is not None or catalog != holder:
                 whose = f"{explicit.tool if explicit else name!r} of the catalog {holder!r}"
                 reason = f"the name {name!r} belongs to {whose}; give one of them another name among the tools"
-                absent.append(Absent(name, catalog, name, "refused", reason))
+                absent.append(_absent(name, catalog, name, "refused", reason))
     return Resolution(members, tuple(absent), held)
+
+
+def _absent(name: str, catalog: str, tool: str, state: ToolState, reason: str) -> ToolsetEntry:
+    """A tool that the toolset asks for and does not have."""
+    return ToolsetEntry(name=name, catalog=catalog, tool=tool, state=state, reason=reason)
 
 
 def _candidates(

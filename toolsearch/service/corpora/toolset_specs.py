@@ -6,61 +6,18 @@ Replicas agree on the names: the first one to give a name gives it for all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
-from toolsearch.access.reach import EVERY_TOOL, Reach
+from toolsearch.api.catalogs import ToolsetMember, ToolsetRule
 from toolsearch.errors import BadSettingError, BadToolError, ContentsStoreError, RecordConflictError, UnknownRecordError
 from toolsearch.storage.records import Record
 from toolsearch.storage.replicas import PINS, Change
 from toolsearch.storage.storage import Storage
-from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, require_legal_name
 
 TOOLSET: Final = "toolset"  # the kind of the records of toolsets, and of their corpora
-
-
-@dataclass(frozen=True, slots=True)
-class ToolsetMember:
-    """One tool of a catalog. None means unchanged.
-
-    name  its name in the toolset
-    tags  tags in addition to the catalog's
-    """
-
-    catalog: str
-    tool: str
-    name: str | None = None
-    description: str | None = None
-    title: str | None = None
-    tags: tuple[str, ...] = ()
-
-    @property
-    def shown_name(self) -> str:
-        return self.name or self.tool
-
-    def shown(self, tool: Tool) -> ToolDefinition:
-        """The definition of *tool* as the toolset shows it."""
-        given = {"name": self.name, "description": self.description, "title": self.title}
-        changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
-        if self.tags:
-            changes["tags"] = tuple(dict.fromkeys((*tool.definition.tags, *self.tags)))
-        return replace(tool.definition, **changes) if changes else tool.definition
-
-
-@dataclass(frozen=True, slots=True)
-class ToolsetRule:
-    """All tools of a catalog that the rules allow, now and later, by their names there."""
-
-    catalog: str
-    allow: tuple[str, ...] = EVERY_TOOL
-    deny: tuple[str, ...] = ()
-
-    @property
-    def reach(self) -> Reach:
-        """Raises BadSettingError for a rule that cannot be used."""
-        return Reach.parse(self.allow, self.deny)
 
 
 @dataclass(frozen=True, slots=True)

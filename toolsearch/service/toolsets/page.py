@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ValidationError
 
-from toolsearch.api.catalogs import NewToolset
+from toolsearch.api.catalogs import NewToolset, ToolsetMember, ToolsetRule
 from toolsearch.errors import BadSettingError, RecordConflictError, TooManyError, UnknownRecordError
 from toolsearch.service.catalogs.catalogs import Catalogs
 from toolsearch.service.corpora.asked import opened
@@ -30,89 +30,61 @@ MOST_TOOLS: Final = 400  # tools that have rows in one form
 _SPARE_ROWS: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRow:
-    catalog: str = ""
-    tool: str = ""
-    name: str = ""
-    title: str = ""
-    description: str = ""
-    tags: str = ""  # separated by commas
-
-    def body(self) -> dict[str, Any]:
-        own = {"name": self.name, "title": self.title, "description": self.description}
-        tags = [tag.strip() for tag in self.tags.split(",") if tag.strip()]
-        given = {key: value for key, value in own.items() if value.strip()}
-        return {"catalog": self.catalog, "tool": self.tool.strip(), **given, "tags": tags}
+Row: TypeAlias = Mapping[str, str]  # the texts of one row of the form, by its fields
 
 
-@dataclass(frozen=True, slots=True)
-class RuleRow:
-    catalog: str = ""
-    allow: str = ""  # separated by white space, as *deny*
-    deny: str = ""
+_TOOL: Final = tuple(each.name for each in fields(ToolsetMember))  # their tags are separated by commas
 
-    def body(self) -> dict[str, Any]:
-        return {"catalog": self.catalog, "allow": self.allow.split(), "deny": self.deny.split()}
+
+_RULE: Final = tuple(each.name for each in fields(ToolsetRule))  # what they allow and deny, by white space
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """*over* is the version of the record that it was made from; 0: it is a new toolset."""
+    """The texts of the form. *over* is the version of the record that it was made from; 0: it is a new toolset."""
 
-    name: str = ""
-    description: str = ""
-    tools: tuple[ToolRow, ...] = ()
-    rules: tuple[RuleRow, ...] = ()
+    about: Row  # name and description
+    tools: tuple[Row, ...] = ()
+    rules: tuple[Row, ...] = ()
     over: int = 0
 
     @classmethod
     def of(cls, name: str, spec: ToolsetSpec, over: int) -> Draft:
-        tools = (
-            ToolRow(
-                each.catalog,
-                each.tool,
-                each.name or "",
-                each.title or "",
-                each.description or "",
-                ", ".join(each.tags),
-            )
-            for each in spec.tools
+        tools = ({**_texts(each), "tags": ", ".join(each.tags)} for each in spec.tools)
+        rules = (
+            {"catalog": each.catalog, "allow": " ".join(each.allow), "deny": " ".join(each.deny)} for each in spec.rules
         )
-        rules = (RuleRow(each.catalog, " ".join(each.allow), " ".join(each.deny)) for each in spec.rules)
-        return cls(name, spec.description, tuple(tools), tuple(rules), over)
+        return cls(_about(name, spec.description), tuple(tools), tuple(rules), over)
 
     @classmethod
     def sent(cls, form: Sent, name: str = "") -> Draft:
         """Read a form. Rows without a tool, without an allowed name, or with a mark for deletion are left out."""
         tools = [
-            ToolRow(*(form.exact(f"tool.{row}.{each.name}") for each in fields(ToolRow)))
+            {field: form.exact(f"tool.{row}.{field}") for field in _TOOL}
             for row in range(_count(form, "tools"))
             if form.text(f"tool.{row}.tool") and not form.text(f"tool.{row}.out")
         ]
         added = [str(each).partition("/") for each in form.form.getlist("add")]
         rules = [
-            RuleRow(*(form.exact(f"rule.{row}.{each.name}") for each in fields(RuleRow)))
+            {field: form.exact(f"rule.{row}.{field}") for field in _RULE}
             for row in range(_count(form, "rules"))
             if form.text(f"rule.{row}.allow")
         ]
         return cls(
-            name or form.text("name"),
-            form.exact("description"),
-            (*tools, *(ToolRow(catalog, tool) for catalog, _, tool in added)),
+            _about(name or form.text("name"), form.exact("description")),
+            (*tools, *({**_empty(_TOOL), "catalog": catalog, "tool": tool} for catalog, _, tool in added)),
             tuple(rules),
             _count(form, "over"),
         )
 
+    @property
+    def name(self) -> str:
+        return self.about["name"]
+
     def body(self) -> NewToolset:
         """Raises ValidationError."""
         return NewToolset.model_validate(
-            {
-                "name": self.name,
-                "description": self.description,
-                "tools": [row.body() for row in self.tools],
-                "rules": [row.body() for row in self.rules],
-            }
+            {**self.about, "tools": list(map(_member, self.tools)), "rules": list(map(_rule, self.rules))}
         )
 
     @property
@@ -120,18 +92,44 @@ class Draft:
         """The same for the fields of a form."""
         return replace(
             self,
-            name=Exact(self.name),
-            description=Exact(self.description),
-            tools=tuple(ToolRow(*_exact(row)) for row in self.tools),
-            rules=tuple(RuleRow(*_exact(row)) for row in self.rules),
+            about=_exact(self.about),
+            tools=tuple(map(_exact, self.tools)),
+            rules=tuple(map(_exact, self.rules)),
         )
 
     def with_spare_rows(self) -> Draft:
         return replace(
             self,
-            tools=(*self.tools, *[ToolRow()] * _SPARE_ROWS),
-            rules=(*self.rules, RuleRow()),
+            tools=(*self.tools, *[_empty(_TOOL)] * _SPARE_ROWS),
+            rules=(*self.rules, _empty(_RULE)),
         )
+
+
+def _about(name: str, description: str = "") -> Row:
+    return {"name": name, "description": description}
+
+
+def _empty(names: Iterable[str]) -> Row:
+    return dict.fromkeys(names, "")
+
+
+def _texts(member: ToolsetMember) -> Row:
+    return {name: str(getattr(member, name) or "") for name in _TOOL}
+
+
+def _exact(row: Row) -> Row:
+    return {name: Exact(text) for name, text in row.items()}
+
+
+def _member(row: Row) -> dict[str, Any]:
+    """The body of a `ToolsetMember`; what is left empty is as in its catalog."""
+    own = {name: row[name] for name in ("name", "title", "description") if row[name].strip()}
+    tags = [tag.strip() for tag in row["tags"].split(",") if tag.strip()]
+    return {"catalog": row["catalog"], "tool": row["tool"].strip(), **own, "tags": tags}
+
+
+def _rule(row: Row) -> dict[str, Any]:
+    return {"catalog": row["catalog"], "allow": row["allow"].split(), "deny": row["deny"].split()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +169,6 @@ def _count(form: Sent, name: str) -> int:
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
-def _exact(row: ToolRow | RuleRow) -> list[Exact]:
-    return [Exact(getattr(row, each.name)) for each in fields(row)]
-
-
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
@@ -211,7 +205,7 @@ class Change:
 
 @router.get("/new-toolset")
 async def new(request: Request, service: _Service, visit: _Writer) -> Response:
-    return await _form(request, service, visit, Draft())
+    return await _form(request, service, visit, Draft(_about("")))
 
 
 @router.post("/new-toolset")
@@ -320,7 +314,7 @@ async def _version(
         "toolset_change.html",
         visit=visit,
         status=422 if refused else 200,
-        draft=Draft(name, over=kept.version),
+        draft=Draft(_about(name), over=kept.version),
         kept=kept,
         change=change,
         number=number,
@@ -339,7 +333,7 @@ async def _form(
     found: FoundTools | None = None,
 ) -> Response:
     records = await service[Catalogs].page(visit.caller.tenant, after="", limit=_MOST_CATALOGS)
-    named = [*(row.catalog for row in draft.tools), *(row.catalog for row in draft.rules)]
+    named = [row["catalog"] for row in (*draft.tools, *draft.rules)]
     return frame.page(
         request,
         "toolset_edit.html",

@@ -13,12 +13,9 @@ from toolsearch.api.catalogs import (
     NewToolset,
     ToolsetBody,
     ToolsetEntry,
-    ToolsetMemberBody,
     ToolsetPatch,
-    ToolsetRuleBody,
 )
-from toolsearch.service.corpora.live_toolset import Absent
-from toolsearch.service.corpora.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
+from toolsearch.service.corpora.toolset_specs import ToolsetSpec
 from toolsearch.service.toolsets.toolsets import KeptToolset, Toolsets, ToolsetTool
 from toolsearch.service.web.answers import UNCHANGED, Conditional, Paging, etag_of, paging
 from toolsearch.service.web.callers import ServiceCaller, caller_with
@@ -76,13 +73,8 @@ async def change(
     response: Response,
 ) -> ToolsetBody:
     """Sessions over it go on with the new version. The versions before can still be read."""
-    changes = body.changes
-    if "tools" in changes:
-        changes["tools"] = _members(body.tools)
-    if "rules" in changes:
-        changes["rules"] = _rules(body.rules)
     over = await _over(service, caller, toolset, conditional)
-    kept = await service[Toolsets].change(caller.tenant, toolset, lambda spec: replace(spec, **changes), over=over)
+    kept = await service[Toolsets].change(caller.tenant, toolset, lambda spec: replace(spec, **body), over=over)
     return _tagged(response, kept)
 
 
@@ -111,7 +103,7 @@ async def version(
 async def tools(toolset: str, service: _Service, caller: _Reader, page: _Paging) -> Page[ToolsetEntry]:
     """A key with rules sees those that it reaches, by the tools' names in their catalogs, and none of the others."""
     shown, absent = await service[Toolsets].tools(caller.tenant, toolset, caller.principal)
-    entries = sorted([*map(_shown, shown), *map(_absent, absent)], key=_place)
+    entries = sorted([*map(_shown, shown), *absent], key=_place)
     behind = [each for each in entries if _place(each) > page.after]
     return page.page(behind[: page.fetch], _place, lambda entry: entry)
 
@@ -136,38 +128,15 @@ def _body(kept: KeptToolset) -> ToolsetBody:
         name=kept.name,
         number=spec.number,
         description=spec.description,
-        tools=[
-            ToolsetMemberBody(
-                catalog=each.catalog,
-                tool=each.tool,
-                name=each.name,
-                description=each.description,
-                title=each.title,
-                tags=list(each.tags),
-            )
-            for each in spec.tools
-        ],
-        rules=[
-            ToolsetRuleBody(catalog=each.catalog, allow=list(each.allow), deny=list(each.deny)) for each in spec.rules
-        ],
+        tools=spec.tools,
+        rules=spec.rules,
         changed_at=datetime.fromtimestamp(kept.changed_s, UTC),
     )
 
 
 def spec_of(body: NewToolset) -> ToolsetSpec:
     """The first version of a toolset."""
-    return ToolsetSpec(body.description, _members(body.tools), _rules(body.rules))
-
-
-def _members(bodies: list[ToolsetMemberBody]) -> tuple[ToolsetMember, ...]:
-    return tuple(
-        ToolsetMember(body.catalog, body.tool, body.name, body.description, body.title, tuple(body.tags))
-        for body in bodies
-    )
-
-
-def _rules(bodies: list[ToolsetRuleBody]) -> tuple[ToolsetRule, ...]:
-    return tuple(ToolsetRule(body.catalog, tuple(body.allow), tuple(body.deny)) for body in bodies)
+    return ToolsetSpec(body.description, body.tools, body.rules)
 
 
 def _shown(shown: ToolsetTool) -> ToolsetEntry:
@@ -178,12 +147,6 @@ def _shown(shown: ToolsetTool) -> ToolsetEntry:
         state="shown",
         summary=summary_of(shown.tool.definition),
         is_callable=shown.tool.is_callable,
-    )
-
-
-def _absent(absent: Absent) -> ToolsetEntry:
-    return ToolsetEntry(
-        name=absent.name, catalog=absent.catalog, tool=absent.tool, state=absent.state, reason=absent.reason
     )
 
 

@@ -10,13 +10,14 @@ from typing import Final
 
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
+from toolsearch.api.catalogs import ToolsetEntry, ToolsetMember
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import RecordConflictError, UnknownRecordError
 from toolsearch.service.catalogs.catalogs import RequireRoom, no_limit
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
-from toolsearch.service.corpora.live_toolset import Absent, Resolution, resolve
-from toolsearch.service.corpora.toolset_specs import NAMES, TOOLSET, ToolsetMember, ToolsetSpec
+from toolsearch.service.corpora.live_toolset import Resolution, resolve
+from toolsearch.service.corpora.toolset_specs import NAMES, TOOLSET, ToolsetSpec
 from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.definition import Tool
@@ -49,7 +50,7 @@ class Preview:
 
     before: Mapping[str, ToolsetMember]
     after: Mapping[str, ToolsetMember]
-    absent: tuple[Absent, ...]
+    absent: tuple[ToolsetEntry, ...]
 
     @property
     def added(self) -> list[str]:
@@ -171,8 +172,8 @@ class Toolsets:
         tools = tuple(each for each in kept.spec.tools if each in reached)
         return replace(kept, spec=replace(kept.spec, tools=tools, rules=()))
 
-    async def tools(self, tenant: str, name: str, principal: Principal) -> tuple[list[ToolsetTool], list[Absent]]:
-        """The tools that *principal* reaches, by name. A principal that reaches everything also gets the missing tools,
+    async def tools(self, tenant: str, name: str, principal: Principal) -> tuple[list[ToolsetTool], list[ToolsetEntry]]:
+        """What *principal* reaches of it, by name; and, for who reaches everything, what it asks for and does not have,
         with the reasons.
         """
         async with self.corpora.using(CorpusRef(tenant, TOOLSET, name)) as corpus:
@@ -228,7 +229,7 @@ def _id(name: str, number: int) -> str:
     return f"{name}/{number:0{_DIGITS}}"
 
 
-def _tools(corpus: Corpus, reach: Reach) -> tuple[list[ToolsetTool], list[Absent]]:
+def _tools(corpus: Corpus, reach: Reach) -> tuple[list[ToolsetTool], list[ToolsetEntry]]:
     toolset, view = corpus.toolset, corpus.engine.view(reach)
     assert toolset is not None  # noqa: S101  the corpus is a toolset
     found = ((member, view.find(name)) for name, member in sorted(toolset.resolution.members.items()))
