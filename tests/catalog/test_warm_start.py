@@ -297,14 +297,14 @@ def test_an_index_in_a_relative_folder_is_kept(tmp_path: Path, monkeypatch: pyte
 _WRITE_AND_WAIT = """
 import sys
 from toolsearch import Catalog, ToolSearch
-from toolsearch.catalog import generation as generation
+from toolsearch.catalog import index_directory
 
 def save_and_wait(index, folder):
     save_index(index, folder)
     print(folder.name, flush=True)
     sys.stdin.readline()
 
-save_index, generation.save_index = generation.save_index, save_and_wait
+save_index, index_directory.save_index = index_directory.save_index, save_and_wait
 ToolSearch(Catalog.from_module("textwrap"), index_dir=sys.argv[1])
 """
 

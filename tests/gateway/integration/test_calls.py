@@ -456,7 +456,7 @@ async def test_the_calls_of_each_session_are_limited_as_set(behind):
 
 async def test_clients_without_a_session_count_together(behind):
     bank = Bank()
-    limits = {"limits": {"tools": {"bank__pay": 1}}}
+    limits = {"limits": {"perToolOverrides": {"bank__pay": 1}}}
     async with (
         bank_behind(behind, bank, limits) as (_, url),
         Client(url, mode="auto") as one,
