@@ -7,7 +7,7 @@ import pytest
 from toolsearch.gateway.settings import GatewaySettings
 from toolsearch.reference_pages import settings_page
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.setting_types import settings_in
+from toolsearch.setting_sections import settings_in
 from toolsearch.settings import Settings
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"

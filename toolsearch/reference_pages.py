@@ -20,7 +20,7 @@ from toolsearch.environment import NESTED, PREFIX
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.settings import SECTION, GatewaySettings
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.setting_types import Setting, settings_in
+from toolsearch.setting_sections import Setting, settings_in
 from toolsearch.settings import Settings
 
 _ERRORS_INTRODUCTION = """\

@@ -33,7 +33,8 @@ from toolsearch.environment import NESTED, NO_SETTINGS, PREFIX
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.eviction import MAX_SESSIONS
 from toolsearch.sessions.options import SearchOptions
-from toolsearch.setting_types import Count, Folder, Seconds, Setting, SettingsSection, StrategyName, settings_in
+from toolsearch.setting_sections import Setting, SettingsSection, settings_in
+from toolsearch.setting_types import Count, Folder, Seconds, StrategyName
 from toolsearch_indexes.encoders.opening import AUTO
 
 _TABLE = "toolsearch"

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from toolsearch.access.reach import EVERY_TOOL, Rule
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadSettingError
-from toolsearch.setting_types import SettingsSection
+from toolsearch.setting_sections import SettingsSection
 from toolsearch.tools.json_types import Json, JsonObject
 
 EVERYBODY_ELSE: Final = "*"  # stands for all principals that no other entry names

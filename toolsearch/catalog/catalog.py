@@ -11,8 +11,8 @@ from types import MappingProxyType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, ReportFollower
-from toolsearch.catalog.enrichment import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
 from toolsearch.catalog.loading import open_source, portable_spec
+from toolsearch.catalog.request_writer import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache, KnowsFingerprints, ReadsOnce
 from toolsearch.catalog.source import LiveSource, LoadReport, Source, ToolLike, by_name, refusal, sift, with_spec
 from toolsearch.errors import BadToolError, DuplicateToolError, UnknownToolError

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from toolsearch.catalog.enrichment_prompt import (
     SCHEMA,
@@ -23,12 +23,12 @@ from toolsearch.catalog.enrichment_prompt import (
     read_answer,
 )
 from toolsearch.catalog.request_packs import PackedTool
+from toolsearch.catalog.request_writer import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
 from toolsearch.catalog.requests_file import packed_tool, read_requests, write_requests
 from toolsearch.errors import BadSettingError, ChatModelError, RequestsFileError
 from toolsearch.tokens import TokenCounter, count_json, default_counter
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch.tools.json_types import JsonObject
-from toolsearch.wire.answers import ChatResponse, Usage
+from toolsearch.wire.answers import Usage
 from toolsearch_indexes.analysis import terms
 
 _MOST_ANSWER_TOKENS: Final = 8_000  # tokens of one answer; a model that reasons needs more than the answer itself
@@ -66,28 +66,6 @@ class Budget:
 
     def spend(self, usage: Usage) -> None:
         self.usage += usage
-
-
-TOOLS_PER_CALL: Final = 20  # tools in one question to a model
-
-
-CALLS_AT_ONCE: Final = 4
-
-
-class RequestWriter(Protocol):
-    """A language model that is asked for requests. A `ChatClient` is one, with any model."""
-
-    @property
-    def model_name(self) -> str:
-        """The name that is noted in each line of the file."""
-        ...
-
-    async def answer(self, said: str, *, system: str, schema: JsonObject, max_tokens: int) -> ChatResponse:
-        """Return the model's answer to *said*: JSON by *schema*, if the model obeys, of at most *max_tokens*.
-
-        Raises ChatModelError if the model cannot be asked.
-        """
-        ...
 
 
 _MOST_NEIGHBOURS = 20

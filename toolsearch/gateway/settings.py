@@ -43,7 +43,8 @@ from toolsearch.documents.json_values import is_object
 from toolsearch.documents.reading import read_document
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
-from toolsearch.setting_types import UNKNOWN_SETTING, Count, Folder, Port, Seconds, SettingsSection, Wait
+from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
+from toolsearch.setting_types import Count, Folder, Port, Seconds, Wait
 from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
 from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.naming import SEPARATOR, did_you_mean

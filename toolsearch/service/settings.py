@@ -8,7 +8,8 @@ from pydantic import Field
 
 from toolsearch.access.settings import SignatureAlgorithm
 from toolsearch.gateway.settings import TrustSettings
-from toolsearch.setting_types import Count, Seconds, SettingsSection
+from toolsearch.setting_sections import SettingsSection
+from toolsearch.setting_types import Count, Seconds
 from toolsearch.settings import Settings
 from toolsearch.upstreams.settings import ServerSettings
 

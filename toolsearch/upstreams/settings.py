@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import Field
 
-from toolsearch.setting_types import Count, Natural, Seconds, SettingsSection
+from toolsearch.setting_sections import SettingsSection
+from toolsearch.setting_types import Count, Natural, Seconds
 from toolsearch.storage.files import ListingPersistence
 from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.interface import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
