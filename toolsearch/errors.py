@@ -131,7 +131,6 @@ __all__ = [
     "VectorStoreError",
 ]
 
-
 _MAX_SHOWN = 80  # characters of a name that a message shows; tools have names of at most 64
 
 

@@ -42,13 +42,11 @@ A code reaches you in one of these ways:
 This page is generated: change the errors in the code, then run `just errors`.
 """
 
-
 _HTTP = """\
 ## Only from the service and its client
 
 These concern requests over HTTP alone, so no class stands for them. The client raises a `ServiceError` with the code.
 """
-
 
 _COMMAND = """\
 ## Only on the command line
@@ -129,12 +127,10 @@ REMEDIES = {  # code of a raised error -> its remedy
     "vector_store_error": "See that the database can be read and written. Vectors are worked out anew where need be.",
 }
 
-
 VARIANTS = {  # code that an error of a class may have instead -> (class, status, meaning)
     "bad_value": ("StorageError", 422, "No database can keep the value."),
     "store_unavailable": ("StorageError", 503, "The database is away, busy or takes no writes at the moment."),
 }
-
 
 OF_HTTP = {
     "bad_cursor": Told("400", "`after` is not from an earlier page of this list.", "Leave it out, and begin anew."),
@@ -198,7 +194,6 @@ OF_HTTP = {
     "unsupported_media_type": Told("415", "`Content-Type` is missing or wrong.", "Send the one that `detail` names."),
     "whole_reach_needed": Told("403", "This is about all tools.", "Use a key whose rules allow them all."),
 }
-
 
 OF_THE_COMMAND = {
     "file_error": Told("exit 3", "A file or folder cannot be read or written.", "Check its path and its permissions."),
@@ -280,7 +275,6 @@ In the environment a list is `a,b` or JSON, and a table is JSON. An entry of a t
 `TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__git__log=3`.
 """
 
-
 _GATEWAY = """\
 ## Gateway
 
@@ -296,7 +290,6 @@ change them. Keys may be written as Python writes them, too (`max_tools`). `null
 
 `<name>` stands for the name of a principal or of a server; the server `*` holds for all.
 """
-
 
 _SERVICE = """\
 ## Service

@@ -14,8 +14,6 @@ from toolsearch.errors import BadSettingError
 from toolsearch_indexes.queries import STRATEGIES, Strategy
 
 _UNITS_S = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-
-
 _DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in _UNITS_S))
 
 
@@ -54,29 +52,13 @@ def _strategy(given: object) -> object:
 
 
 DURATION: Final = BeforeValidator(_seconds)  # allows values like ``30m``, and marks them for the documentation
-
-
 Count: TypeAlias = Annotated[int, Field(ge=1)]
-
-
 Port: TypeAlias = Annotated[int, Field(ge=1, le=65_535)]
-
-
 Natural: TypeAlias = Annotated[int, Field(ge=0)]
-
-
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
-
-
 Seconds: TypeAlias = Annotated[float, DURATION, Field(gt=0, allow_inf_nan=False)]
-
-
 Folder: TypeAlias = Annotated[Path, BeforeValidator(_folder)]
-
-
 Wait: TypeAlias = Annotated[float, DURATION, Field(ge=0, allow_inf_nan=False)]  # seconds; 0 is allowed
-
-
 _SYNONYMS: Final[Mapping[str, Strategy]] = {"lucene": "keyword", "vector": "semantic"}
 
 

@@ -38,14 +38,8 @@ from toolsearch.setting_types import Count, Folder, Seconds, StrategyName
 from toolsearch_indexes.encoders.opening import AUTO
 
 _TABLE = "toolsearch"
-
-
 _MOST_NEAR = 3  # suggested names
-
-
 _PYPROJECT = "pyproject.toml"  # our table is below [tool] in this file
-
-
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
 
 
@@ -194,7 +188,6 @@ __all__ = [
     "Settings",
     "TelemetrySettings",
 ]
-
 
 _Order: TypeAlias = Annotated[int, Field(description="Place of the tool loop among the advisors; lower wraps higher.")]
 

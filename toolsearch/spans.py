@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanKind, Tracer
 
 _SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-
-
 _TOKENS = tuple(4**power for power in range(14))  # the conventions' buckets: 1 to 67 million
 
 
@@ -93,8 +91,6 @@ class Instruments:
 
 
 Kind: TypeAlias = Literal["internal", "client", "server"]
-
-
 Attributes: TypeAlias = dict[str, str | bool | int | float | Sequence[str]]
 
 

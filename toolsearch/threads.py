@@ -22,14 +22,8 @@ from weakref import WeakKeyDictionary
 from toolsearch_indexes.forking import follow_forks
 
 _P = ParamSpec("_P")
-
-
 _T = TypeVar("_T")
-
-
 _Deliver = Callable[[], None]
-
-
 _Job = Callable[[], _Deliver]
 
 

@@ -24,13 +24,11 @@ _NEVER_IZE = (
     "merchand moonr mort parad pract prec prem prom repr rev sunr superv surm surpr telev treat upr w"
 )
 
-
 _ISE = re.compile(
     "(?<=[a-z][a-z][b-df-hj-np-tv-z])"  # keeps words such as *rise* and *noise*
     + "".join(f"(?<!{root})" for root in _NEVER_IZE.split())
     + "is(?=(?:e[drs]?|ers|ing(?:s|ly)?|ab(?:le|ly)|ations?|ational(?:ly)?)$)"
 )
-
 
 _RE = "calib|cent|fib|lit|lust|manoeuv|meag|met|sab|scept|sepulch|somb|spect|theat"
 
@@ -55,7 +53,6 @@ _RULES = (
     ("ll", re.compile("^(counse|dia|due|fue|grue|initia|tria|via|woo)ll(?=(?:ed|ens?|ing|ors?)$)"), r"\1l"),
     ("programme", re.compile("programme(?=s?$)"), "program"),
 )
-
 
 _BEGINNINGS = {
     "acknowledgement": "acknowledgment",
@@ -82,13 +79,8 @@ _BEGINNINGS = {
     "yoghurt": "yogurt",
 }
 
-
 _BEGINNING = re.compile(f"^(?:{'|'.join(_BEGINNINGS)})")
-
-
 _PARTS = {"aemia": "emia", "aluminium": "aluminum", "grey": "gray", "manoeuv": "maneuv", "paed": "ped", "sulph": "sulf"}
-
-
 _PART = re.compile("|".join(_PARTS))
 
 
@@ -106,38 +98,22 @@ def american(word: str) -> str:
 # Scripts whose vowel signs and tone marks are not word characters to Python: Hebrew, Arabic, Indic to Lao, Tibetan to
 # Myanmar, Khmer. Latin's combining accents are here too; they are folded away later.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0eff\u0f00-\u109f\u1780-\u17ff"
-
-
 _PIECE = rf"[^\W_]|[{_MARKS}]"
-
-
 _WORD = re.compile(rf"(?:{_PIECE})+(?:[_.\-']+(?:{_PIECE})+)*")
-
-
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+(?:[_.\-']+[A-Za-z0-9]+)*")
 
 
 # Everything between words becomes a space.
 _GAPS = bytes(ord(" ") if re.match(r"[^A-Za-z0-9_.\-']", chr(byte)) else byte for byte in range(256))
-
-
 _JOINERS = re.compile(r"[_.\-']+")
-
-
 _ACCENTS = re.compile("[\u0300-\u036f]")
-
 
 _CJK = re.compile(  # Hangul, kana and Han
     "[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
 
-
 _CASE_OR_DIGIT = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-
-
 _LONGEST_WORD = 200  # characters; longer ones are data, not words
-
-
 _CACHED_QUERY_WORDS = 10_000
 
 
@@ -244,8 +220,6 @@ class _Stemmer(Protocol):
 
 
 _stemmer = cast("_Stemmer", Stemmer.Stemmer("english", 0))  # pyright: ignore[reportUnknownMemberType]
-
-
 _stemmer_lock = threading.Lock()  # two threads must not share a Stemmer's buffer
 
 

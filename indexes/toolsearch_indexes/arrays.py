@@ -38,17 +38,9 @@ def start_in(mapping: mmap.mmap, array: NDArray[Any]) -> int:
 
 
 ByteArray = NDArray[np.uint8]
-
-
 LongArray = NDArray[np.int64]
-
-
 BoolArray = NDArray[np.bool_]
-
-
 _MOST_DECODED = 4_000  # decoded texts that are kept at hand
-
-
 _ERRORS = "surrogatepass"  # half a surrogate pair survives encoding and decoding
 
 

@@ -54,23 +54,11 @@ class Hit:
 
 
 _MAX_DEPTH = 16
-
-
 _MAX_NODES = 2_000
-
-
 _MAX_CHARACTERS = 40_000
-
-
 _LONGEST_NAME = 200
-
-
 _ONE_SCHEMA = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames")
-
-
 _MANY_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
-
-
 _INNER = frozenset((*_ONE_SCHEMA, *_MANY_SCHEMAS, "properties", "patternProperties", "$ref"))
 
 

@@ -209,8 +209,6 @@ class ToolSearchIndex:
 
 
 _BYTES_PER_WORD = 450  # bytes of a word in a lexicon: its text, its number, and its places in four tables
-
-
 _BYTES_PER_WEIGHT = 4  # bytes of a posting's weight, which is remembered once a search has needed it
 
 

@@ -99,29 +99,13 @@ def _forms_in_both_directions() -> dict[tuple[str, ...], list[tuple[str, ...]]]:
 
 
 _OTHER_FORMS = _forms_in_both_directions()
-
-
 _FIRST_TERMS = frozenset(first for first, *_ in _OTHER_FORMS)  # a quick check, since most requests contain none of them
-
-
 _TYPO_FACTOR = 0.7  # the weight of a corrected word, multiplied once for each edit
-
-
 _PREFIX_FACTOR = 0.7
-
-
 _FORM_FACTOR = 0.5  # the weight of an abbreviation or of its long form
-
-
 _NO_FILLER: frozenset[str] = frozenset()
-
-
 _FILLER = STOP_WORDS - {"when", "where"}  # "when" and "where" stay because they ask for a time or a place
-
-
 _MOST_ALTERNATIVES = 5  # readings of one unknown word
-
-
 _MOST_CACHED_READINGS = 4_000  # words whose readings are remembered until the index changes
 
 

@@ -24,14 +24,8 @@ from toolsearch_indexes.analysis import STOP_WORDS, pieces, stem, surfaces, word
 from toolsearch_indexes.arrays import PackedTexts
 
 ByteArray = NDArray[np.uint8]
-
-
 Key = TypeVar("Key")
-
-
 _SPLITTER = "\n"
-
-
 PACKED_FROM = 200_000  # words; from here on words are looked up in packed form, since a table takes 200 bytes for each
 
 
@@ -125,20 +119,10 @@ def _hash(word: str) -> int:
 
 
 IntArray = NDArray[np.int32]
-
-
 _LONG_WORD = 8  # letters; from here on two typos are forgiven instead of one
-
-
 _SHORTEST_TYPO = 4  # a three-letter word with a typo could be anything
-
-
 _SHORTEST_PREFIX = 3
-
-
 _MOST_CACHED_PIECES = 4_000  # pieces of text that are remembered until the words change
-
-
 _MOST_CACHED_TYPOS = 1_000  # words whose similar words are remembered
 
 

@@ -10,21 +10,13 @@ from typing import Final, Literal, SupportsIndex, TypeAlias, get_args
 from toolsearch_indexes.errors import BadQueryError
 
 _LONGEST_QUERY = 4_000  # characters; the rest of the query is not read
-
-
 _SELECT = "select:"
-
-
 _AROUND_A_NAME = " \t\r\n.,:;!?*'\"`()[]{}<>\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e"
-
-
 _CALL = re.compile(r"^([^\s()]+)\(.*$", re.DOTALL)  # matches a call such as ``send_email(to, subject``
 
 
 # A separator is required, so that "tool search" is kept.
 _WRAPPER = re.compile(r"(?:mcp[_-]|(?:mcp|functions?|tools?|default_api)[.:/])[_.:/]*")
-
-
 _SEPARATORS = b"_-./: \t\r\n"
 
 
@@ -132,13 +124,8 @@ def name_key(name: str) -> str:
 
 
 _MOST_PARTS = 6  # parts of one request that are searched for separately
-
-
 _LEAST_WORDS = 2
-
-
 _SENTENCE_BREAK = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+")
-
 
 _BREAK = re.compile(
     r"(?<=[.!?;\u3002\uff01\uff1f\uff1b])\s+"
@@ -150,10 +137,7 @@ _BREAK = re.compile(
     re.IGNORECASE,
 )
 
-
 _SIGNS = frozenset(".!?;,\n")  # every ASCII break has one of these signs, or contains a joining word
-
-
 _JOINERS = frozenset({"and", "&", "then", "after", "afterwards", "finally", "as", "also", "next", "plus"})
 
 
@@ -179,14 +163,8 @@ def _parts(breaks: re.Pattern[str], request: str) -> list[str]:
 
 
 Ranking: TypeAlias = Literal["hybrid", "keyword", "semantic", "regex"]
-
-
 Strategy: TypeAlias = Literal["auto", Ranking]  # auto means hybrid if there is an encoder, else keyword
-
-
 RANKINGS: Final[tuple[Ranking, ...]] = get_args(Ranking)
-
-
 STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
 
 

@@ -22,17 +22,9 @@ from toolsearch_indexes.errors import IndexStoreError
 from toolsearch_indexes.patterns import CompiledPattern, compile_pattern
 
 BoolArray = NDArray[np.bool_]
-
-
 ByteArray = NDArray[np.uint8]
-
-
 CountArray = NDArray[np.uint32]
-
-
 IntArray = NDArray[np.int64]
-
-
 _BLOCK = 1 << 22  # bytes that are searched at a time
 
 
@@ -155,10 +147,7 @@ class Lines:
 
 
 __all__ = ["CompiledPattern", "RegexPart", "compile_pattern"]
-
-
 FloatArray = NDArray[np.float32]
-
 
 _KINDS: Mapping[str, Callable[[ToolDocument], Iterable[str]]] = {
     "own_name": lambda document: (document.own_name,),
@@ -166,7 +155,6 @@ _KINDS: Mapping[str, Callable[[ToolDocument], Iterable[str]]] = {
     "description": lambda document: (document.title, document.description),
     "parameter_names": lambda document: document.parameter_names,
 }
-
 
 _FEW_SHARE = 1 / 8  # share of the rows; if fewer are searched, only their lines are copied and scanned
 

@@ -57,11 +57,7 @@ def _rows(term: int, space: SearchSpace) -> Iterator[tuple[int, int]]:
 
 
 _TO = frozenset({"to", "into", "2"})
-
-
 _FROM = "from"
-
-
 _LONGEST = 80  # characters; in longer requests "to" mostly begins an infinitive
 
 
@@ -104,8 +100,6 @@ def direction(text: str) -> Direction | None:
 
 
 _NO_ROWS: IntArray = np.empty(0, np.int64)
-
-
 _NO_SCORES: FloatArray = np.empty(0, np.float32)
 
 

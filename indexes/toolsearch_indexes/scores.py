@@ -16,31 +16,17 @@ LEAST = -1.8  # log odds that an answer needs; 1-2 % of correct best hits score 
 
 # Log odds that a hit after the best needs; it is lower because the next hits may be the tools that were meant.
 FOLLOWING = -2.5
-
-
 SURE = -0.2  # log odds of high confidence; 6 % of the best hits for requests without a right tool reach this
 
 
 # These log odds are subtracted if all tools have example requests of users, since examples also bring wrong tools
 # nearer to a request. Nothing is subtracted without examples.
 KEYWORD_REQUESTS = 0.88
-
-
 SEMANTIC_REQUESTS = 0.52
-
-
 HYBRID_REQUESTS = 0.63
-
-
 _NONSENSE_LOG_ODDS = -6.6  # log odds for requests without a meaningful word
-
-
 _FEW = 5  # tools; in smaller catalogs a tool is near by chance almost as often
-
-
 _LEAST_SCORE = 1e-9
-
-
 _SHRINKAGE = 20  # tools from which on a catalog's own figures count for more than the usual ones
 
 
@@ -48,8 +34,6 @@ _SHRINKAGE = 20  # tools from which on a catalog's own figures count for more th
 # READ_OFFSET keeps the share of served requests that get high confidence. All four numbers are fitted by
 # `training.calibration_reader`.
 READ_OFFSET, READ_WEIGHT = 0.52, 0.22
-
-
 READ_LEAST, READ_FOLLOWING = -1.39, -2.89  # LEAST and FOLLOWING with a reader; 1 % of correct answers fall below
 
 
@@ -139,11 +123,7 @@ FloatArray = NDArray[np.float32]
 # The worth of one deviation of a cosine in BM25F scores. On the train parts of the labelled sets, values from 3 to 6
 # are within a point of recall@5 of each other, for identifiers, few words and long requests alike.
 _FEW_WORDS = 8
-
-
 _WEIGHT_OF_FEW = 5.5
-
-
 _WEIGHT_OF_MANY = 4.0  # long requests have enough words to trust keywords more
 
 

@@ -58,8 +58,6 @@ def _postings(segment: Segment, row: int, reading: WordReading) -> list[int]:
 # Words. The parts of longer requests mostly describe the circumstances of one task. A reader, which learns from short
 # requests, would move right tools out of the first five.
 _SHORT_REQUEST = 20
-
-
 _SURE_PART = 0.7  # score from which the best tool of a part is sure to be meant
 
 

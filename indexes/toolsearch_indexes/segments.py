@@ -25,11 +25,7 @@ from toolsearch_indexes.semantic import DoubleArray, SemanticStatistics
 from toolsearch_indexes.vectors import FloatArray, VectorPart
 
 RowMask = NDArray[np.bool_]
-
-
 HashArray = NDArray[np.uint32]
-
-
 RowArray = NDArray[np.int32]
 
 

@@ -41,29 +41,17 @@ def one_thread() -> Generator[None]:
 
 
 FloatArray = NDArray[np.float32]
-
-
 IntArray = NDArray[np.int64]
-
-
 ByteArray = NDArray[np.uint8]
-
-
 _BITS = {4: 2, 16: 4}  # number of levels -> bits for each dimension
-
 
 _NORMAL_LEVELS = {  # the best levels for a normal distribution, on either side of 0; Source: Max, IRE Trans. 1960
     2: (0.4528, 1.51),
     4: (0.1284, 0.3881, 0.6568, 0.9424, 1.256, 1.618, 2.069, 2.733),
 }
 
-
 _ROUNDS = {2: 8, 4: 4}  # rounds of fitting the levels to the vectors; more rounds change the errors by less than 1 %
-
-
 _FITTED_TO = {2: 8_192, 4: 1_024}  # evenly spread rows that the levels are fitted to
-
-
 _BLOCK = 16_384  # rows that are encoded at a time
 
 

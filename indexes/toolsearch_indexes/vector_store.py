@@ -64,23 +64,11 @@ class MemoryVectorStore:
 
 
 _log = logging.getLogger(__name__)
-
-
 _APPLICATION_ID = 0x54535643  # "TSVC", in the header of our files; other databases are left alone
-
-
 _FORMAT = 2
-
-
 _BUSY_TIMEOUT_S = 30.0  # the wait for another process that writes
-
-
 _KEYS_PER_QUERY = 500  # few enough for SQLite's smallest limit of 999 parameters
-
-
 _CHECKSUM_BYTES = 4
-
-
 _T = TypeVar("_T")
 
 

@@ -217,7 +217,7 @@ class VectorPart:
         return cls(np.ascontiguousarray(matrix), codes)
 
     def _near_by_code(self, queries: FloatArray, wanted: int, allowed: BoolArray | None) -> Sequence[Near]:
-        """None if too many rows would have to be fetched, as with a small reach or many ties."""
+        """Empty if too many rows would have to be fetched, as with a small reach or many ties."""
         if self._codes is None:
             return ()
         fetching = _FETCHING[self._codes.bits]

@@ -32,14 +32,8 @@ from toolsearch_indexes.segments import IndexState, Segment, Share
 from toolsearch_indexes.semantic import SemanticStatistics
 
 _MAX_BYTES = 56 << 20  # bytes of all views of an index together
-
-
 _KEPT_SHARE = 0.75  # the share of _MAX_BYTES that is kept when it is exceeded
-
-
 _ENTRY_BYTES = 400  # bytes of a remembered term beside its arrays, at most
-
-
 _FEW_ROWS = 64  # rows whose surfaces are read at once
 
 

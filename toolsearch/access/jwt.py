@@ -23,23 +23,11 @@ from toolsearch.errors import BadSettingError
 from toolsearch.tools.json_types import Json
 
 logger = logging.getLogger(__name__)
-
-
 Fetch: TypeAlias = Callable[[str], Awaitable[bytes]]
-
-
 _FETCH_TIMEOUT_S = 5.0
-
-
 _MAX_BYTES = 262_144
-
-
 _FRESH_S = 3_600.0
-
-
 _PAUSE_S = 30.0  # seconds between two fetches; without them made-up key ids could cause many
-
-
 _DISCOVERY = "/.well-known/openid-configuration"
 
 
@@ -153,11 +141,7 @@ async def _fetch(url: str) -> bytes:
 
 
 _MAX_TOKEN_CHARACTERS = 16_384
-
-
 _MAX_SUBJECT_CHARACTERS = 256
-
-
 _REQUIRED = ("exp", "iss", "aud", "sub")
 
 

@@ -96,14 +96,8 @@ def _translate_set(glob: str, opening: int) -> tuple[str, int]:
 
 
 EVERY_TOOL = ("*",)  # the allow rules of a caller without any of its own
-
-
 _REMEMBERED_TEXTS = 1_024  # servers and tags whose match a reach remembers
-
-
 _MAX_RULE_CHARACTERS = 512
-
-
 _IN_NAME_RULES = NAME_CHARACTERS | set("*?[]!")
 
 
@@ -178,11 +172,7 @@ def _require_possible_name(pattern: str) -> None:
 
 
 _CLASSES = tuple(each.value for each in SafetyClass)
-
-
 _KINDS = {kind.value: kind for kind in RuleKind}
-
-
 _EVERY_NAME = Rule(RuleKind.NAME, "*")
 
 

@@ -34,11 +34,9 @@ def _readable(rules: tuple[str, ...]) -> tuple[str, ...]:
 
 _Rules: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_readable)]
 
-
 AllowRules: TypeAlias = Annotated[
     _Rules, Field(description="Rules of which a tool must fit one; an empty list: no tool.")
 ]
-
 
 DenyRules: TypeAlias = Annotated[_Rules, Field(description="Rules of which a tool must fit none.")]
 

@@ -21,23 +21,14 @@ import httpx2
 from toolsearch.errors import BadSettingError, UnsafeUrlError
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]  # returns the addresses of a host; raises OSError
-
-
 _Address: TypeAlias = IPv4Address | IPv6Address
-
-
 _Network: TypeAlias = IPv4Network | IPv6Network
-
-
 _SCHEMES: Final = {"http": 80, "https": 443}
 
 
 # Ports below belong to mail, name and file servers, which a request could be made to talk to.
 _FIRST_FREE_PORT: Final = 1_024
-
-
 _RESOLVE_S: Final = 5.0
-
 
 _SPECIAL_NETWORKS: Final = tuple(  # networks that some Python version's is_global counts as internet
     map(
@@ -57,7 +48,6 @@ _SPECIAL_NETWORKS: Final = tuple(  # networks that some Python version's is_glob
 
 # Every other address is link-local, private or stands for an IPv4 address.
 _INTERNET_V6: Final = IPv6Network("2000::/3")
-
 
 _NOT_INTERNET_V6: Final = tuple(
     map(

@@ -45,10 +45,7 @@ class Problem(AnswerBody):
 
 
 CorpusName: TypeAlias = Annotated[str, Field(min_length=1, max_length=63)]
-
-
 ToolName: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
-
 
 Rules: TypeAlias = Annotated[
     tuple[Annotated[str, Field(max_length=200)], ...],

@@ -15,17 +15,9 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 
 EXACT: Final = ConfigDict(extra="forbid")  # of what is sent and is no `RequestBody`
-
-
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="a-z, 0-9 and -")]
-
-
 Description: TypeAlias = Annotated[str, Field(max_length=1_000)]
-
-
 Tags: TypeAlias = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=100)]
-
-
 Outcome: TypeAlias = Literal["created", "replaced", "unchanged", "refused", "deleted", "missing"]
 
 
@@ -120,8 +112,6 @@ class RefusedTool(AnswerBody):
 
 
 ToolState: TypeAlias = Literal["shown", "missing", "refused"]
-
-
 _Catalog: TypeAlias = Annotated[CorpusName, Field(default="default")]  # a request may leave it out
 
 
@@ -166,8 +156,6 @@ class ToolsetRule:
 
 
 Members: TypeAlias = Annotated[tuple[ToolsetMember, ...], Field(max_length=10_000)]
-
-
 RulesOfCatalogs: TypeAlias = Annotated[tuple[ToolsetRule, ...], Field(max_length=100)]
 
 

@@ -17,13 +17,8 @@ Headers: TypeAlias = Annotated[
     Field(max_length=50),
 ]
 
-
 Url: TypeAlias = Annotated[str, Field(pattern=r"^https?://", max_length=4_000)]
-
-
 Prefix: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,48}$")]
-
-
 Secret: TypeAlias = Annotated[str, Field(min_length=1, max_length=16_384)]
 
 
@@ -105,8 +100,6 @@ class ErrorBody(AnswerBody):
 
 
 SourceKind: TypeAlias = Literal["openapi", "listing", "mcp"]
-
-
 SourceState: TypeAlias = Literal["awaiting document", "importing", "ready", "failed", "unfinished"]
 
 
@@ -181,8 +174,6 @@ class ServerBody(AnswerBody):
 
 
 EntryKind: TypeAlias = Literal["tool", "prompt", "resource", "resource template", "instructions"]
-
-
 _Text: TypeAlias = Annotated[str, Field(max_length=4_000)]
 
 

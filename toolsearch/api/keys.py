@@ -12,11 +12,7 @@ from toolsearch.api.base import AnswerBody, RequestBody, Rules
 from toolsearch.api.catalogs import Name
 
 _MAX_S = 10 * 365 * 86_400.0
-
-
 _MAX_OVERLAP_S = 30 * 86_400.0
-
-
 Label: TypeAlias = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 

@@ -105,8 +105,6 @@ class SearchAnswer(AnswerBody):
 
 
 _MAX_TTL_S = 30 * 86_400.0
-
-
 ToolNames: TypeAlias = Annotated[list[ToolName], Field(min_length=1, max_length=200)]
 
 

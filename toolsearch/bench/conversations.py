@@ -70,7 +70,6 @@ class Pace:
 
 _DEEPEST: Final = 4
 
-
 _OF_TYPE: Final[Mapping[str, Json]] = {
     "string": "as it was asked for", "integer": 12, "number": 12.5, "boolean": True, "null": None,
 }  # fmt: skip
@@ -116,7 +115,6 @@ _WORDS: Final = (
     *("the", "report", "says", "that", "item", "was", "found", "and", "it", "is"),
     *("due", "next", "week", "for", "whole", "team", "as", "agreed"),
 )
-
 
 _MOST_QUERIES: Final = 3
 

@@ -24,11 +24,7 @@ from toolsearch.wire.formats import Entries, prompt_module, render_messages
 from toolsearch.wire.messages import AssistantMessage, UserMessage
 
 SYSTEM = "You are a helpful assistant."
-
-
 DONE = "That is done."
-
-
 _NAMES = re.compile("[A-Za-z0-9_-]+")
 
 

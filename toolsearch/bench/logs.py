@@ -123,11 +123,7 @@ def _give_back(turns: list[_GrowingTurn], result: ToolResult) -> None:
 
 # Keys that wrap a request in logs, batch files, and Claude Code.
 _WRAPPER_KEYS: Final = ("request", "body", "params", "message")
-
-
 _REPLIES: Final = ("response", "reply")
-
-
 _LEADING_BLANKS: Final = " \t\r\n\ufeff"  # white space, and the byte order mark that some editors write first
 
 
@@ -313,8 +309,6 @@ def _said(message: Message) -> list[Json] | None:
 
 
 _CLIENT_PREFIX: Final = "mcp__"  # a prefix that some clients put before the name of each MCP server
-
-
 _MOST_QUERIES: Final = 2
 
 

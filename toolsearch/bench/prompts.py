@@ -204,22 +204,11 @@ def window_of(model: str) -> int | None:
 
 
 _CLAUDE_MODELS: Final = "https://platform.claude.com/docs/en/models"
-
-
 _LINEUP: Final = f"{_CLAUDE_MODELS}/opus-5/overview, the current models beside it"
-
-
 _GPT_MODELS: Final = "https://developers.openai.com/api/docs/models"
-
-
 _COMPARED: Final = f"{_GPT_MODELS}/compare"
-
-
 _SECOND_HAND: Final = "https://github.com/pydantic/genai-prices, 0.2.3"  # agrees with all other prices except GPT-5.5's
-
-
 _200K, _400K, _1M, _1_05M = 200_000, 400_000, 1_000_000, 1_050_000
-
 
 WINDOWS: Final[Mapping[str, Window]] = {
     "claude-fable-5-2": Window(_1M, _SECOND_HAND),

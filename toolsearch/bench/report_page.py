@@ -19,7 +19,6 @@ from toolsearch.bench.study import Row, Study
 
 SERIES: Final = 6
 
-
 COLOURS: Final[Mapping[str, tuple[str, str]]] = {  # (light, dark); every colour only repeats what words say
     "ground": ("#ffffff", "#0f1217"),
     "ink": ("#171c25", "#e7ebf1"),
@@ -34,28 +33,13 @@ COLOURS: Final[Mapping[str, tuple[str, str]]] = {  # (light, dark); every colour
     "series-5": ("#7a2d9c", "#d9a0f2"),
 }
 
-
 WIDTH: Final = 380  # units of the picture; a page scales it to its own width
-
-
 HEIGHT: Final = 270
-
-
 _LEFT: Final = 56
-
-
 _RIGHT: Final = 14
-
-
 _TOP: Final = 10
-
-
 _BOTTOM: Final = 44
-
-
 _MOST_TICKS: Final = 7
-
-
 _ROOM_OF_A_TICK: Final = 52
 
 
@@ -186,8 +170,6 @@ def _curve(curve: Curve, number: int, across: _Axis, up: _Axis, *, is_money: boo
 
 
 _CACHINGS: Final[tuple[Caching, ...]] = ("cold", "warm")
-
-
 _SHARES = tuple(range(0, 101, 5))
 
 
@@ -243,7 +225,6 @@ def _plot(title: str, across: str, curves: Iterable[Curve], *, is_log: bool = Fa
 
 
 _COLOURS: Final = "\n".join(f"  --{name}: light-dark({light}, {dark});" for name, (light, dark) in COLOURS.items())
-
 
 _STYLE: Final = (
     f":root {{\n  color-scheme: light dark;\n{_COLOURS}\n}}"

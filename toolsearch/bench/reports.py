@@ -27,13 +27,11 @@ WAYS: Final[Mapping[WayName, str]] = {
     "append": "the model searches, and what is found is appended to the tool list",
 }
 
-
 CACHED: Final[Mapping[Caching, str]] = {
     "none": "no cache",
     "cold": "each conversation begins uncached",
     "warm": "other conversations have cached the front",
 }
-
 
 _COUNTED: Final = (
     "The tokens of every request of the whole loop: the tool list with the search tool, the system's text, all that "
@@ -41,7 +39,6 @@ _COUNTED: Final = (
     "user waits. What a prompt cache holds is reckoned for each request by the provider's rules. A turn fails if the "
     "model never gets a tool that it needs; what it has cost until then counts."
 )
-
 
 _NOT_COUNTED: Final = (
     "How well a model chooses among many tools, how it words its searches, what a failed turn costs you, thinking, "
@@ -174,7 +171,6 @@ _FLATTERY = (
     "a lower bound."
 )
 
-
 _MOST_NAMES = 5
 
 
@@ -239,8 +235,6 @@ def _text(text: str) -> str:
 
 
 FORMAT = 1
-
-
 _DIGITS = 10  # decimal places of dollars; the rest is float noise
 
 

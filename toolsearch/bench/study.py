@@ -31,14 +31,8 @@ from toolsearch.wire.capabilities import Endpoint, capabilities_of
 from toolsearch.wire.formats import render_definition
 
 CACHINGS: Final[tuple[Caching, ...]] = get_args(Caching)
-
-
 SIZES: Final = (10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
-
-
 OpenEngine: TypeAlias = Callable[[Catalog, CannedOptions], ToolSearch]
-
-
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 

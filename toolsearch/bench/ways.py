@@ -89,14 +89,8 @@ def _answered(call: ToolCall, scope: ToolScope, answers: Mapping[str, str]) -> T
 
 
 EVERY: Final = "every definition"
-
-
 FOUND_BEFORE: Final = "found before"
-
-
 _numbers = count(1)  # every conversation gets a session of its own
-
-
 WayName: TypeAlias = Literal["every definition", "found before"] | RevealMode
 
 

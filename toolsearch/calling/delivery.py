@@ -33,11 +33,7 @@ from toolsearch.tools.results import (
 
 # Characters counted beyond the cut; rendering all of a huge result only to count it takes too long.
 _MAX_COUNTED = 200_000
-
-
 _MAX_BINARY_CHARACTERS = 20_000_000  # base64 characters in one result; model APIs refuse requests beyond 32 MB
-
-
 _IMAGE_TYPES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 
 

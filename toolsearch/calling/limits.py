@@ -20,21 +20,13 @@ from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.json_types import JsonObject
 
 OnBreach: TypeAlias = Literal["error", "raise"]
-
-
 Limit: TypeAlias = Natural | None
-
-
 PerTool: TypeAlias = Annotated[Limit, Field(description="Calls of one tool; none: no limit.")]
-
-
 Total: TypeAlias = Annotated[Limit, Field(description="Calls of all tools; none: no limit.")]
-
 
 PerToolOverrides: TypeAlias = Annotated[
     Mapping[str, Limit], Field(description="Calls of single tools, by name, in place of the limit for every tool.")
 ]
-
 
 Repeats: TypeAlias = Annotated[
     Limit,

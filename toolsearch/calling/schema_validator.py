@@ -18,14 +18,8 @@ from toolsearch.errors import BadToolError
 from toolsearch.tools.json_types import Json, JsonObject
 
 re2: Any = untyped_re2
-
-
 logger = logging.getLogger(__name__)
-
-
 _MAX_LENGTH = 2_000
-
-
 _MAX_MEMORY_BYTES = 1 << 20
 
 
@@ -56,14 +50,8 @@ def _compiled(pattern: str) -> Any:
 
 
 _MAX_STEPS = 100_000  # steps of one validation, which take less than a second
-
-
 _NOT_CHECKED = ("format", "unevaluatedItems", "unevaluatedProperties")
-
-
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-
-
 _steps_left: ContextVar[list[int]] = ContextVar("steps_left")
 
 

@@ -16,8 +16,6 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 
 _Path: TypeAlias = tuple[str | int, ...]
-
-
 _MAX_NULLS = 1_000  # most nulls that are examined in one call
 
 
@@ -88,8 +86,6 @@ def _without(value: Json, paths: Iterable[_Path]) -> Json:
 
 
 _MAX_VIOLATIONS = 5  # most violations reported to a model at once
-
-
 _MAX_SHOWN = 120  # characters shown of a schema's value
 
 
@@ -187,7 +183,6 @@ _DESCRIBERS: Mapping[str, Callable[[Violation], str]] = {
     "uniqueItems": _own_words,
 }
 
-
 _PHRASES: Mapping[str | None, str] = {
     "enum": "must be one of {}",
     "const": "must be {}",
@@ -204,7 +199,6 @@ _PHRASES: Mapping[str | None, str] = {
     "minProperties": "must have at least {} properties",
     "maxProperties": "must have at most {} properties",
 }
-
 
 _JSON_TYPES = {
     "NoneType": "null",

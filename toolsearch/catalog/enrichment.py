@@ -69,8 +69,6 @@ class Budget:
 
 
 _MOST_NEIGHBOURS = 20
-
-
 _MOST_TOOLS_OF_A_WORD = 100  # a word that more tools of a server share hardly tells them apart
 
 
@@ -116,14 +114,8 @@ def _words(definition: ToolDefinition) -> frozenset[str]:
 
 
 ANSWER_TOKENS_PER_TOOL: Final = 67  # mean of the 2,285 tools whose requests we ship, written as the schema requires
-
-
 _MOST_FAILURES = 3  # after so many failed calls in a row the next would fail as well
-
-
 _PER_MILLION = 1_000_000
-
-
 OnProgress = Callable[[int, int], None]  # takes the number of tools asked for, and of all tools to ask for
 
 

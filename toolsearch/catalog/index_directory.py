@@ -28,17 +28,9 @@ from toolsearch_indexes.store import MANIFEST, StoredIndex, file_digest, read_in
 from toolsearch_indexes.vector_cache import VectorCache
 
 _CURRENT = "CURRENT"
-
-
 _GENERATION = "generation-"
-
-
 _LOCK_FILE = "write.lock"
-
-
 LOCK_TIMEOUT_S = 60.0  # saving 36,900 tools takes a few seconds
-
-
 _Read = TypeVar("_Read")
 
 
@@ -145,11 +137,7 @@ class GenerationFolders:
 
 
 _SEAL = "generation.json"
-
-
 _FORMAT = 1
-
-
 _SEALED_FILES = (CATALOG_FILE, MANIFEST)
 
 
@@ -261,8 +249,6 @@ def _damaged(folder: Path, name: str) -> IndexStoreError:
 
 
 logger = logging.getLogger(__name__)
-
-
 _VECTORS = "vectors.sqlite"
 
 

@@ -35,23 +35,11 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import own_name
 
 _MAX_BYTES = 64_000_000
-
-
 _MAX_SHOWN = 60  # characters of a bad value in a message
-
-
 _MARGIN: Final = 3.0  # log odds; requests tell somebody what to do and are never shown to a model
-
-
 _REQUIRED: Final = ("server", "name", "definition", "words", "requests")
-
-
 _KNOWN: Final = (*_REQUIRED, "model")
-
-
 _HASH = re.compile(r"[0-9a-f]{16}")
-
-
 _WORDS = re.compile(r"(?:[0-9a-f]{4}(?: [0-9a-f]{4}){0,15})?")
 
 

@@ -60,8 +60,6 @@ class LiveSource(Source, Protocol):
 
 
 MAX_CHARACTERS = 500_000  # characters of the schemas as JSON; no model could read more
-
-
 MAX_DEPTH = 100  # levels of nesting; later code may walk schemas recursively
 
 

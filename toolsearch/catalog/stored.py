@@ -101,10 +101,7 @@ class ReopenedCallback:
 
 
 CATALOG_FILE = "catalog.sqlite"
-
-
 FORMAT = 1
-
 
 _SCHEMA = """
 create table facts (name text primary key, value text not null) without rowid;
@@ -120,10 +117,7 @@ create table tools (
 create table refused (name text not null, source text not null, reason text not null);
 """
 
-
 _INSERT = "insert into tools (name, fingerprint, definition, metadata, source, spec) values (?, ?, ?, ?, ?, ?)"
-
-
 _FIELDS = tuple(field.name for field in fields(ToolDefinition))
 
 

@@ -67,8 +67,6 @@ class TurnSession(Conversation):
 
 
 logger = logging.getLogger(__name__)
-
-
 OWN_NAMES = (TOOL_NAME, CALL_TOOL)
 
 

@@ -40,10 +40,7 @@ _MODULES: Final[dict[str, str | None]] = {
     **dict.fromkeys(("bench", "usage", "gateway")),
 }
 
-
 _BEFORE: Final = ("--quiet", "-q", "--verbose", "-v", "-vv")  # options that may stand before a command's name
-
-
 _VERSION: Final = (["--version"], ["-V"], ["version"])
 
 

@@ -90,11 +90,7 @@ def _table(report: ReportTable) -> object:
 
 
 _PRESET: Final = "assistant"
-
-
 _COUNT: Final = 20
-
-
 _MOST_REASONS: Final = 3
 
 

@@ -42,12 +42,10 @@ if TYPE_CHECKING:
 
 _ANYTHING: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 
-
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "null": (type(None),), "boolean": (bool,), "integer": (int,), "number": (int, float), "array": (list,),
     "object": (dict,),
 }  # fmt: skip
-
 
 _MOST_REFERENCES: Final = 20  # the longest chain of references that is followed
 
@@ -167,20 +165,10 @@ def _in_words(types: Sequence[str]) -> str:
 
 
 TIMEOUT_S: Final = 60.0
-
-
 _MOST_BYTES: Final = 20_000_000
-
-
 _MOST_SHOWN: Final = 2_000  # characters of an error that are shown
-
-
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
 _REDIRECTS: Final = range(300, 400)
-
-
 _CUT_OFF: Final = "the API's answer broke off; the call may have had its effect"
 
 

@@ -36,8 +36,6 @@ class ExitCode(IntEnum):
 
 
 _UNREADABLE = (SourceError, IndexStoreError, StorageError, EncoderError, MissingExtraError, ServerUnavailableError)
-
-
 _BAD_INPUT_STATUSES = (400, 409, 422)
 
 
@@ -53,12 +51,10 @@ HELP = (
     "toolsearch · 130 interrupted."
 )
 
-
 QuietOption: TypeAlias = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="Print results and errors, and no warnings, notes or bar of progress."),
 ]
-
 
 VerboseOption: TypeAlias = Annotated[
     int,

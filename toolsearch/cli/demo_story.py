@@ -49,10 +49,7 @@ MODULES = (
     "string", "tempfile", "textwrap", "unicodedata", "urllib.parse", "uuid", "zlib", "zoneinfo",
 )  # fmt: skip
 
-
 BUDGET = Budget(max_tools=4, low_water=1)  # small enough that a few turns show evictions
-
-
 _FOUND_PER_SEARCH = 3
 
 
@@ -237,10 +234,7 @@ _NEXT = (  # each works with nothing but the package installed; the last two nee
     ("count what its tools cost a model", "tokens"),
 )
 
-
 _COLUMNS = 80
-
-
 _ARGUMENT_WIDTH = 90  # characters of a call's arguments or result that the table shows
 
 

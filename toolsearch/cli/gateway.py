@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from toolsearch.gateway.gateway import Gateway
 
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
-
-
 _REMOTE = ("SSH_CONNECTION", "SSH_TTY")
 
 
@@ -95,11 +93,7 @@ def login(
 
 
 _TIMEOUT_S = 10.0
-
-
 _COLUMNS = ("server", "state", "tools", "awaiting\napproval", "tokens", "calls", "failed", "last error")
-
-
 _NUMBERS = ("tools", "awaiting\napproval", "tokens", "calls", "failed")
 
 

@@ -66,8 +66,6 @@ def _names(value: Json) -> Iterator[str]:
 
 
 _INPUT = re.compile(r"\$\{input:[^{}]*\}")  # a value that an editor asks a person for
-
-
 OURS = "toolsearch"  # the name of the gateway's entry in a client's file
 
 

@@ -46,8 +46,6 @@ def reasons(held: ReviewItem) -> str:
 
 
 T = TypeVar("T")
-
-
 _MOST_SHOWN: Final = 200  # characters of a description that a list shows
 
 

@@ -21,17 +21,9 @@ from toolsearch.errors import SourceError
 from toolsearch.tools.json_types import Json, JsonObject
 
 _SKIPPED = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # strings are kept, comments are not
-
-
 _COMMENT = re.compile(r"(//[^\n]*|/\*.*?\*/)|,", re.DOTALL)
-
-
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
-
-
 _TOML_HEADER = re.compile(r"^[ \t]*\[.+\][ \t]*(?:#.*)?$")
-
-
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 

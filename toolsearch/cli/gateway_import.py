@@ -26,11 +26,7 @@ from toolsearch.errors import BadSettingError, SourceError
 from toolsearch.tools.json_types import Json, JsonObject
 
 _SERVERS = JsonText("mcpServers")
-
-
 _SETTINGS = JsonText("toolsearch", "servers")
-
-
 _DENY = ("toolsearch", "rules", "deny")
 
 

@@ -44,10 +44,7 @@ DEFAULT_MODELS: Final[Mapping[str, str]] = {
     "openai": "gpt-5.1",  # later models take no tools at Chat Completions while they reason
 }
 
-
 _NAMES: Final = ("input", "output", "cache_read", "cache_write")
-
-
 _SOURCE: Final = "--prices"
 
 
@@ -118,8 +115,6 @@ def _read_prices(given: str) -> dict[str, float]:
 
 
 _MOST_TOOLS = 500  # shells ask before they show more suggestions than some hundreds
-
-
 _SUFFIXES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
 
 
@@ -228,12 +223,10 @@ def _known_strategy(given: str | None) -> str | None:
 
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 
-
 JsonFileOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--json-to", metavar="FILE", help="Write what --json prints to this file as well."),
 ]
-
 
 IndexOption: TypeAlias = Annotated[
     Path | None,
@@ -244,7 +237,6 @@ IndexOption: TypeAlias = Annotated[
     ),
 ]
 
-
 SettingsOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -254,7 +246,6 @@ SettingsOption: TypeAlias = Annotated[
         "options of the command over both. docs/settings.md lists them.",
     ),
 ]
-
 
 StoreOption: TypeAlias = Annotated[
     str | None,
@@ -268,7 +259,6 @@ StoreOption: TypeAlias = Annotated[
     ),
 ]
 
-
 SourceOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -279,12 +269,10 @@ SourceOption: TypeAlias = Annotated[
     ),
 ]
 
-
 ServerOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--server", metavar="NAME", help="Only tools of this server.", autocompletion=server_names),
 ]
-
 
 EncoderOption: TypeAlias = Annotated[
     str | None,
@@ -295,7 +283,6 @@ EncoderOption: TypeAlias = Annotated[
         "sentence-transformers model or folder.",
     ),
 ]
-
 
 StrategyOption: TypeAlias = Annotated[
     str | None,
@@ -309,7 +296,6 @@ StrategyOption: TypeAlias = Annotated[
     ),
 ]
 
-
 AllowOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -320,19 +306,16 @@ AllowOption: TypeAlias = Annotated[
     ),
 ]
 
-
 DenyOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--deny", metavar="RULE", help="Not these tools; beats --allow.", autocompletion=reach_rules),
 ]
-
 
 SOURCES_HELP = (
     "Where tools come from: a Python module (statistics, or module:NAME); a .json, .jsonl or .yaml file with MCP "
     "servers, an OpenAPI 3 document, or a list of tool definitions. NAME=SOURCE names the server of an OpenAPI "
     "document, and puts NAME__ before the names of any other source's tools."
 )
-
 
 SourcesArgument: TypeAlias = Annotated[
     list[str] | None,
@@ -343,10 +326,7 @@ SourcesArgument: TypeAlias = Annotated[
     ),
 ]
 
-
 _LINE_EVERY_S: Final = 10
-
-
 SeedOption: TypeAlias = Annotated[int, typer.Option(help="Another one draws other tools and queries.")]
 
 

@@ -27,14 +27,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 FORMAT: Final = 1  # the format of every printed record; it counts up unless keys are only added
-
-
 _WIDTH: Final = 110  # columns without a terminal that knows its width
-
-
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
-
-
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -214,18 +208,12 @@ def _from_here(path: Path) -> str:
 
 
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
-
-
 LogFormat: TypeAlias = Literal["text", "json"]
-
-
 _PACKAGES = ("toolsearch", "toolsearch_indexes")
 
 
 # The pool of this package logs each attempt to connect, with names; `storage.postgres` logs the important events.
 _DATABASE: Final = "psycopg"
-
-
 _SERVER: Final = "uvicorn.error"  # only its warnings are shown
 
 

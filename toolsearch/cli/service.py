@@ -130,8 +130,6 @@ def _as_json(finding: Finding) -> dict[str, Any]:
 
 
 _Data: TypeAlias = Annotated[Path, typer.Option(metavar="DIR", help="Where the service keeps everything.")]
-
-
 _DATA = Path("toolsearch-data")
 
 

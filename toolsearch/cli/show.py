@@ -104,8 +104,6 @@ def _show(facts: dict[str, Any]) -> None:
 
 
 _MOST_CHANGED = 20  # changed tools that are shown
-
-
 _COUNTED_AS = "raw JSON of name, description and input schema; providers bill something near it, not it"
 
 

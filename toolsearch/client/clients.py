@@ -10,8 +10,6 @@ from toolsearch.client import operations
 from toolsearch.client.exchange import AsyncTransport, EventStream, Listing, Request, SyncTransport
 
 _P = ParamSpec("_P")
-
-
 _T = TypeVar("_T")
 
 

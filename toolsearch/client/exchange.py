@@ -18,24 +18,14 @@ from toolsearch.api.base import Page, Problem
 from toolsearch.errors import ServiceError
 
 _T = TypeVar("_T")
-
-
 _POSTPONED_STATUSES: Final = frozenset({429, 503})
 
 
 # Sent by a balancer, unless the body is a problem of the service.
 _BALANCER_STATUSES: Final = frozenset({502, 503, 504})
-
-
 _REPEATABLE_METHODS: Final = frozenset({"GET", "PUT", "DELETE"})  # methods whose repetition changes nothing
-
-
 _CHANGING_METHODS: Final = frozenset({"POST", "PATCH"})
-
-
 _UNREACHABLE: Final = "service_unreachable"
-
-
 _BACKOFF_S: Final = 0.5  # seconds before the first repetition; the wait doubles each time
 
 
@@ -99,8 +89,6 @@ class Pause:
 
 
 Outcome: TypeAlias = httpx2.Response | httpx2.TransportError | None
-
-
 Step: TypeAlias = Request[Any] | Pause
 
 
@@ -193,8 +181,6 @@ def require_success(response: httpx2.Response) -> None:
 
 
 _TIMEOUT_S: Final = 70.0  # longer than the service's default limits, so that the service can report the error
-
-
 _PATIENCE: Final = Patience(repeats=6, max_wait_s=30.0)
 
 

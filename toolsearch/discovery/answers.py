@@ -21,8 +21,6 @@ from toolsearch.wire.native_search import loaded_text
 from toolsearch.wire.sendable_schema import sendable_schema
 
 _MOST_PARAMETERS = 8
-
-
 _NAME_WIDTH = 40  # characters of a name
 
 
@@ -49,25 +47,12 @@ def _short(name: str) -> str:
 
 
 ANSWER_TOKENS: Final = 800
-
-
 _SUMMARY_WIDTHS = (240, 160, 100, 60, 30, 0)  # characters, tried in turn until an answer fits
-
-
 _RELATED_WIDTH = 80  # characters of the summary of a tool that is only related
-
-
 _QUERY_WIDTH = 60
-
-
 _MOST_LEFT = 20  # names shown of tools that have left the list
-
-
 _FOR_DEFINITIONS = 0.75  # share of an answer's tokens for definitions; the rest is for tools that are only named
-
-
 Finding: TypeAlias = Literal["fits", "weak", "again", "nothing"]
-
 
 _REMARKS: Mapping[Finding, str] = {
     "fits": "",
@@ -76,12 +61,10 @@ _REMARKS: Mapping[Finding, str] = {
     "nothing": "no tool found",
 }
 
-
 _ADVICE = (
     "Where nothing fits, search once more in other words for the same (a verb and its object; no server). If that does "
     "not help either, do without a tool."
 )
-
 
 _NOT_CALLABLE = "cannot be called: nothing here runs it"
 

@@ -17,10 +17,7 @@ from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, write_tool
 
 _NAMES = {safety: f"{CALL_TOOL}{safety.value.capitalize()}" for safety in SafetyClass}
-
-
 ALLOWED = {name: safety for safety, name in _NAMES.items()} | {CALL_TOOL: SafetyClass.DESTRUCTIVE}
-
 
 WHICH = {
     SafetyClass.READ: "tools that only read",

@@ -278,8 +278,6 @@ def _later(tools: Sequence[DiscoveredTool]) -> DiscoveredTool:
 
 
 _KEPT_SEARCHES = 20  # weak searches kept
-
-
 _FEWEST_TOOLS = 2  # tools that similar searches must share
 
 

@@ -14,33 +14,17 @@ from toolsearch.tools.naming import TOOL_NAME
 from toolsearch_indexes.queries import RANKINGS, Ranking
 
 DEFAULT_LIMIT: Final = 5
-
-
 MAX_LIMIT: Final = 10
-
-
 MAX_QUERIES: Final = 8
-
-
 LIST_SERVERS: Final = "servers:"
-
-
 MAX_QUERY_CHARACTERS: Final = 1_000
-
-
 _SELECT = "select:"
-
-
 _EVERY_SERVER = "*"
 
 
 # Some clients make every argument required, and their models send these words.
 _ANY_SERVER = ("any", "all", _EVERY_SERVER)
-
-
 _MAX_DIGITS = 18
-
-
 _ARGUMENTS = ("queries", "query", "strategy", "limit", "server")
 
 
@@ -189,7 +173,6 @@ _DESCRIPTION = (
     "task needs, before saying that you cannot do it. Send ONE short query per capability, and all that the task "
     "needs in one call."
 )
-
 
 _QUERIES_DESCRIPTION = (
     f"1-{MAX_QUERIES}. Each says in a few words what one tool should do: a verb and its object, such as "

@@ -17,20 +17,10 @@ from toolsearch.wire.mcp.definitions import KEYS_LENGTH, renamed_entry, sent_inp
 from toolsearch_indexes.queries import Pattern, Select, Words, name_candidates, read_form
 
 _MOST_CHARACTERS_PER_TOKEN = 16  # a text with more is surely too long and is not counted
-
-
 _LEAST_DESCRIPTION = 50  # tokens; instead of cutting a description shorter, the descriptions of parameters are left out
-
-
 _MAX_TITLE = 200  # characters
-
-
 _MARGINS = (0, 5, 25)  # tokens; two texts joined may take a few more than the sum of both
-
-
 _TEXT_KEYWORDS = ("description", "title", "examples", "$comment")  # schema keywords that do not affect validation
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -169,8 +159,6 @@ def _without_texts(schema: dict[str, Json]) -> dict[str, Json]:
 
 
 Fit: TypeAlias = Literal["fits", "may fit", "related"]
-
-
 MOST_LOADED: Final = 3
 
 

@@ -24,14 +24,8 @@ from toolsearch.tools.summaries import one_line
 from toolsearch_indexes.queries import Selection
 
 MOST_WITH_PURPOSE: Final = 40
-
-
 MOST_UNASKED: Final = 12
-
-
 MOST_NAMES: Final = (400, 100, 20)  # names, tried in turn until an answer fits
-
-
 _NAME_WIDTH = 64  # characters of a server's name
 
 
@@ -84,20 +78,10 @@ def _line(server: str, purpose: str) -> str:
 
 # Characters of a description; counting 5 MB takes a second, and the count would be too high anyway.
 _MAX_COUNTED = 500_000
-
-
 _MOST_COUNTED = 2_000  # definitions counted for one request, which takes a few tenths of a second
-
-
 _ESTIMATED_FROM = 1_000  # smallest sample for an estimate; evenly spaced tools, at most twice as many
-
-
 _MOST_NAMED = 100  # servers named in the error for an unknown server
-
-
 _MAX_VIEWS = 256  # reaches whose views are remembered; an index itself limits what it keeps for each
-
-
 _MAX_DECISIONS = 4_096  # current and past views whose pass-through decisions are remembered
 
 

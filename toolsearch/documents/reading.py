@@ -18,16 +18,9 @@ from toolsearch.errors import SourceError
 from toolsearch.tools.json_types import Json
 
 MAX_NODES = 5_000_000  # each alias counts as all that it stands for
-
-
 MAX_DEPTH = 500
-
-
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")  # 007 stays text, because it is an identifier
-
-
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-
 
 _WORDS: dict[str, Json] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
@@ -216,10 +209,7 @@ _FORMATS: Mapping[str, DocumentFormat] = {
     ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".yaml": "yaml", ".yml": "yaml",
 }  # fmt: skip
 
-
 SUFFIXES = frozenset(_FORMATS)
-
-
 MAX_BYTES = 200_000_000  # the file is read whole into memory, and takes several times as much once parsed
 
 

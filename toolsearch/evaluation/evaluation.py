@@ -15,8 +15,6 @@ from toolsearch.option_values import name_list
 from toolsearch_indexes.queries import Ranking, Strategy
 
 DEPTH = 10  # ranks that count
-
-
 _Z_95 = 1.959964  # a normal distribution has 95 % within this many standard deviations of its mean
 
 

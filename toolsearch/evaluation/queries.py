@@ -30,11 +30,7 @@ from toolsearch_indexes.queries import Pattern, read_form
 from toolsearch_indexes.regex import compile_pattern
 
 _TOOL_KEYS = ("relevant", "tools", "tool")
-
-
 _CSV_SEPARATOR = ";"
-
-
 _MOST_HINTS = 20  # unknown names that get suggestions; with the wrong catalog each name is unknown
 
 
@@ -185,14 +181,8 @@ def _csv_entry(row: Mapping[str | None, Json]) -> Json | BadQueryError:
 
 
 _FEWEST_WORDS = 2  # stop words do not count; one word alone is a tool's whole name, or fits many
-
-
 _MOST_SENTENCE_WORDS = 12
-
-
 _MOST_PARAMETERS = 3
-
-
 _SHORTEST_MISTYPED = 5  # letters; in shorter words a typo makes another word
 
 

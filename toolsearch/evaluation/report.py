@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMAT = 1
-
-
 _DIGITS = 4
 
 
@@ -79,10 +77,7 @@ _LABELS = {
     "mrr_10": "MRR@10",
 }
 
-
 _COLOURS = ("#0969da", "#bc4c00", "#57606a")  # the colours differ in lightness, too, for colour-blind readers
-
-
 _GROUP_WIDTH = 0.8  # the share of a measure's room that its bars fill
 
 

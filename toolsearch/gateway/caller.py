@@ -115,8 +115,6 @@ def _password(credential: str) -> str:
 
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
-
-
 _SESSION_HEADER = "mcp-session-id"
 
 
@@ -171,11 +169,7 @@ def _session_key(ctx: Context) -> str | None:
 
 
 logger = logging.getLogger(__name__)
-
-
 _Params = TypeVar("_Params")
-
-
 Handler: TypeAlias = Callable[[Context, _Params], Awaitable[Any]]
 
 

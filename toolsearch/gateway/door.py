@@ -29,17 +29,9 @@ from toolsearch.wire.mcp import opening
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS
 
 SECTION = "toolsearch"  # the section of the configuration that holds the gateway's settings
-
-
 BESIDE_TOOLS = (PROMPTS, RESOURCES, TEMPLATES)
-
-
 _MOST_BYTES = 1_000_000  # longest greeting that is kept
-
-
 _FOLDER = "greetings"  # subfolder of the state folder
-
-
 _CHANGES_THE_LIST = frozenset({"search", "exposure"})  # settings that change the list but are not read here
 
 
@@ -146,11 +138,7 @@ def _first(document: JsonObject) -> Greeting:
 
 
 logger = logging.getLogger(__name__)
-
-
 _READ_AHEAD = 16  # lines read before the gateway takes the first of them
-
-
 _MOST_WAITING = 1_000  # lines kept until the gateway is loaded
 
 

@@ -36,8 +36,6 @@ from toolsearch.gateway.server import make_server
 from toolsearch.gateway.settings import HttpSettings
 
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
-
-
 _MOST_HEAD_BYTES: Final = 65_536  # uvicorn's default
 
 
@@ -119,11 +117,7 @@ def _files_for_connections() -> int:
 
 
 _PATH = "/mcp"
-
-
 _HEALTH = "/healthz"
-
-
 _METADATA = "/.well-known/oauth-protected-resource"
 
 

@@ -48,8 +48,6 @@ from toolsearch.wire.mcp.requests import (
 )
 
 _LOG_LEVEL = "toolsearch/log-level"
-
-
 _requests = count(1)  # numbers of our own: ids that two clients choose may be equal
 
 
@@ -224,11 +222,7 @@ def _as_errors() -> Generator[None]:
 
 
 MOST_CHARACTERS = 1_000  # most characters of one server's instructions; clients pay for them in every request
-
-
 MOST_CHARACTERS_IN_ALL = 4_000
-
-
 _METHODS = ("initialize", "server/discover")
 
 

@@ -101,11 +101,7 @@ def _plain(value: object) -> object:
 
 
 _LAST_SEARCHES = 50
-
-
 _MAX_SESSIONS = 1_000  # rows kept; the least recently used go first
-
-
 _QUERY_CHARS = 200  # characters kept of a query
 
 

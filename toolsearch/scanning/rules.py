@@ -22,26 +22,12 @@ from toolsearch.scanning.texts import Finding, Text, evidence, is_invisible, sen
 from toolsearch.wire.mcp.definitions import NAME_PLACES
 
 _MAX_BLANK_LINES = 20
-
-
 _MAX_BLANKS = 200
-
-
 _PLAIN_CONTROLS = frozenset("\t\n\r")
-
-
 _ESCAPES = frozenset("\x1b\x9b")
-
-
 _JOINERS = frozenset("\u200c\u200d")  # Persian and Indic scripts and emoji need them
-
-
 _DIRECTIONS = frozenset("\u200e\u200f\u061c")  # texts that mix both directions need these marks
-
-
 _FLAG = "\U0001f3f4"
-
-
 _FLAG_END = "\U000e007f"
 
 
@@ -109,14 +95,8 @@ def _is_latin(character: str) -> bool:
 
 
 _re2: Any = untyped_re2
-
-
 _MAX_TEXT_CHARACTERS = 20_000
-
-
 _MAX_UNPACKED_CHARACTERS = 65_536  # most characters decoded of one text
-
-
 _FEWEST_WORDS = 4  # decoded data with fewer words is not taken for text
 
 
@@ -161,17 +141,12 @@ def _words(unpack: Callable[[bytes], bytes], packed: bytes) -> str:
 
 
 _CONTEXT_BYTES = 16  # bytes of context before a phrase
-
-
 _NOT_IN_NAMES = "sends-data-away"  # `read_private_key` says what the tool is for, not where the key goes
 
 
 # Eight single letters in a row; "a, b, c, d" is only a list of choices.
 _LETTERS_APART = _re2.compile(rb"(?:\b[a-z]\b\W+){7}\b[a-z]\b")
-
-
 _DIGIT_IN_WORD = _re2.compile(rb"[a-z][013457@$!]|[013457@$!][a-z]")
-
 
 _REQUIRED_IDEAS = (  # every pattern needs one of these ideas; harmless English texts hardly ever have one
     *("earlier", "role", "user", "hide", "secretly", "first", "agree", "secret", "said", "keys"),
@@ -290,7 +265,6 @@ def _compiled(expression: str) -> Any:
 
 
 _SHORTEST_PHRASE = len("sidenote")
-
 
 _CERTAIN: Sequence[Callable[[Text], Iterator[Finding]]] = (
     hidden_characters,

@@ -17,34 +17,15 @@ from toolsearch.scanning.texts import Finding, Text, as_spelt, evidence, fold, s
 from toolsearch_indexes.arrays import distinct
 
 IntArray = NDArray[np.int64]
-
-
 HashArray = NDArray[np.uint64]
-
-
 BITS: Final = 17
-
-
 _LONGEST_RUN: Final = 5  # most characters in a run of characters
-
-
 _MOST_WORDS: Final = 3  # most words in a run of words
-
-
 _WORDS_BEHIND: Final = 16  # keeps the salts of runs of words apart from those of runs of characters
-
-
 _BASE: Final = 0x9E3779B97F4A7C15
-
-
 _INVERSE: Final = pow(_BASE, -1, 1 << 64)
-
-
 _MIX: Final = 0xD6E8FEB86659FD93
-
-
 _BY_LENGTH: Final = 0x51ED2701
-
 
 _SALTS: Final = np.array(  # salts of the runs of characters by length, then of the runs of words
     [
@@ -54,19 +35,10 @@ _SALTS: Final = np.array(  # salts of the runs of characters by length, then of 
     np.uint64,
 )
 
-
 _PRECOMPUTED_POWERS: Final = 4_096  # characters for which powers are precomputed
-
-
 _SPACE: Final = ord(" ")
-
-
 _DIGITS: Final = re.compile(r"\d")
-
-
 _DIGIT_IN_WORD: Final = re.compile(r"[^\W\d_][013457@$!]|[013457@$!][^\W\d_]")
-
-
 _NO_GAP: Final = re.compile(r"(?<=[\u3040-\u30ff\u3400-\u9fff]) (?=[\u3040-\u30ff\u3400-\u9fff])")
 
 
@@ -166,7 +138,6 @@ def _word_runs(
 
 FloatArray = NDArray[np.float32]
 
-
 WHAT: Final = {  # techniques of attackers that the model was trained to tell apart -> names for findings
     "bypass": "skips-confirmation",
     "chain": "unasked-calls",
@@ -182,13 +153,8 @@ WHAT: Final = {  # techniques of attackers that the model was trained to tell ap
     "shadow": "steers-other-tools",
 }
 
-
 _FILE: Final = "steering.npz"
-
-
 _FEWEST_WORDS: Final = 3  # plain-letter texts with fewer words cannot tell a model what to do
-
-
 _MOST_AT_ONCE: Final = 100_000  # characters judged at once; they take about 50 MB
 
 

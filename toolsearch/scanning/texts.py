@@ -17,8 +17,6 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.mcp.definitions import PICTURES
 
 _EVIDENCE_CHARACTERS = 80
-
-
 _CONTEXT_CHARACTERS = 16
 
 
@@ -33,33 +31,18 @@ _LOOKS_LIKE: Final = str.maketrans(
     )
 )
 
-
 _INVISIBLE: Final = frozenset("\u00ad\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0\ufeff")
-
-
 _MAY_HIDE: Final = re.compile(r"[^\n\r\t -~]")
-
-
 _AS_PICTURE: Final = "\ufe0f"
-
-
 _JOINS_PICTURES: Final = "\u200d"
-
-
 _LAST_LATIN: Final = "\u024f"
-
 
 _ENDS: Final = re.compile(  # sentence ends, including those of Hindi, Chinese and Japanese
     r"(?<=[.!?\u0964])\s+|(?<=[\u3002\uff01\uff1f])|\n+|;\s+"
 )
 
-
 _SHORTEST: Final = 3  # a shorter sentence says nothing
-
-
 _DIGITS_FOR_LETTERS: Final = "013457@$!"
-
-
 _STANDS_FOR: Final = str.maketrans(_DIGITS_FOR_LETTERS, "oieastasi")
 
 

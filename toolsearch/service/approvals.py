@@ -36,8 +36,6 @@ from toolsearch.tools.definition import Tool
 from toolsearch.upstreams.config import server_identity
 
 APPROVAL = "approval"
-
-
 _EVERYTHING = Reach()
 
 
@@ -144,20 +142,10 @@ def _approved(pins: PinStore, servers: list[str]) -> list[Approved]:
 
 
 router = APIRouter(tags=["approvals"])
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
-
-
 _ReaderWithinReach = Annotated[ServiceCaller, Depends(caller_with("read-catalog", within_reach=True))]
-
-
 _Admin = Annotated[ServiceCaller, Depends(caller_with("admin"))]
-
-
 _Paging = Annotated[Paging, Depends(paging)]
 
 
@@ -229,16 +217,9 @@ def _approved_body(approved: Approved) -> ApprovedBody:
 
 
 page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _ReaderVisit = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
-
-
 _Sent = Annotated[Sent, Depends(sent_with("admin"))]
-
-
 _CATALOGS: Final = 100
-
 
 WHY: Final = {
     "new": "It was never seen before.",

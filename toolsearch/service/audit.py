@@ -29,8 +29,6 @@ from toolsearch.service.web.problems import problem_of
 from toolsearch.storage.audit import AuditLog, AuditRecord
 
 DONE: Final = "done"
-
-
 _MAX_CHARACTERS: Final = 300
 
 
@@ -51,8 +49,6 @@ class Audit:
 
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
 _WRITING: Final = frozenset({"write-catalog", "admin"})  # the scopes of routes that change what others see
 
 
@@ -118,17 +114,9 @@ def _body(record: AuditRecord) -> AuditEntry:
 
 
 page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Admin = Annotated[Visit, Depends(visit_with("admin"))]
-
-
 _Text = Annotated[str, Query(max_length=300)]
-
-
 _RECORDS: Final = 50  # records on a page
 
 

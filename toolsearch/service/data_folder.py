@@ -15,11 +15,7 @@ from toolsearch.storage.place import OnProgress, silent
 from toolsearch.storage.sqlite.schema import inspected
 
 STORE_FILE: Final = "toolsearch.db"
-
-
 INDEXES: Final = "indexes"  # a cache; it may be deleted
-
-
 _LOCK_FILE: Final = "serving.lock"
 
 

@@ -23,22 +23,11 @@ from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.queries import Ranking
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Searcher = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
-
-
 _Words = Annotated[str, Query(max_length=2_000)]
-
-
 _Limit = Annotated[int, Query(ge=1, le=25)]
-
-
 DEFAULT_LIMIT: Final = 5
-
 
 ABOUT: Final = {
     "hybrid": "words and meaning together",

@@ -24,8 +24,6 @@ from toolsearch.threads import in_thread
 from toolsearch.upstreams.faults import RepeatedWarning
 
 _Key = TypeVar("_Key", bound=Hashable)
-
-
 _Value = TypeVar("_Value")
 
 
@@ -65,14 +63,8 @@ class LatestOnly(Generic[_Key, _Value]):
 
 
 logger = logging.getLogger(__name__)
-
-
 _UNHEARD_POLL_S: Final = 0.5  # seconds between two looks without notifications; changes are then seen within a second
-
-
 _RETRY_S: Final = 0.5
-
-
 _LEARN_EVERY_S: Final = 300.0  # seconds; other replicas' learning only moves tools a little
 
 

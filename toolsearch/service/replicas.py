@@ -14,11 +14,7 @@ from toolsearch.storage.replicas import Leases
 from toolsearch.threads import in_thread
 
 logger = logging.getLogger(__name__)
-
-
 _LEASE_S: Final = 15.0  # seconds until others notice that a replica was killed
-
-
 _RENEWED_EVERY_S: Final = 5.0
 
 
@@ -132,8 +128,6 @@ class ReplicaLease:
 
 
 _PAUSE_S: Final = 1.0
-
-
 _MOST: Final = 10_000
 
 

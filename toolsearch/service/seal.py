@@ -27,8 +27,6 @@ from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import Json, JsonObject
 
 _START: Final = "sealed:"  # a prefix by which a sealed text is recognised everywhere
-
-
 _DERIVED_BYTES: Final = 32
 
 
@@ -79,17 +77,9 @@ def _urlsafe(key: bytes) -> bytes:
 
 
 KEY_FILE: Final = "secret.key"  # a file in the folder of the data
-
-
 PROOF: Final = "seal"  # kind and id of a record that only the right key opens
-
-
 _KEY_BYTES: Final = 32
-
-
 _HOW: Final = "make one with 'openssl rand -base64 32'"
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -206,8 +196,6 @@ def _read(path: Path) -> str:
 
 
 _BATCH: Final = 100
-
-
 _BEFORE_ANY_S: Final = 0.0  # a time at which no record has expired
 
 

@@ -140,11 +140,7 @@ def learn(engine: ToolSearch, caller: ServiceCaller, query: str, tool: str, day:
 
 
 router = APIRouter(tags=["search"], route_class=DirectRoute)
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Searcher = Annotated[ServiceCaller, Depends(caller_with("search", within_reach=True))]
 
 

@@ -64,17 +64,9 @@ class Outbound:
 
 
 _BATCH: Final = 500  # rows deleted in one transaction; other writers wait some milliseconds for it
-
-
 _EVERY_S: Final = 3_600.0
-
-
 UPKEEP: Final = "upkeep"  # the lease of the replica that does the upkeep
-
-
 _LEASE_S: Final = 60.0
-
-
 logger = logging.getLogger(__name__)
 
 

@@ -98,14 +98,8 @@ class _Server(uvicorn.Server):
 
 
 Level: TypeAlias = Literal["ok", "warning", "error"]
-
-
 _LITTLE_SPACE: Final = 1024**3  # bytes; with less free space the disk should be looked at soon
-
-
 _NO_SPACE: Final = 64 * 1024**2
-
-
 _NOT_THERE: Final = "not there yet; the first start makes it"
 
 

@@ -163,14 +163,8 @@ def _at(claims: object, path: str) -> object:
 
 
 router = APIRouter(tags=["tenants"])
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Operator = Annotated[ServiceCaller, Depends(operator)]
-
-
 _Asked = Annotated[Paging, Depends(paging)]
 
 
@@ -218,17 +212,9 @@ def _body(record: Record) -> TenantBody:
 
 
 page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _OperatorVisit = Annotated[Visit, Depends(visit_with("admin", is_for_operators=True))]
-
-
 _Sent = Annotated[Sent, Depends(sent_with("admin", is_for_operators=True))]
-
-
 _TENANTS: Final = 100  # tenants on a page
-
-
 _TYPED: Final = ("name", "description")
 
 

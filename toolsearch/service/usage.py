@@ -26,13 +26,8 @@ from toolsearch.sessions.conversation import Conversation
 from toolsearch.storage.activity import By, FigureSum
 
 router = APIRouter(tags=["activity"])
-
-
 _WEEK_S: Final = 7 * 86_400.0
-
-
 _TOTAL: Final = "total"
-
 
 NOTES: Final = (
     "sent_tokens is counted: the lists that were handed out, with the searches and answers that a conversation keeps.",
@@ -44,10 +39,7 @@ NOTES: Final = (
     "Left out are the rest of the conversation and the provider's prompt cache, which makes repeated text cheaper.",
 )
 
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Searcher = Annotated[ServiceCaller, Depends(caller_with("search", within_reach=True))]
 
 
@@ -172,14 +164,8 @@ def _savings_row(group: str, amounts: Mapping[str, float]) -> SavingsRow:
 
 
 page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Visitor = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
-
-
 _DAY_S: Final = 86_400
-
-
 PERIODS: Final = ((7, "7 days"), (30, "30 days"), (90, "90 days"))
 
 

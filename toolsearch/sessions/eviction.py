@@ -17,8 +17,6 @@ from toolsearch.errors import BadSettingError
 from toolsearch.sessions.state import SessionState
 
 MAX_SESSIONS: Final = 1_000
-
-
 _NONE: frozenset[str] = frozenset()
 
 

@@ -18,8 +18,6 @@ from toolsearch.wire.capabilities import Endpoint, RevealMode
 from toolsearch.wire.messages import ToolChangeMessage
 
 OWN_TOOLS = (TOOL_NAME, CALL_TOOL)  # never withdrawn, and exempt from the budget
-
-
 Count = Callable[[ToolDefinition], int]  # counts the tokens of a definition
 
 
@@ -296,7 +294,6 @@ def _in_order(names: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
 
 
 _OPTIONAL = ("description", "title", "output_schema", "annotations", "server")
-
 
 _FIGURES = (
     "begun_s", "requested_s", "request_tokens", "prompt_tokens", "revealed_tokens", "breaks", "break_tokens",

@@ -16,11 +16,7 @@ from toolsearch.sessions.usage_evidence import Evidence, LearntUse, Terms
 from toolsearch.storage.usage import StoredWeight, UsageCell, UsageStore
 
 _REMEMBERED_SEARCHES = 20  # searches of a session that a call can be credited to
-
-
 _LEAST_WEIGHT = 1 / 8  # a smaller credit is not stored
-
-
 _MOST_CREDITS = 40
 
 
@@ -69,20 +65,10 @@ class SessionContribution:
 
 
 logger = logging.getLogger(__name__)
-
-
 DAY_S = 86_400.0
-
-
 _MAX_SESSIONS = 1_000  # sessions whose latest searches are remembered
-
-
 _MAX_PRINCIPALS = 100  # principals whose evidence is in memory
-
-
 _MAX_CELLS = 20_000  # pairs of a term and a tool, for each principal; about 3 MB
-
-
 _Value = TypeVar("_Value")
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from toolsearch_indexes.tool_index import ToolIndex
 
 Terms: TypeAlias = frozenset[str]
-
-
 _MOST_TERMS = 16  # terms that are kept of one query, the rarest first
 
 
@@ -72,39 +70,19 @@ class IndexVocabulary:
 
 
 _N_HALF = 3.0
-
-
 _LIFT = 2.0  # a tool that is called for half of all queries is never favoured
-
-
 _SMOOTHING = 5.0  # assumed sessions of each new tool, with the words of an average tool
-
-
 _OTHER_QUERIES = 20.0  # assumed queries that led to other tools
-
-
 _OTHER_TOOLS = 5.0  # assumed calls of tools that were not called so far
 
 
 # Weights in sessions: below the first an event has faded, and from the second on a tool was called again.
 _CALLED_ONCE = 0.5, 1.5
-
-
 _LEAST_FAVOUR = 0.01
-
-
 _KEPT_SHARE = 0.9  # the share of cells that is kept when some are dropped
-
-
 _FORGOTTEN = 64.0  # half-lives after which an event is forgotten, long before floats overflow
-
-
 _FADED = 1e-9
-
-
 _MOST_LOG_ODDS = 300.0
-
-
 _ALL = ""  # stands for every term or every tool in sums
 
 

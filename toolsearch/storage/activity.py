@@ -39,13 +39,11 @@ INSERT INTO figures (tenant, hour_s, key, session, name, amount) VALUES (?, ?, ?
 ON CONFLICT (tenant, hour_s, key, session, name) DO UPDATE SET amount = figures.amount + excluded.amount
 """
 
-
 _PRUNE_FIGURES = """
 DELETE FROM figures WHERE (tenant, hour_s, key, session, name) IN (
     SELECT tenant, hour_s, key, session, name FROM figures WHERE hour_s < ? ORDER BY hour_s LIMIT ?
 )
 """
-
 
 _GROUPS: Final[Mapping[By, str]] = {
     "hour": "hour_s",
@@ -94,8 +92,6 @@ class FigureLog(SqlStore):
 
 
 Decision: TypeAlias = Literal["allowed", "refused", "handed_back"]
-
-
 Outcome: TypeAlias = Literal["ok", "tool_error", "refused", "handed_back"]
 
 
@@ -121,10 +117,7 @@ class Receipt:
 
 
 _COLUMNS = ", ".join(field.name for field in fields(Receipt))
-
-
 _PLACES = ", ".join("?" * (len(fields(Receipt)) + 1))
-
 
 _PRUNE_RECEIPTS = """
 DELETE FROM receipts WHERE (tenant, id) IN (SELECT tenant, id FROM receipts WHERE at_s < ? ORDER BY at_s LIMIT ?)
@@ -205,7 +198,6 @@ ON CONFLICT (tenant, corpus, folded) DO UPDATE SET query = excluded.query, kind 
     count = misses.count + 1,
     last_s = excluded.last_s, best = excluded.best, best_score = excluded.best_score
 """
-
 
 _PRUNE_MISSES = """
 DELETE FROM misses WHERE (tenant, corpus, folded) IN (

@@ -56,13 +56,8 @@ SELECT at_us, who, action, subject, outcome, tenant, position FROM audit
 WHERE position < ?{} ORDER BY position DESC LIMIT ?
 """
 
-
 _HOLDING: Final = r"lower(action || ' ' || subject || ' ' || outcome) LIKE ? ESCAPE '\'"
-
-
 _PRUNE = "DELETE FROM audit WHERE position IN (SELECT position FROM audit WHERE at_us < ? ORDER BY at_us LIMIT ?)"
-
-
 _END: Final = (1 << 63) - 1  # greater than all positions
 
 

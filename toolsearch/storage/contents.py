@@ -44,13 +44,11 @@ class ContentsSince:
 
 _REVISION = "SELECT revision FROM revisions WHERE tenant = ? AND catalog = ?"
 
-
 _REVISE = """
 INSERT INTO revisions (tenant, catalog, revision, removed) VALUES (?1, ?2, ?3, ?3)
 ON CONFLICT (tenant, catalog) DO UPDATE SET revision = excluded.revision,
     removed = CASE WHEN ?4 > 0 THEN excluded.revision ELSE revisions.removed END
 """
-
 
 _PUT = """
 INSERT INTO contents (tenant, catalog, name, fingerprint, document, source, revision) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -59,15 +57,11 @@ DO UPDATE SET fingerprint = excluded.fingerprint, document = excluded.document, 
     revision = excluded.revision
 """
 
-
 _SINCE = """
 SELECT name, fingerprint, document, source FROM contents WHERE tenant = ? AND catalog = ? AND revision > ? ORDER BY name
 """
 
-
 _AT_ONCE = 500  # names in one statement; SQLite takes so many values at most, PostgreSQL 65,535
-
-
 _COLUMNS = "name, fingerprint, document, source"
 
 

@@ -15,8 +15,6 @@ from toolsearch.documents.json_values import is_object
 from toolsearch.tools.json_types import JsonObject
 
 logger = logging.getLogger(__name__)
-
-
 _has_warned = threading.Event()  # once is enough
 
 

@@ -40,11 +40,7 @@ class StoredKey:
 
 
 _COLUMNS = "id, tenant, name, prefix, sha256, scopes, created_s, allow, deny, is_operator, expires_s, revoked_s, used_s"
-
-
 _ACCEPTED = "(revoked_s IS NULL OR revoked_s > ?) AND (expires_s IS NULL OR expires_s > ?)"
-
-
 _LOCK = "operators' keys"
 
 

@@ -16,8 +16,6 @@ from toolsearch.storage.sql import Connection, Database, SqlStore
 from toolsearch.tools.json_types import JsonObject
 
 APPROVALS_FILE: Final = "trust.db"  # in the state folder of a gateway
-
-
 FIRST_SIGHT: Final = "first sight"  # stands for who approved a definition that nobody looked at
 
 
@@ -112,7 +110,6 @@ ON CONFLICT (tenant, server, tool, is_approved) DO UPDATE SET pin = excluded.pin
     seen_s = excluded.seen_s, by = excluded.by, decided_us = excluded.decided_us
 """
 
-
 _HOLD = """
 INSERT INTO pins (tenant, server, tool, is_approved, pin, entry, seen_s, by, decided_us)
 VALUES (?, ?, ?, FALSE, ?, ?, ?, ?, ?)
@@ -120,10 +117,7 @@ ON CONFLICT (tenant, server, tool, is_approved)
 DO UPDATE SET pin = excluded.pin, entry = excluded.entry, seen_s = excluded.seen_s
 """
 
-
 _FORGET = "DELETE FROM pins WHERE tenant = ? AND server = ? AND tool = ? AND NOT is_approved"
-
-
 _WITHDRAWN = "SELECT tool FROM pins WHERE tenant = ? AND server = ? AND NOT is_approved AND by <> ''"
 
 
@@ -132,7 +126,6 @@ _VERSION = f"""
 SELECT coalesce((SELECT last FROM counters WHERE tenant = ?1 AND name = '{sql.PINS}'), 0),
     EXISTS (SELECT 1 FROM pins WHERE tenant = ?1), EXISTS (SELECT 1 FROM audit WHERE tenant = ?1)
 """  # noqa: S608
-
 
 LOCK: Final = "pins"  # of what a tenant has approved
 

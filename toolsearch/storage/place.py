@@ -11,8 +11,6 @@ from toolsearch.errors import StorageError
 from toolsearch.storage.storage import Storage
 
 Row: TypeAlias = tuple[Any, ...]
-
-
 BATCH: Final = 1_000  # rows in memory at a time
 
 

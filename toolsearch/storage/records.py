@@ -30,23 +30,15 @@ class Record:
 
 
 _COLUMNS = "id, document, version, changed_s, expires_s"
-
-
 _LIVING = "(expires_s IS NULL OR expires_s > ?)"
-
-
 _VERSION = "SELECT version FROM records WHERE tenant = ? AND kind = ? AND id = ?"
-
-
 _SCAN = f"SELECT tenant, kind, {_COLUMNS} FROM records WHERE (tenant, kind, id) > (?, ?, ?) ORDER BY 1, 2, 3 LIMIT ?"  # noqa: S608
-
 
 _PUT = """
 INSERT INTO records (tenant, kind, id, document, version, changed_s, expires_s) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, kind, id) DO UPDATE SET document = excluded.document, version = excluded.version,
     changed_s = excluded.changed_s, expires_s = excluded.expires_s
 """
-
 
 _PRUNE = """
 DELETE FROM records WHERE (tenant, kind, id) IN (

@@ -12,17 +12,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 RECORD_KINDS: Final = frozenset({"catalog", "source", "tenant", "toolset", "toolset_names"})  # of `RecordStore`
-
-
 CONTENTS: Final = "contents"  # the tools of the catalog that the id names
-
-
 KEY: Final = "key"  # one that was revoked
-
-
 PINS: Final = "pins"  # a person's decision about what servers list; without an id
-
-
 DROPPED: Final = "dropped"  # everything that the tenant had; without an id
 
 

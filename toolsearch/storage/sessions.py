@@ -42,14 +42,8 @@ class SessionPersistence(Protocol):
 
 
 _ADD = "INSERT INTO sessions (tenant, id, text, version) VALUES (?, ?, ?, ?) ON CONFLICT (tenant, id) DO NOTHING"
-
-
 _REPLACE = "UPDATE sessions SET text = ?, version = version + 1 WHERE tenant = ? AND id = ? AND version = ?"
-
-
 _AT_ONCE = 500  # ids in one statement
-
-
 _SAVINGS = 1 << 24  # of one session, before its versions could be those of one that comes anew under its id
 
 
@@ -130,7 +124,6 @@ class MessageStore(Protocol[Message]):
 _SAVE = """
 INSERT INTO conversations (id, messages) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET messages = excluded.messages
 """
-
 
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 

@@ -166,8 +166,6 @@ class SqlStore:
 
 
 _INTEGERS: Final = range(-(1 << 63), 1 << 63)
-
-
 _REPLACEMENT: Final = "\ufffd"
 
 
@@ -206,16 +204,9 @@ def _check_text(text: str) -> None:
 
 
 SESSIONS: Final = "sessions"  # that were made
-
-
 RECORDS: Final = "records"  # writings
-
-
 CONTENTS: Final = "contents"  # changes of catalogs
-
-
 PINS: Final = "pins"  # decisions about what servers list
-
 
 _NEXT = """
 INSERT INTO counters (tenant, name, last) VALUES (?, ?, 1)

@@ -61,15 +61,12 @@ WITH wanted (wanted_term, wanted_tool) AS (VALUES {}) SELECT term, tool, weight,
 WHERE principal = ? AND term = wanted_term AND tool = wanted_tool
 """
 
-
 _AT_ONCE: Final = 250  # cells in one statement, as SQLite takes few values
-
 
 _SAVE = """
 INSERT INTO usage (principal, term, tool, weight, at_s) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (principal, term, tool) DO UPDATE SET weight = excluded.weight, at_s = excluded.at_s
 """
-
 
 LOCK: Final = "usage"  # of what one principal has used
 

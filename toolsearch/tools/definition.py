@@ -21,10 +21,7 @@ from toolsearch.tools.results import Converter
 from toolsearch_indexes.documents import Confidence
 
 NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
-
-
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
-
 
 _SPELLED = str.maketrans(  # letters that Unicode does not split into a letter A-Z and an accent
     {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "đ": "d", "Đ": "D",
@@ -212,17 +209,9 @@ class Refusal:
 
 
 READ_ONLY: Final = "readOnlyHint"
-
-
 DESTRUCTIVE: Final = "destructiveHint"
-
-
 IDEMPOTENT: Final = "idempotentHint"
-
-
 OPEN_WORLD: Final = "openWorldHint"
-
-
 HINTS = (READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD)
 
 

@@ -23,8 +23,6 @@ from toolsearch.tools.results import Converter, require_converter
 from toolsearch.tools.signature import UnresolvedAnnotationError, is_context, read_signature, type_hints, underlying
 
 AnyFunction = TypeVar("AnyFunction", bound="Callable[..., Any] | classmethod[Any, ..., Any] | staticmethod[..., Any]")
-
-
 _ATTRIBUTE = "__toolsearch_tool__"
 
 

@@ -156,8 +156,6 @@ def _closed(node: dict[str, Json]) -> dict[str, Json]:
 
 
 UNUSABLE_TYPE = (PydanticUserError, SchemaError)  # errors of pydantic for a type without a schema
-
-
 _MAX_ERRORS_TOLD = 5
 
 
@@ -240,8 +238,6 @@ def _with_root_inline(schema: dict[str, Json]) -> dict[str, Json]:
 
 # Keywords beside which further properties may be defined.
 _ROOT_ALTERNATIVES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
-
-
 _LONGEST_REASON = 200  # characters of a reason that are kept
 
 

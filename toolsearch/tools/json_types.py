@@ -9,10 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias, TypeGuard, cast
 
 Json: TypeAlias = Any  # any value that json.loads returns
-
-
 JsonObject: TypeAlias = Mapping[str, Json]
-
 
 _ONE_SCHEMA = frozenset(
     {
@@ -21,10 +18,7 @@ _ONE_SCHEMA = frozenset(
     }
 )  # fmt: skip
 
-
 _SCHEMA_LIST = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
-
-
 _NAMED_SCHEMAS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 
 

@@ -14,8 +14,6 @@ from toolsearch.errors import BadToolError
 from toolsearch.tools.json_types import Json, JsonObject
 
 DATA: Final = "data"  # field with the base64 bytes of an image or a sound
-
-
 BLOB: Final = "blob"  # field with the base64 bytes of a resource
 
 

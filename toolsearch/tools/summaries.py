@@ -15,13 +15,8 @@ from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch_indexes.documents import Confidence
 
 _READ_CHARACTERS = 4_000
-
-
 _PARAGRAPHS = re.compile(r"\n\s*\n")
-
-
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_)\]]*(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)\s+(?=[^\sa-z])")
-
 
 _BADGES = re.compile(
     r"\[?!\[[^\]\n]{0,200}\]\([^)\n]{0,400}\)(?:\]\([^)\n]{0,400}\))?|</?(?:img|p|div|center)\b[^>\n]{0,400}>"
@@ -30,16 +25,12 @@ _BADGES = re.compile(
 
 # Marks of headings, lists and emphasis, and emoji.
 _DECORATION = re.compile(r"(?:[\s#=*_~>|-]|[^\w\s\x00-\xff\u2018-\u201f])+")
-
-
 _HEADING = re.compile(r"#{1,6} [^\n]*|[^\n]*\n[=-]{3,}")
-
 
 _STATUS = (
     r"(?:deprecat(?:ed|ion)|obsolete|decommissioned|discontinued|legacy|experimental|opt-in only|internal(?: use)? only"
     r"|(?:(?:developer|public|private|closed) )?(?:alpha|beta|preview))"
 )
-
 
 _LABEL = re.compile(
     rf"[(\[]{_STATUS}[)\]](?:\([^)\n]{{0,400}}\))?[*_\s:.-]*|{_STATUS}(?:[*_]*[:.!-]+[*_]*\s*|[*_]*\s*\Z)"
@@ -47,21 +38,11 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 
-
 _TOOL = r"(?:\w+ )?(?:api|operation|action|method|command|endpoint|function|tool)s?"
-
-
 _IS = r"(?:is|isn't|are|was|has been|have been|being|be) (?:now |only |an? )?"
-
-
 _GONE = r"(?:deprecated|obsolete|discontinued|superseded|no longer (?:available|open|supported|maintained))\b"
-
-
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d"
-
-
 _SUBJECT = r"(?:[^\s.]+ ){1,12}"
-
 
 _NOTICES = (
     # Example: End of support notice: ...
@@ -80,9 +61,7 @@ _NOTICES = (
     rf"(?:on|after|as of|until|starting|effective|beginning|from) {_MONTH}",
 )
 
-
 _NOTICE = re.compile("|".join(_NOTICES), re.IGNORECASE)
-
 
 _SELF_REFERENCE = re.compile(  # examples: This action lists keys. This tool lets you list keys.
     rf"this {_TOOL}(?: (?:is used|can be used|allows you|enables you) to| lets you)? "
@@ -163,14 +142,8 @@ def _as_sentence(text: str, begin: int) -> str:
 
 
 SUMMARY_CHARACTERS: Final = 300
-
-
 PURPOSE_CHARACTERS: Final = 100
-
-
 _CACHED_SUMMARIES: Final = 20_000  # summaries kept; each search needs those of all its hits
-
-
 _OUT_OF_USE = re.compile(r"(?<!may be )(?<!will be )deprecat|obsolete|decommission|no longer supported", re.IGNORECASE)
 
 

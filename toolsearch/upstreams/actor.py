@@ -90,22 +90,11 @@ class IdleGate:
 
 
 logger = logging.getLogger(__name__)
-
-
 _STEADY_S = 10.0  # sessions that end earlier count as failures to connect
-
-
 _WANTED_S = 600.0  # a lazy server that was unused for this long is not reconnected after a loss
-
-
 _GONE = (0, 502, 503, 504)  # statuses of a server that restarts, or of its proxy; 0 means no answer
-
-
 _DEGRADED_FAULTS = 2
-
-
 _DEGRADED_JUNK = 50  # junk lines in a row after which the server counts as degraded
-
 
 _CHANGES = (
     types.ToolListChangedNotification,

@@ -29,35 +29,15 @@ from toolsearch.upstreams.secrets import (
 )
 
 Mode: TypeAlias = Literal["auto", "legacy"]
-
-
 HttpKind: TypeAlias = Literal["http", "sse"]
-
-
 _SECTIONS = ("mcpServers", "servers")  # the second is the name in VS Code
-
-
 _GATEWAY_SECTION = "toolsearch"  # the gateway's own settings, in a file that other clients read too
-
-
 _OWN_SECTIONS = (_SECTIONS[0], _GATEWAY_SECTION)
-
-
 _HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")
-
-
 _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "mode"})
-
-
 _GEMINI_URL = "httpUrl"  # Gemini's key for streamable HTTP; its "url" means the older transport
-
-
 _HTTP_KEYS = frozenset({"type", "url", _GEMINI_URL, "headers", "disabled", "mode"})
-
-
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
-
-
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 

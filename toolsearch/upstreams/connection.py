@@ -132,8 +132,6 @@ class Event(Enum):
 
 
 _IDLE, _STARTING, _READY = UpstreamState.IDLE, UpstreamState.STARTING, UpstreamState.READY
-
-
 _DEGRADED, _DOWN, _NEEDS_LOGIN = UpstreamState.DEGRADED, UpstreamState.DOWN, UpstreamState.NEEDS_LOGIN
 
 
@@ -174,7 +172,6 @@ TRANSITIONS: Mapping[UpstreamState, Mapping[Event, UpstreamState]] = {
         Event.UNREACHABLE: _DOWN,
     },
 }
-
 
 _HEALTHY_EVENTS = (Event.OPENED, Event.ANSWERED)
 

@@ -137,11 +137,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 _FIRST_S = 0.5
-
-
 _LONGEST_S = 60.0
-
-
 _LONGEST_ASKED_S = 600.0  # a server that asks for a longer pause is still tried after this
 
 

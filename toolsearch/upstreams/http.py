@@ -22,32 +22,17 @@ from toolsearch.upstreams.settings import OpenTransport
 from toolsearch.upstreams.streams import Reading, Streams
 
 FAULT = "toolsearch/http-fault"
-
-
 EXPIRED = "toolsearch/session-expired"
-
-
 MAY_HAVE_RUN = "toolsearch/may-have-run"
-
-
 STATUS = "toolsearch/http-status"  # key of the answer's status; missing if no answer came
-
-
 RETRY_AFTER_S = "toolsearch/retry-after-s"
-
-
 CHALLENGE = "toolsearch/www-authenticate"
-
-
 _INTERNAL_ERROR = -32603
 
 
 # Only the older protocol has sessions; a 404 to a request with this header means that the session is over.
 _SESSION_HEADER = "mcp-session-id"
-
-
 _TOLD_BY_STATUS = (401, 429, 503)  # statuses that decide the fault, whatever the body says
-
 
 _ADVICE = {
     401: "the server wants other credentials; check its 'headers'",

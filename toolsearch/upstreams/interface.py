@@ -213,6 +213,4 @@ def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[lis
 
 
 CONNECT_TIMEOUT_S: Final = 30.0  # seconds to start and to answer the first request
-
-
 CALL_TIMEOUT_S: Final = 60.0

@@ -27,8 +27,6 @@ from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, ListOf, next_cursor, page_params, ttl_s
 
 _MOST_PAGES = 1_000
-
-
 _Objects: TypeAlias = tuple[JsonObject, ...]
 
 
@@ -143,8 +141,6 @@ def _about(session: McpSession) -> str:
 
 
 logger = logging.getLogger(__name__)
-
-
 _FORMAT = 1
 
 

@@ -36,8 +36,6 @@ from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
 from toolsearch.wire.mcp.requests import LIST_TOOLS
 
 _LONG_AGO_S = 1.0
-
-
 _IN_HEADER, _IN_BODY = "client_secret_basic", "client_secret_post"  # the secret goes into a header or into the body
 
 
@@ -237,8 +235,6 @@ def _has_changed(context: OAuthContext, token: str) -> bool:
 
 
 _PATIENCE_S = 300.0
-
-
 _PAGE = b"<!doctype html><title>toolsearch</title><p>You can close this page and go back to the terminal."
 
 

@@ -46,17 +46,9 @@ from toolsearch.wire.mcp.requests import (
 )
 
 ParameterHeaders: TypeAlias = dict[str, Mapping[tuple[str, ...], str]]  # tool -> path into its arguments -> header
-
-
 _CAPABILITIES = "toolsearch/capabilities"
-
-
 _CLIENT = types.Implementation(name="toolsearch", version="0.1.0")
-
-
 _HTTP_TIMEOUT = httpx2.Timeout(30.0, read=None)  # no read timeout, because each call sets its own
-
-
 _LARGEST_EVENT = 32 * 1024 * 1024  # bytes; the same limit holds for a line of a child process
 
 

@@ -37,8 +37,6 @@ from toolsearch.upstreams.streams import Streams
 from toolsearch_indexes.forking import follow_forks
 
 logger = logging.getLogger(__name__)
-
-
 _ORPHAN_GRACE_S = 2  # seconds to end by itself, and again after SIGTERM
 
 
@@ -133,27 +131,15 @@ class OrphanGuard:
 
 
 guard = OrphanGuard()
-
-
 _LONGEST_LINE = 32 * 1024 * 1024  # bytes; pictures and whole listings are far smaller
 
 
 # A program that shows its progress may write a message after it on the same line. No untrusted text is in this pattern.
 _MESSAGE = re.compile(rb'\{\s*"(?:jsonrpc|id|method|params|result|error)"\s*:')
-
-
 _MOST_BEGINNINGS = 4
-
-
 _GRACE_S = 2.0  # seconds to end once stdin is closed, and again after SIGTERM
-
-
 _FLUSH_S = 0.5
-
-
 _POLL_S = 0.01
-
-
 _GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
@@ -313,11 +299,7 @@ async def _has_ended(process: ServerProcess, within_s: float) -> bool:
 
 
 _KEPT_BYTES = 4_096
-
-
 _KEPT_LINES = 5
-
-
 _DRAIN_S = 0.5  # seconds to wait for the last output of a process that has ended
 
 

@@ -54,8 +54,6 @@ class Turn:
 
 # The SDK's HTTP transport handles messages on a request's own stream in the context of the request's sender.
 _turn: ContextVar[Turn | None] = ContextVar("toolsearch_turn", default=None)
-
-
 _RECENT_S = 60.0  # seconds after a cancellation in which the server may still ask about the request
 
 
@@ -159,8 +157,6 @@ def outside_of_turns() -> None:
 
 
 logger = logging.getLogger(__name__)
-
-
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 

@@ -42,11 +42,7 @@ class Usage:
 
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "return_direct", "call_limit", "other"]
-
-
 OTHER_CHOICES: Final = "other_choices"  # metadata key of the choices that are not used: all but the first
-
-
 _CUT_OFF: tuple[FinishReason, ...] = ("length", "content_filter", "other")
 
 

@@ -59,12 +59,10 @@ _MODULES: Mapping[str, WireModule] = {
     "mcp": mcp,
 }
 
-
 _DEFERRING: Mapping[str, Callable[[Iterable[ToolDefinition], Iterable[ToolDefinition]], list[dict[str, Any]]]] = {
     "openai-responses": openai_responses.write_tool_list,
     "anthropic": anthropic.write_tool_list,
 }
-
 
 TOOL_FORMATS = tuple(_MODULES)
 
@@ -259,8 +257,6 @@ def as_reply(entries: Entries, wire_format: str) -> object:
 
 
 _ITEMS: Final = "input"  # key of the conversation in a request of Responses
-
-
 _MESSAGES: Final = "messages"  # key of the conversation in requests of the other formats
 
 

@@ -60,8 +60,6 @@ class ToolChangeMessage:
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage | ToolChangeMessage
-
-
 NO_TOOLS: Mapping[str, ToolDefinition] = {}
 """For conversations whose messages can add no tools."""
 

@@ -16,16 +16,13 @@ from toolsearch.tools.json_types import Json, JsonObject
 
 ReadCall: TypeAlias = Callable[[JsonObject, int], ToolCall | None]  # takes an item and its position, which starts at 1
 
-
 _ACCEPTED = (
     "an OpenAI ChatCompletion, its message or its tool_calls; an OpenAI Response or its output; "
     "an Anthropic Message or its content; a LangChain AIMessage or its tool_calls; {'name': ..., 'arguments': ...}; "
     "a ToolCall; or a list of the last two"
 )
 
-
 _ARGUMENTS = frozenset({"args", "arguments", "input", "parameters"})  # keys of the arguments of a call
-
 
 _PROVIDERS_OWN = frozenset(  # calls that the provider runs itself or needs approved
     {"mcp_approval_request", "mcp_call", "mcp_tool_use", "server_tool_call", "server_tool_use"}
@@ -139,8 +136,6 @@ def arguments_object(call: ToolCall) -> dict[str, Json]:
 
 
 NO_REASON: Final = "no finish reason"
-
-
 REFUSAL: Final = "refusal"  # finish reason of a model that refuses in words; its calls are not run
 
 
@@ -149,10 +144,7 @@ _FINISHED: Final = frozenset(
     {"complete", "completed", "end_turn", "function_call", "stop", "tool_call", "tool_calls", "tool_use"}
 )
 
-
 _KEYS: Final = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
-
-
 _MAX_REASON = 60  # characters kept of a reason that the endpoint wrote
 
 

@@ -15,11 +15,7 @@ from toolsearch.wire.sendable_schema import in_unicode, sendable_schema
 from toolsearch.wire.tool_rules import LONGEST_DESCRIPTION, MOST_LEVELS, MOST_SCHEMAS, References
 
 _GOES_ON: Final = " … (goes on in the description of the parameters)"
-
-
 _LEAST_SHARE: Final = 0.7  # least share of the room that a cut at a sentence or line end must use
-
-
 _ENDS: Final = ("\n\n", "\n", ". ", " ")  # where to cut, best first
 
 
@@ -86,14 +82,8 @@ def _in_unicode(text: str) -> str:
 
 
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
-
-
 _FOR_ANY_NAME = ("additionalProperties", "unevaluatedProperties")
-
-
 _FOR_ANY_ITEM = ("items", "additionalItems", "contains", "unevaluatedItems")
-
-
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 

@@ -18,17 +18,9 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.request_parts import is_plain_object
 
 KEY: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # a whole property name
-
-
 LONGEST_KEY: Final = 64
-
-
 MOST_LEVELS: Final = 60  # depth of nested schemas; a catalog refuses deeper tools
-
-
 MOST_SCHEMAS: Final = 20_000  # most schemas in one tool
-
-
 LONGEST_DESCRIPTION: Final[Mapping[str, int]] = {"openai": 1_024, "openai-responses": 1_024}
 
 
@@ -38,17 +30,9 @@ bound.
 
 
 _OF_NAMES: Final = frozenset({"properties", "dependencies", "dependentRequired", "dependentSchemas"})
-
-
 _WORDS: Final = (("<=", "_lte"), (">=", "_gte"), ("!=", "_ne"), ("<", "_lt"), (">", "_gt"), ("=", "_eq"), ("!", "_not"))
-
-
 _ILLEGAL_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
-
-
 _ROOM_FOR_NUMBER: Final = 6
-
-
 _READ_CHARACTERS: Final = 1_000  # characters of a name that are read; more would not fit anyway
 
 
@@ -116,13 +100,8 @@ def _property_names(schema: JsonObject) -> Iterator[str]:
 
 
 _MOST_CHARACTERS: Final = 2_000
-
-
 _MAX_MEMORY_BYTES: Final = 1 << 20
-
-
 _CODE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
-
 
 _UNCOMMON_SYNTAX: Final = (
     re.compile(  # syntax that only some regex engines know, such as \p{L}, (?i), [[:alpha:]] and a++
@@ -152,14 +131,8 @@ def is_common_pattern(pattern: str) -> bool:
 
 
 Steps: TypeAlias = tuple[str, ...]  # path from the root to a place in the schema
-
-
 _DEFINITIONS = ("$defs", "definitions")
-
-
 _ANCHORS = ("$anchor", "$dynamicAnchor")
-
-
 _IDS = ("$id", "id")
 
 

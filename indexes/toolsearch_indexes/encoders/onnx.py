@@ -27,10 +27,7 @@ _MODEL_FILES = (
     "model_uint8.onnx",
 )
 
-
 _PLACES = (".", "onnx")  # exporters put the graph beside the tokenizer, or one folder down
-
-
 _DEFAULT_MAX_LENGTH = 256
 
 
@@ -100,8 +97,6 @@ def _settings(path: Path) -> Mapping[str, Any]:
 
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-
-
 _INTEGERS: Mapping[str, type[np.signedinteger[Any]]] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 

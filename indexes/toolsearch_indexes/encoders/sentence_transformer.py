@@ -17,8 +17,6 @@ from toolsearch_indexes.encoders.static import CASE, LONGEST_WORD, StaticEncoder
 from toolsearch_indexes.errors import EncoderError
 
 _WHAT, _EXTRA = "SentenceTransformerEncoder", "semantic"
-
-
 _HUB_TIMEOUT_S = 10.0
 
 

@@ -23,24 +23,14 @@ _WORD = re.compile(r"[^\W_]+")
 
 # Everything between words becomes a space.
 _GAPS = bytes(byte if byte < 128 and chr(byte).isalnum() else ord(" ") for byte in range(256))
-
-
 CASE = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"  # places in an identifier where a capital begins a word
-
-
 _CASE = re.compile(CASE)
 
 
 # Scripts without spaces between words.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-
-
 LONGEST_WORD = 100  # characters; longer ones are data, not words
-
-
 _MEANINGFUL_LETTERS = 4  # letters at the beginning of a word that show its subject: ``calendarevents``
-
-
 _REMEMBERED_WORDS = 100_000
 
 
@@ -125,17 +115,9 @@ def folded(text: str) -> str:
 
 
 BUILT_IN_FOLDER = Path(__file__).parent / "built_in"
-
-
 _TABLE, _PIECES, _ABOUT = "table.npy", "pieces.json", "about.json"
-
-
 _LONGEST_TEXT = 4_000  # characters; the rest of the text is not read
-
-
 _SUMMED_IN_16_BITS = 255  # pieces; a sum of that many 8-bit numbers fits in 16 bits
-
-
 _SUMMED_AT_ONCE = 1_024  # pieces; so few stay in the processor's cache
 
 

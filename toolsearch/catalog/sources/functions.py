@@ -59,8 +59,6 @@ class FunctionSource:
 
 
 _OURS = (str, bytes, bytearray, memoryview, Enum, PurePath, Mapping, MappingView, AbstractSet, Sequence, ToolOutput)
-
-
 _WRITTEN_BY = ("__pydantic_serializer__", "_asdict", "tolist")
 
 
@@ -89,9 +87,7 @@ _NAMES = frozenset(  # parameters that old functions use for live Python objects
     }
 )  # fmt: skip
 
-
 _ARTICLES = r"(?:(?:an?|the|this|new|open|readable|writable|binary|temporary) )*"
-
 
 _LIVE = (
     r"(?:(?:bytes|file)-like objects?|bytes or buffer|bytes or bytearray|buffer object|byte ?strings?|binary data"
@@ -99,11 +95,9 @@ _LIVE = (
     r"|(?:generator|callable|coroutine|decorator|context manager)s?)\b"
 )
 
-
 _TEXT_TOO = re.compile(
     r"[^.\n]{0,60}?\b(?:str|text|strings?|paths?|filename|name|numbers?|lists?|sequence)\b", re.IGNORECASE
 )
-
 
 _RETURNED = re.compile(
     rf"\breturn(?:s|ing)? (?:it as )?{_ARTICLES}(?P<kind>iterator|generator|context manager|decorator|temporary file"
@@ -113,10 +107,7 @@ _RETURNED = re.compile(
     re.IGNORECASE,
 )
 
-
 _DECORATOR = re.compile(r"(?:an? )?decorator (?:factory|for|that|to|used)\b|[^.]* decorator\.?\Z", re.IGNORECASE)
-
-
 _CLASS = re.compile(r"\b[Rr]eturn(?:s|ing)? (?:(?:an?|the|new|current|main) )*(?P<name>[A-Z]\w+) (?:object|instance)\b")
 
 

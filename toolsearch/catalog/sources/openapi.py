@@ -26,18 +26,12 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import MAX_NAME_LENGTH, all_namespaced, distinct, namespaced, title_with_name
 
 _PLACES = frozenset(get_args(Place)) - {"body", "field"}
-
-
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})  # OpenAPI says to ignore these as parameters
 
 
 # Characters that model APIs take in property names.
 _PROPERTY_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_.-")
-
-
 _FLAT_KEYWORDS = frozenset({"type", "title", "description", "properties", "required", "default", "deprecated"})
-
-
 _IDLE_KEYWORDS = frozenset({"example", "examples", "externalDocs", "xml", "nullable", "discriminator"})
 
 
@@ -214,7 +208,6 @@ def _text_of(value: Json) -> str:
 
 
 _REQUESTS = "x-toolsearch-requests"  # key in an operation: requests of users who need it
-
 
 _HINTS: dict[str, dict[str, bool]] = {  # HTTP defines which methods are safe or idempotent
     "get": {READ_ONLY: True},

@@ -20,36 +20,18 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import in_words
 
 MAX_DEPTH = 30  # levels of nested schemas, references not followed
-
-
 MAX_NODES = 1_500  # schemas in one tool; the rest becomes schemas that admit any value
-
-
 LEFT_OUT: JsonObject = {"description": "(left out: the whole schema is too large)"}
-
-
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
-
-
 _TEXTS = frozenset({"title", "description", "format", "pattern", "contentEncoding", "contentMediaType"})
-
-
 _FLAGS = frozenset({"deprecated", "uniqueItems", "writeOnly"})
-
-
 _NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-
-
 _COUNTS = frozenset({"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"})
-
-
 _ANY_VALUE = frozenset({"default", "const"})
-
 
 _ONE_SCHEMA = frozenset(
     {"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedProperties"}
 )
-
 
 _SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 
@@ -248,17 +230,12 @@ class SchemaLibrary:
 
 
 _MAX_LENGTH = 24  # characters; the name precedes each tool's name, and names have at most 64
-
-
 _POSSESSIVE = re.compile(r"['’]s\b")  # noqa: RUF001
-
-
 _VARIABLE = re.compile(r"\{[^{}]*\}")
 
 
 # Version words, and single letters such as the s of "its".
 _VERSION = re.compile(r"v?[0-9]+((alpha|beta|rc)[0-9]*)?|[a-z]")
-
 
 _FILLER = frozenset(  # words that say nothing about an API
     """
@@ -269,14 +246,12 @@ _FILLER = frozenset(  # words that say nothing about an API
     """.split()  # noqa: SIM905
 )
 
-
 _FILLER_IN_HOSTS = _FILLER | frozenset(  # adds words that say what a host is for or stand for a customer's name
     """
     company demo dev development domain gateway host instance live mock prod production sandbox secure stage staging
     subdomain tenant test testing www
     """.split()  # noqa: SIM905
 )
-
 
 _SHARED_HOSTS = frozenset(  # hosts of examples, and companies that host many APIs or those of others
     """
@@ -285,7 +260,6 @@ _SHARED_HOSTS = frozenset(  # hosts of examples, and companies that host many AP
     """.split()  # noqa: SIM905
 )
 
-
 _NOBODYS_ENDINGS = frozenset(
     {"arpa", "example", "external", "home", "internal", "invalid", "lan", "local", "localhost", "test"}
 )
@@ -293,11 +267,7 @@ _NOBODYS_ENDINGS = frozenset(
 
 # First part of two-part endings such as co.uk and com.au.
 _SECOND_LEVEL = frozenset({"ac", "co", "com", "edu", "gov", "net", "org"})
-
-
 _LETTERS_OF_A_COUNTRY = 2
-
-
 _ANYTHING = "*"
 
 

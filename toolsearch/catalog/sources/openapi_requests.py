@@ -18,11 +18,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.upstreams.secrets import as_secrets, secrets_of_headers
 
 Place: TypeAlias = Literal["path", "query", "header", "cookie", "body", "field"]
-
-
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-
-
 _DELIMITERS = {"spaceDelimited": " ", "pipeDelimited": "|"}
 
 
@@ -180,10 +176,7 @@ _RESERVED_HEADERS: Final = frozenset(  # headers that a model's arguments may ne
     {"host", "cookie", "connection", "content-length", "proxy-authorization", "te", "transfer-encoding", "upgrade"}
 )
 
-
 _PLACES: Final = ("header", "query", "cookie")
-
-
 _AUTHORIZATION: Final = "authorization"
 
 

@@ -18,8 +18,6 @@ from toolsearch.wire.capabilities import Capabilities, Cloud
 from toolsearch.wire.messages import Message, ToolChangeMessage
 
 _MAX_REASON = 600  # characters of a provider's message; some messages repeat the request
-
-
 _KEY_STATUSES = (401, 403)  # messages with these statuses may contain a part of the key
 
 
@@ -152,11 +150,7 @@ def cloud_of(client: object, own_host: str) -> Cloud:
 
 
 logger = logging.getLogger(__name__)
-
-
 _FREE = (None, "auto", "none")
-
-
 _ANY = "required"
 
 

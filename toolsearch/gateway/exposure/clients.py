@@ -55,13 +55,8 @@ KNOWN_CLIENTS: Final = (
     KnownClient("@cline/", f"{ENTRY}__", most_tokens=1_200),  # about 8,000 characters of JSON within JSON
 )
 
-
 _UNKNOWN: Final = KnownClient("", reads_text=False)
-
-
 _EXPOSURE_OF_MODE: Mapping[RevealMode | None, Exposure] = {"append": APPEND, "fixed": FIXED}
-
-
 _EXPOSURES: Mapping[Exposing, Exposure] = {"expand": APPEND, "fixed": FIXED, "whole": WHOLE}
 
 

@@ -18,7 +18,6 @@ from toolsearch_indexes.queries import Select, Words, name_candidates, read_form
 
 Statuses: TypeAlias = Callable[[], Mapping[str, UpstreamStatus]]
 
-
 _CALL_NOTES = {
     UpstreamState.IDLE: "not started yet; a call starts it",
     UpstreamState.STARTING: "just starting; a call waits for it",
@@ -26,9 +25,7 @@ _CALL_NOTES = {
     UpstreamState.NEEDS_LOGIN: "waiting for a person to log in; calls fail until then",
 }
 
-
 _ABOUT_TO_LIST = {UpstreamState.STARTING: "starting", UpstreamState.READY: "listing its tools"}
-
 
 _UNSEARCHED = {
     **_ABOUT_TO_LIST,

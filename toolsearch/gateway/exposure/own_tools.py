@@ -19,17 +19,9 @@ from toolsearch.tools.naming import SEPARATOR, TOOL_NAME, in_words
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, always_loaded, write_tool
 
 MOST_TOPICS: Final = 4  # words for one server
-
-
 _SUBJECT_WIDTH: Final = 240  # most characters for all servers' names and topics in the search tool and the instructions
-
-
 _SHORT_SUBJECT_WIDTH: Final = 80  # most characters of the same in each call tool
-
-
 _NAME_WIDTH: Final = 32  # most characters of a server's name
-
-
 Topics: TypeAlias = Mapping[str, Sequence[str]]
 
 
@@ -96,7 +88,6 @@ def _sendable(search: dict[str, Any]) -> dict[str, Any]:
 
 
 _SHORTEST = 3  # fewest letters of a topic word
-
 
 _COMMON_WORDS = frozenset(
     """

@@ -32,8 +32,6 @@ from toolsearch.wire.mcp.definitions import schema_of, sent_input_schema, tool_n
 from toolsearch.wire.mcp.eras import entry_for
 
 _MOST_SESSIONS = 10_000
-
-
 _MOST_REACHES = 256
 
 

@@ -70,8 +70,6 @@ class RawToolCallback(ToolCallback, Protocol):
 
 
 logger = logging.getLogger(__name__)
-
-
 McpReply: TypeAlias = dict[str, Any] | MCPError | NotCallableHereError
 
 

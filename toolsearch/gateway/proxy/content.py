@@ -142,8 +142,6 @@ def _parsed(template: str) -> UriTemplate | None:
 
 
 T = TypeVar("T")
-
-
 _RESOURCE_NOT_FOUND = -32002  # the code up to 2025-11-25; the protocol of 2026 has no code for this
 
 
@@ -301,8 +299,6 @@ def _named_prompts(contents: Contents) -> dict[str, Mapping[str, Any]]:
 
 
 logger = logging.getLogger(__name__)
-
-
 Tell: TypeAlias = Callable[[], Awaitable[None]]
 
 

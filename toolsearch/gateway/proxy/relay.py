@@ -50,8 +50,6 @@ from toolsearch.wire.mcp.requests import (
 )
 
 MAX_LINKS = 10_000  # links kept for all principals together; the oldest go first
-
-
 _MAX_URI_CHARACTERS = 4_096
 
 
@@ -80,10 +78,7 @@ def _links(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 _TIMEOUT_S = 10.0
-
-
 logger = logging.getLogger(__name__)
-
 
 LEVELS = (  # least severe first
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency",
@@ -126,14 +121,8 @@ class ServerLevels:
 
 
 MOST_ROUNDS = 8
-
-
 _ROUND_BACKOFF_S = 0.05  # pause before the next round when a server asks nothing and only wants to be called again
-
-
 Inspect: TypeAlias = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
-
-
 _Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Coroutine[Any, Any, dict[str, Any]]]
 
 

@@ -93,14 +93,8 @@ def _why_unpinned(row: ServerRow) -> str:
 
 
 logger = logging.getLogger(__name__)
-
-
 _FOLDER = "running"
-
-
 _EVERY_S = 2.0
-
-
 _STALE_S = 15.0  # a file untouched for this long belongs to a gateway that was killed
 
 

@@ -167,11 +167,7 @@ def _differences(before: Json, after: Json) -> list[tuple[str, str]]:
 
 
 logger = logging.getLogger(__name__)
-
-
 _UNREADABLE_VERSION = -1  # no store has this version or a lower one: see `PinGate.version`
-
-
 _Key: TypeAlias = tuple[Kind, str]
 
 

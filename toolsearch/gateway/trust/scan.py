@@ -94,10 +94,7 @@ def rules_version() -> str:
 
 
 _re2: Any = untyped_re2
-
-
 _WORDS = _re2.compile(rb"[A-Za-z][A-Za-z0-9_-]{4,127}")
-
 
 _OURS = frozenset(  # callTool and its variants are defined in a higher layer, so their names are repeated here
     fold(name) for name in (TOOL_NAME, "callTool", *(f"callTool{each.value}" for each in SafetyClass))
@@ -219,14 +216,8 @@ def _reported(findings: Iterable[Finding]) -> list[Finding]:
 
 # Key in a result's ``_meta``; the value names the rules that found something.
 SUSPICIOUS: Final = "toolsearch/suspicious"
-
-
 MOST_CHARACTERS = 65_536  # most characters scanned of one result
-
-
 _MOST_AT_ONCE = 4_096  # texts up to this length are scanned without a thread
-
-
 _NO_TEXTS = (f".{DATA}", f".{BLOB}")  # fields that hold pictures, sounds and files
 
 

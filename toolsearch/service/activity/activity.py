@@ -62,8 +62,6 @@ class ToolCosts:
 
 
 _QUERY_CHARACTERS: Final = 300
-
-
 _HOUR_S: Final = 3_600
 
 
@@ -153,8 +151,6 @@ def write_misses(log: MissLog, misses: Sequence[NewMiss]) -> None:
 
 
 UsedTokens: TypeAlias = Callable[[str, str, int], None]
-
-
 _MAX_NAME: Final = 200  # characters of a name that a receipt holds, since a caller may call anything
 
 

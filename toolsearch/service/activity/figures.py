@@ -13,8 +13,6 @@ from toolsearch.errors import StorageError
 from toolsearch.storage.activity import FigureCell, FigureLog
 
 _Item = TypeVar("_Item")
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -97,10 +95,7 @@ FigureName: TypeAlias = Literal[
     "handed_back_calls",  # calls that the caller runs
 ]
 
-
 _HOUR_S: Final = 3_600
-
-
 _FLUSH_S: Final = 5.0
 
 

@@ -21,8 +21,6 @@ from toolsearch.service.web.problems import bad_request
 from toolsearch.storage.activity import Miss
 
 router = APIRouter(tags=["activity"])
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
 
 
@@ -87,11 +85,7 @@ def _body(miss: Miss) -> MissBody:
 
 
 page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Reader = Annotated[Visit, Depends(visit_with("read-catalog"))]
-
-
 _MISSES: Final = 50  # misses on a page
 
 

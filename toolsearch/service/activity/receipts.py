@@ -22,8 +22,6 @@ from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.storage.activity import Receipt
 
 router = APIRouter(tags=["activity"])
-
-
 _Filter = Annotated[str | None, Query(max_length=200)]
 
 
@@ -56,17 +54,9 @@ def _body(receipt: Receipt) -> ReceiptBody:
 
 
 page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Calling = Annotated[Visit, Depends(visit_with("call", within_reach=True))]
-
-
 _Text = Annotated[str, Query(max_length=200)]
-
-
 _RECEIPTS: Final = 50  # receipts on a page
 
 

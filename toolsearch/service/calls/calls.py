@@ -59,11 +59,7 @@ class SilentDownstream:
 
 
 logger = logging.getLogger(__name__)
-
-
 HANDED_BACK: Final = "handed-back call"  # the kind of the records of such calls
-
-
 _REPORT_WITHIN_S: Final = 86_400.0
 
 

@@ -34,8 +34,6 @@ from toolsearch.tools.results import ToolOutput, text_block
 from toolsearch.upstreams.secrets import redacted, redacted_json
 
 _MOST_REDIRECTS: Final = 3
-
-
 _FOLLOWED: Final = ("GET", "HEAD")  # only these, since a redirected POST may have had its effect
 
 

@@ -36,10 +36,7 @@ from toolsearch.wire.mcp.requests import content_of, error_code, is_error, struc
 from toolsearch.wire.sendable_tools import sending_notes
 
 Control: TypeAlias = Literal["text", "integer", "number", "boolean", "choice", "json"]
-
-
 FIELD_PREFIX: Final = "argument."
-
 
 _CONTROLS: Final[Mapping[str, Control]] = {
     "string": "text",
@@ -142,11 +139,7 @@ def _value(parameter: Parameter, text: str) -> Any:
 
 
 RECORDED_CALL: Final = "recorded call"  # the kind of the records of such calls
-
-
 _MOST_CHARACTERS: Final = 200_000  # characters of a result that are kept
-
-
 _LISTED: Final = 200
 
 
@@ -232,20 +225,10 @@ def _read(service: ServiceParts, found: Record) -> RecordedCall:
 
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Searcher = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
-
-
 _Calling = Annotated[Visit, Depends(visit_with("call", within_reach=True))]
-
-
 _Sent = Annotated[Sent, Depends(sent_with("call", within_reach=True))]
-
-
 _TOOL: Final = "/tools/{kind}/{name}/{tool}"
 
 

@@ -28,8 +28,6 @@ from toolsearch.wire.mcp.requests import content_of, error_code, error_result, i
 from toolsearch.wire.replies import input_tokens, parse_tool_calls
 
 logger = logging.getLogger(__name__)
-
-
 _MOST_AT_ONCE: Final = 16  # calls of one reply that run at the same time
 
 
@@ -131,11 +129,7 @@ def _written(
 
 
 router = APIRouter(tags=["calls"])
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Caller = Annotated[ServiceCaller, Depends(caller_with("call", within_reach=True))]
 
 

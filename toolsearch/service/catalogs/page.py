@@ -25,32 +25,14 @@ from toolsearch.threads import search_threads
 from toolsearch.tools.definition import Tool
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Reader = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
-
-
 _Sent = Annotated[Sent, Depends(sent_with("write-catalog", within_reach=True))]
-
-
 _SentByAll = Annotated[Sent, Depends(sent_with("write-catalog"))]
-
-
 _Text = Annotated[str, Query(max_length=200)]
-
-
 _CATALOGS: Final = 100  # catalogs on a page
-
-
 _TOOLS: Final = 50
-
-
 _SOURCES: Final = 200
-
-
 _REFUSED: Final = 200
 
 

@@ -75,17 +75,9 @@ class _Registered:
 
 
 logger = logging.getLogger(__name__)
-
-
 REGISTERED: Final = "registered"  # the kind of the records of which replica has registered what
-
-
 _DEFAULT_CATALOG: Final = "default"
-
-
 _MOST: Final = 1_000
-
-
 _LOOK_EVERY_S: Final = 60.0
 
 

@@ -36,34 +36,15 @@ from toolsearch.tools.json_types import Json
 from toolsearch.tools.summaries import summary_of
 
 router = APIRouter(tags=["catalogs"])
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Writer = Annotated[ServiceCaller, Depends(caller_with("write-catalog", within_reach=True))]
-
-
 _Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog", within_reach=True))]
-
-
 _WriterOfAll = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
-
-
 _ReaderOfAll = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
-
-
 _Paging = Annotated[Paging, Depends(paging)]
-
-
 _Source = Annotated[str | None, Query(max_length=200, description="Of this source only; empty: of none.")]
-
-
 _EXPORTED_AT_ONCE = 500
-
-
 _LINES = "application/x-ndjson"
-
 
 _LISTING: dict[str, Any] = {
     "requestBody": {

@@ -23,14 +23,8 @@ from toolsearch.tools.naming import SEPARATOR
 from toolsearch.wire.mcp.definitions import write_tool
 
 REFUSED: Final = "refused"  # the kind of the records of refused entries; their ids are those of the sources
-
-
 _MOST_KEPT = 2_000  # refused entries of one source that are kept; the source has the count of all
-
-
 _MOST_SOURCES = 10_000  # more sources than a catalog can have; the quota of a tenant is far below
-
-
 _MOST_CHARACTERS = 1_000  # characters of a name or a reason, which may quote the document
 
 

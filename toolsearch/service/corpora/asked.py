@@ -43,11 +43,7 @@ def corpus_asked(body: OverCorpus, caller: ServiceCaller) -> CorpusRef:
 
 
 CorpusPath = Annotated[str, Query(max_length=200)]
-
-
 _KINDS: Final[tuple[CorpusKind, ...]] = get_args(CorpusKind)
-
-
 _MOST: Final = 500  # catalogs and toolsets that a list offers
 
 

@@ -43,23 +43,11 @@ from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vector_store import MemoryVectorStore, VectorStore
 
 _VECTORS: Final = "vectors.sqlite"
-
-
 _TRUST_POLL_S: Final = 10.0  # seconds; a decision is known sooner if the store is followed
-
-
 _AT_ONCE: Final = 4  # corpora opened at the same time; more would only hold more memory
-
-
 Using = Callable[[CorpusRef], AbstractAsyncContextManager[Corpus]]
-
-
 CallbacksOf = Callable[[str], MakeCallback]  # tenant -> how its stored tools are run
-
-
 ObserverOf = Callable[[CorpusRef], GatewayObserver | None]  # corpus -> its observer, if any
-
-
 ServersOf = Callable[[CorpusRef], Awaitable[tuple[UpstreamSettings, ...]]]  # corpus -> its MCP servers
 
 

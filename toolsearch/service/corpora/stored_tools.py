@@ -19,11 +19,7 @@ BY_CALLER: Final[JsonObject] = {"kind": "caller"}
 
 # (row, its execution) -> what runs the tool.
 MakeCallback: TypeAlias = Callable[[StoredTool, JsonObject], ToolCallback | None]
-
-
 _FIELDS: Final = tuple(field.name for field in fields(ToolDefinition))
-
-
 _LISTS: Final = ("tags", "requests")
 
 
@@ -53,11 +49,7 @@ def to_tool(row: StoredTool, make_callback: MakeCallback) -> Tool:
 
 
 _TOOL: Final = 800  # bytes of a definition's objects, and of what engines remember of a tool
-
-
 _VALUE: Final = 50  # bytes of one value of a schema, beside its text
-
-
 _OBJECT: Final = 190  # bytes of an object in a schema, beside its values
 
 

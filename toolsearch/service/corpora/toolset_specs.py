@@ -87,14 +87,8 @@ def _place(member: ToolsetMember) -> str:
 
 
 NAMES: Final = "toolset_names"  # the kind of the records, one for each toolset, that map names to catalogs
-
-
 _CATALOG: Final = "catalog"
-
-
 _SOURCE: Final = "source"
-
-
 Versions: TypeAlias = Mapping[tuple[str, str], int]  # (kind, id) -> version, for one tenant, as in `Change`
 
 
@@ -115,8 +109,6 @@ def versions_of_toolset(spec: ToolsetSpec, name: str, there: Versions) -> Versio
 
 
 Holders: TypeAlias = Mapping[str, str]  # name -> catalog of each tool that a rule has taken in
-
-
 _ATTEMPTS: Final = 10  # attempts, since other replicas may give names meanwhile
 
 

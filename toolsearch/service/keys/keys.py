@@ -23,33 +23,17 @@ from toolsearch.storage.records import RecordStore
 from toolsearch.storage.storage import Storage
 
 logger = logging.getLogger(__name__)
-
-
 FIRST_TENANT: Final = "default"
-
-
 TENANT: Final = "tenant"  # the kind of the records of tenants
-
-
 _FIRST: Final = "first key"  # the kind of the records that map an exchanged key to the first key
-
-
 _START: Final = "ts_"  # a prefix by which scanners for leaked secrets recognise a key
-
-
 _SHOWN_CHARACTERS: Final = 10
-
-
 _SECRET_BYTES: Final = 32
 
 
 # Seconds for which a key is trusted without being read again; another process may revoke it meanwhile.
 _FRESH_S: Final = 5.0
-
-
 _MOST_FRESH: Final = 10_000
-
-
 _NOTED_EVERY_S: Final = 60.0
 
 
@@ -260,23 +244,11 @@ def _granted(key: StoredKey | None, now_s: float) -> Grant | None:
 
 
 _PURPOSE: Final = "session tokens"
-
-
 _AUDIENCE: Final = "toolsearch:session"  # tokens that are signed with these keys for another purpose are refused
-
-
 _ALGORITHM: Final = "HS256"
-
-
 _REQUIRED: Final = ("aud", "sub", "exp", "tenant", "key")
-
-
 _MAX_CHARACTERS: Final = 2_048
-
-
 _SCOPES: Final[tuple[Scope, ...]] = ("search", "call")
-
-
 _ISSUED_ELSEWHERE: Final = "jwt:"  # a prefix of the ids of credentials from an identity provider
 
 

@@ -22,25 +22,12 @@ from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.service.web.problems import HttpRefusal
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Admin = Annotated[Visit, Depends(visit_with("admin", within_reach=True))]
-
-
 _Sent = Annotated[Sent, Depends(sent_with("admin", within_reach=True))]
-
-
 _KEYS: Final = 100  # keys on a page
-
-
 _TYPED: Final = ("name", "allow", "deny")
-
-
 _DAY_S: Final = 86_400.0
-
 
 ABOUT: Final[dict[Scope, str]] = {
     "search": "search, and open sessions",
@@ -50,7 +37,6 @@ ABOUT: Final[dict[Scope, str]] = {
     "write-catalog": "write tools, import, and approve",
     "admin": "everything in this tenant, keys included",
 }
-
 
 LIVES: Final = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"), (0, "until it is revoked"))
 

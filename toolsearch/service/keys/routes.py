@@ -106,11 +106,7 @@ def _more_than_own(reason: str) -> HttpRefusal:
 
 
 router = APIRouter(tags=["keys"])
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Admin = Annotated[ServiceCaller, Depends(caller_with("admin", within_reach=True))]
 
 

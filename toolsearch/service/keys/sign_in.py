@@ -17,14 +17,8 @@ from toolsearch.service.web.callers import VISIT_COOKIE, Visits, form_token
 from toolsearch.service.web.parts import ServiceParts, service_of, the_service
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _FORM_COOKIE: Final = "toolsearch_form"  # set in browsers that are not signed in, for the tokens of their forms
-
-
 _REFUSED: Final = "This key is not accepted. It may have expired or been revoked, or a part of it is missing."
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
 
 

@@ -81,8 +81,6 @@ class LiveRequest:
 
 
 CLOSED: Final = "closed mcp connection"  # the kind of the records of connections that clients have closed
-
-
 _MAX_CHARACTERS: Final = 4_096  # characters of a client's description of itself, since each request has it
 
 

@@ -49,8 +49,6 @@ from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.requests import COMPLETE, ERROR_CODE, GET_PROMPT, READ_RESOURCE, SUBSCRIBE
 
 SESSION_HEADER: Final = "mcp-session-id"
-
-
 _ID: ContextVar[str | None] = ContextVar("id", default=None)  # the id of the transport that the current request opens
 
 
@@ -161,8 +159,6 @@ def _require(caller: Caller, scope: KeyScope) -> None:
 
 
 logger = logging.getLogger(__name__)
-
-
 _VERSION_HEADER = "mcp-protocol-version"
 
 

@@ -20,26 +20,12 @@ from toolsearch.tools.summaries import one_line
 from toolsearch_indexes.explanation import Explanation, Outcome
 
 HEIGHT: Final = 220.0
-
-
 BOTTOM: Final = 26.0  # room for the labels of the horizontal axis
-
-
 TOP: Final = 10.0
-
-
 _GAP: Final = 0.28  # the share of a bar's room that stays empty
-
-
 _MOST_BAR: Final = 5.0
-
-
 _TICKS: Final = 4
-
-
 _LABELS: Final = 8  # the most labels on the horizontal axis
-
-
 Tone: TypeAlias = Literal["sent", "good", "weak", "refused", "failed"]  # the colour and the pattern of a series
 
 
@@ -137,10 +123,7 @@ def _short(value: float) -> float:
 
 
 _SUMMARY_CHARACTERS: Final = 200
-
-
 HOPELESS: Final[frozenset[Outcome]] = frozenset({"out of reach", "no such tool", "no match"})
-
 
 _OUTCOMES: Final[dict[Outcome, str]] = {
     "found": "by its score",

@@ -47,17 +47,9 @@ from toolsearch.service.web.paths import PAGES
 from toolsearch.service.web.problems import HttpRefusal, headers_of
 
 _HERE: Final = Path(__file__).parent
-
-
 _STATIC: Final = _HERE / "static"
-
-
 ROOT: Final = PAGES
-
-
 THEME_COOKIE: Final = "toolsearch_theme"
-
-
 THEMES: Final = ("light", "dark")
 
 
@@ -143,8 +135,6 @@ def _environment() -> Environment:
 
 
 ENVIRONMENT: Final = _environment()  # the environment of all templates
-
-
 _GLOBALS: Final[dict[str, Any]] = {"static": STATIC_PATH, "icon": icon, "root": ROOT}
 
 
@@ -165,11 +155,7 @@ def page(
 
 
 logger = logging.getLogger(__name__)
-
-
 MOST_FIELDS: Final = 4_000  # fields of a form
-
-
 _NOTHING_HERE = (404, "Nothing here", "There is no such page, or your key does not allow you to see it.")
 
 

@@ -20,17 +20,9 @@ from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.sessions.conversation import Conversation
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Searcher = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
-
-
 _Sent = Annotated[Sent, Depends(sent_with("search", within_reach=True))]
-
-
 _SESSIONS: Final = 50  # sessions on a page
 
 

@@ -40,14 +40,8 @@ from toolsearch.wire.capabilities import Cloud, Endpoint
 from toolsearch.wire.formats import WireFormat
 
 router = APIRouter(tags=["sessions"])
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Searcher = Annotated[ServiceCaller, Depends(caller_with("search", within_reach=True))]
-
-
 _Paging = Annotated[Paging, Depends(paging)]
 
 

@@ -25,17 +25,9 @@ from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
 
 MOST_TOOLS: Final = 400  # tools that have rows in one form
-
-
 _SPARE_ROWS: Final = 2
-
-
 Row: TypeAlias = Mapping[str, str]  # the texts of one row of the form, by its fields
-
-
 _TOOL: Final = tuple(each.name for each in fields(ToolsetMember))  # their tags are separated by commas
-
-
 _RULE: Final = tuple(each.name for each in fields(ToolsetRule))  # what they allow and deny, by white space
 
 
@@ -170,23 +162,11 @@ def _count(form: Sent, name: str) -> int:
 
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Writer = Annotated[Visit, Depends(visit_with("read-catalog", "write-catalog"))]
-
-
 _Sent = Annotated[Sent, Depends(sent_with("read-catalog", "write-catalog"))]
-
-
 _MOST_CATALOGS: Final = 500  # catalogs that a list offers
-
-
 _MOST_FOUND: Final = 30
-
-
 _CHANGED: Final = "It was changed since this form was opened. Open it again, and make your changes once more."
 
 
@@ -364,14 +344,8 @@ def _path(name: str) -> str:
 
 
 list_router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Reader = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
-
-
 _TOOLSETS: Final = 100  # toolsets on a page
-
-
 _VERSIONS: Final = 20
 
 

@@ -23,17 +23,9 @@ from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.tools.summaries import summary_of
 
 router = APIRouter(tags=["toolsets"])
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Writer = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
-
-
 _Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog", within_reach=True))]
-
-
 _Paging = Annotated[Paging, Depends(paging)]
 
 

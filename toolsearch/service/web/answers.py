@@ -21,14 +21,8 @@ from toolsearch.service.web.callers import ServiceCaller
 from toolsearch.service.web.problems import bad_cursor, precondition_failed, precondition_required
 
 _Found = TypeVar("_Found")
-
-
 _Body = TypeVar("_Body")
-
-
 _CHECK_BYTES: Final = 8
-
-
 _MAX_LIMIT: Final = 500
 
 

@@ -117,11 +117,7 @@ def _operator(request: Request, *, within_reach: bool) -> ServiceCaller:
 
 
 VISIT_COOKIE: Final = "toolsearch_visit"
-
-
 VISIT: Final = "visit"  # the kind of the records of visits
-
-
 _TOKEN_BYTES: Final = 32
 
 

@@ -27,20 +27,10 @@ from toolsearch.service.web.problems import bad_request, other_request, outcome_
 from toolsearch.storage.records import Record, RecordStore
 
 logger = logging.getLogger(__name__)
-
-
 REPEAT: Final = "idempotency"  # the kind of the records of repeatable requests
-
-
 _KEPT_S: Final = 86_400.0
-
-
 _MAX_CHARACTERS: Final = 255
-
-
 _MAX_ANSWER_BYTES: Final = 1_048_576
-
-
 _PAUSES_S: Final = (*(0.05,) * 10, *(0.25,) * 38, *(1.0,) * 20)  # seconds between looks; half a minute in all
 
 
@@ -221,20 +211,10 @@ def _hashed(text: bytes) -> str:
 
 
 _WRITING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-
-
 _KEPT_HEADERS: Final = ("content-type", "etag", "location")
-
-
 _PART_OF_REQUEST: Final = ("content-type", "if-match", "if-none-match")
-
-
 _KEPT_BY_NAME: Final = frozenset({"catalogs", "toolsets", "tenants", "sessions", "search"})
-
-
 _ONCE: Final = frozenset({"calls", "execute", "keys"})
-
-
 _NOTHING_WAS_DONE: Final = frozenset({401, 403, 429, 503})  # statuses after which a repeated request runs anew
 
 

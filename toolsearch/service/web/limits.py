@@ -18,30 +18,16 @@ from toolsearch.storage.storage import Storage
 from toolsearch.upstreams.faults import RepeatedWarning
 
 logger = logging.getLogger(__name__)
-
-
 RATE_USE: Final = "rate use"  # the kind of the records of use, one for each replica
-
-
 _EXCHANGED_EVERY_S: Final = 1.0
 
 
 # Seconds for which a replica reports a bucket after its last use; the others look every second.
 _TOLD_FOR_S: Final = 10.0
-
-
 _KEPT_S: Final = 60.0  # seconds for which the report of a replica that has ended is kept
-
-
 _MOST: Final = 50_000  # buckets that one replica keeps
-
-
 _PAGE: Final = 1_000  # replicas that are read
-
-
 Bucket: TypeAlias = tuple[str, str]
-
-
 OnUse: TypeAlias = Callable[[Bucket, int], None]
 
 
@@ -162,20 +148,10 @@ def _shared_bucket(text: str) -> Bucket:
 
 
 Rated: TypeAlias = Literal["requests", "calls", "tokens"]
-
-
 Counted: TypeAlias = Literal["catalogs", "tools", "toolsets", "sources", "sessions", "keys"]
-
-
 _WINDOW_S: Final = 60.0
-
-
 _ROUNDING_S: Final = 1e-6  # seconds that sums of floats may be off
-
-
 _MAX_BUCKETS: Final = 50_000
-
-
 _RECORDS: Final = {"catalogs": "catalog", "toolsets": "toolset", "sources": "source", "sessions": "session"}
 
 

@@ -27,8 +27,6 @@ from toolsearch.telemetry import Telemetry
 from toolsearch.tools.json_types import Json
 
 CONTENT_TYPE: Final = "text/plain; version=1.0.0; charset=utf-8"
-
-
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -123,14 +121,8 @@ def _counts(name: str, about: str, label: str, counts: Mapping[str, int]) -> Cou
 
 
 READINESS: Final = "readiness"  # the kind of the records that are written to test the store, one for each replica
-
-
 _KEPT_S: Final = 60.0
-
-
 _LOOK_EVERY_S: Final = 1.0  # seconds; asking needs no key, and each look waits for the disk
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -171,8 +163,6 @@ class Readiness:
 
 
 router = APIRouter(tags=["operations"])
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
 
 
@@ -213,20 +203,10 @@ def _is_local(request: Request) -> bool:
 
 
 request_logger = logging.getLogger("toolsearch.service.requests")
-
-
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-
 _OTHER: Final = "other"  # stands for unknown routes and for other methods
-
-
 _PREFIXES: Final = (API, "/pages")
-
-
 _CLIENT_LEFT: Final = 499  # nginx's number for a client that has left early
-
-
 _POLLED: Final = OPEN | {METRICS}
 
 

@@ -47,11 +47,7 @@ HEADER: Final = "x-request-id"
 
 # The id of the request that is being answered.
 request_id_now: ContextVar[str] = ContextVar("request_id_now", default="")
-
-
 _MAX_CHARACTERS = 64
-
-
 _SOUND: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
@@ -100,16 +96,9 @@ _ALWAYS: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 
-
 _FOR_PROGRAMS: Final = "default-src 'none'; frame-ancestors 'none'"
-
-
 _FOR_PAGES: Final = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-
-
 _CACHE_CONTROL: Final = b"cache-control"
-
-
 _HSTS: Final = "max-age=31536000"
 
 

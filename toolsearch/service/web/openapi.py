@@ -16,10 +16,7 @@ from toolsearch.service.web.paths import API, METRICS
 from toolsearch.service.web.problems import MEDIA_TYPE
 
 TITLE: Final = "toolsearch"
-
-
 SUMMARY: Final = "One service from which every agent gets its tools."
-
 
 _DESCRIPTION: Final = """\
 An agent that is given hundreds of tools pays for every definition on every turn, and picks worse the more it sees. This
@@ -42,7 +39,6 @@ with the same key gets the answer of the first one. **ETags** are taken in `If-M
 **Limits**: 429 says in `Retry-After` when to try again.
 """
 
-
 _TAGS: Final = {
     "catalogs": "Named collections of tools, each with one index that all sessions over it share.",
     "toolsets": "Named, versioned selections from a catalog, with names and descriptions of their own.",
@@ -58,7 +54,6 @@ _TAGS: Final = {
     "audit": "Who has changed what.",
     "operations": "What whoever runs the service asks it.",
 }
-
 
 _PROBLEMS: Final = {  # status -> the code of the example, and its meaning
     "400": ("bad_request", "The request cannot be used as it is."),
@@ -82,24 +77,15 @@ _PROBLEMS: Final = {  # status -> the code of the example, and its meaning
 
 # Statuses of every request that needs a key.
 _ALWAYS: Final = frozenset({"401", "403", "421", "429", "500", "503", "504"})
-
-
 _WITH_BODY: Final = frozenset({"400", "413", "415", "422"})
-
-
 _OF_WRITES: Final = frozenset({"400", "409", "422"})  # statuses of writes, which may have an Idempotency-Key
-
-
 _WAIT: Final = frozenset({"429", "503"})
-
 
 _NAMING: Final = frozenset(  # the body or a parameter may name a missing thing
     {"POST /v1/calls", "POST /v1/feedback", "POST /v1/search", "POST /v1/sessions", "DELETE /v1/misses"}
 )
 
-
 _SCHEME: Final = "key"
-
 
 _EXAMPLES: Final[dict[str, object]] = {  # examples of bodies that people send
     "NewCatalog": {"name": "office", "description": "What an office does."},

@@ -9,21 +9,13 @@ from toolsearch.gateway.http_guard import HostPort, served_hosts
 from toolsearch.service.settings import ServeSettings
 
 API: Final = "/v1"
-
-
 PAGES: Final = "/pages"
-
-
 METRICS: Final = "/metrics"
 
 
 # Open to monitors under any host name and without a key, since they reveal nothing.
 OPEN: Final = frozenset({"/healthz", "/readyz"})
-
-
 _SESSIONS: Final = f"{API}/sessions/"
-
-
 _MCP: Final = "mcp"
 
 

@@ -130,17 +130,9 @@ def whole_reach_needed() -> HttpRefusal:
 
 
 logger = logging.getLogger(__name__)
-
-
 MEDIA_TYPE: Final = "application/problem+json"
-
-
 _PASSING: Final = frozenset({429, 503})
-
-
 _INTERNAL_ERROR: Final = -32603  # JSON-RPC's code for internal errors
-
-
 _NO_BODY: Final = frozenset({204, 304})
 
 

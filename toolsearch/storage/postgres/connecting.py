@@ -58,10 +58,7 @@ def shown(url: str) -> str:
 
 
 _Value = TypeVar("_Value")
-
-
 _SILENT_S: Final = 2.0  # within a statement, before it is looked whether the server is still there
-
 
 _PARAMETERS: Final[dict[str, Any]] = {  # of libpq, where the URL does not name them; the times of TCP find dead hosts
     "application_name": "toolsearch",
@@ -72,7 +69,6 @@ _PARAMETERS: Final[dict[str, Any]] = {  # of libpq, where the URL does not name 
     "tcp_user_timeout": 10_000,
     "target_session_attrs": "read-write",  # of several hosts the primary; none that only follows one
 }
-
 
 _SESSION: Final = {
     "search_path": SCHEMA,
@@ -124,8 +120,6 @@ class WatchedConnection(psycopg.Connection[TupleRow]):
 
 
 _CONNECT_S: Final = 10
-
-
 _MOST_CHARACTERS: Final = 500  # of what PostgreSQL tells
 
 
@@ -163,11 +157,7 @@ def _reason(error: Exception, url: str) -> str:
 
 
 logger = logging.getLogger(__name__)
-
-
 _LOOK_EVERY_S: Final = 0.5
-
-
 _QUOTED: Final = re.compile(r"([\"']).*?\1")  # libpq quotes parts of the URL; a "/" in a password makes it a host
 
 

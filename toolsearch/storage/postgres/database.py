@@ -32,26 +32,16 @@ class _Told(NamedTuple):
 
 _LOST: Final = _Told("PostgreSQL cannot be reached now; try again soon", 2.0)
 
-
 _UNKNOWN: Final = _Told(
     "PostgreSQL was lost while it was to keep a change, so that this may have been done or not; repeat the request "
     "with the same Idempotency-Key or If-Match, or look",
     2.0,
 )
 
-
 _BUSY: Final = _Told("all connections to PostgreSQL are in use; try again soon", 2.0)
-
-
 _SLOW: Final = _Told("PostgreSQL took too long; try again later", 5.0)
-
-
 _OTHERS: Final = _Told("others were writing the same; try again", 1.0)
-
-
 _READ_ONLY: Final = _Told("PostgreSQL takes no writes now; try again soon", 2.0)
-
-
 _FULL: Final = _Told("PostgreSQL has no room or memory left; try again later, and tell the operator", 30.0)
 
 
@@ -112,10 +102,7 @@ def _first_line(error: Exception) -> str:
 
 
 MAX_CONNECTIONS: Final = 10
-
-
 _WAIT_S: Final = 5.0  # for a connection; after that the request is told to try again
-
 
 _BEGIN: Final[Mapping[Durability, str]] = {
     "NORMAL": "BEGIN; SET LOCAL synchronous_commit = off",
@@ -123,13 +110,8 @@ _BEGIN: Final[Mapping[Durability, str]] = {
     "FULL": "BEGIN",
 }
 
-
 _BEGIN_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-
-
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
-
-
 _Raw = psycopg.Connection[TupleRow]
 
 

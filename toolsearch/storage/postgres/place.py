@@ -28,26 +28,19 @@ from toolsearch.storage.storage import Storage
 
 _NOW: Final = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
 
-
 _TAKE: Final = f"""
 INSERT INTO leases (name, holder, until_s) VALUES (?1, ?2, {_NOW} + CAST(?3 AS DOUBLE PRECISION))
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_s = excluded.until_s
 WHERE leases.holder = excluded.holder OR leases.until_s <= {_NOW}
 """  # noqa: S608
 
-
 _RENEW: Final = f"""
 UPDATE leases SET until_s = {_NOW} + CAST(?3 AS DOUBLE PRECISION)
 WHERE name = ?1 AND holder = ?2 AND until_s > {_NOW}
 """  # noqa: S608
 
-
 _RELEASE: Final = "DELETE FROM leases WHERE name = ? AND holder = ?"
-
-
 _HELD: Final = f"SELECT name FROM leases WHERE name = ANY(?) AND until_s > {_NOW}"  # noqa: S608
-
-
 _FORGET: Final = f"DELETE FROM leases WHERE until_s < {_NOW} - 3600"  # noqa: S608
 
 
@@ -76,11 +69,7 @@ class PostgresLeases(SqlStore):
 
 
 _AT_ONCE: Final = 1_000  # some MB, as a vector has some kB
-
-
 _GET: Final = "SELECT key, value FROM vectors WHERE key = ANY(?)"
-
-
 _PUT: Final = "INSERT INTO vectors (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
@@ -114,7 +103,6 @@ WHERE n.nspname = %s AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 ORDER BY c.relname, a.attnum
 """
 
-
 _NUMBER_ON: Final = """
 SELECT setval(pg_get_serial_sequence({name}, {column_name}), coalesce(max({column}), 0) + 1, false) FROM {table}
 """
@@ -122,8 +110,6 @@ SELECT setval(pg_get_serial_sequence({name}, {column_name}), coalesce(max({colum
 
 # A copy may take longer than a site lets its requests take.
 _UNLIMITED: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
-
-
 _WAIT_MS: Final = 10_000  # for those who use an empty database
 
 
@@ -262,7 +248,6 @@ _VECTOR: Final = """
 SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
        (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')
 """
-
 
 _IN_USE: Final = "SELECT to_regnamespace(%s) IS NULL AND NOT has_database_privilege(current_database(), 'CREATE')"
 

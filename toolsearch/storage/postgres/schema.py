@@ -29,7 +29,6 @@ _DIALECT: Final[Dialect] = {
     "clustered": "",
 }
 
-
 _FIRST: Final = Step(
     (
         *first_tables(_DIALECT),
@@ -45,24 +44,12 @@ _FIRST: Final = Step(
     oldest_version=1,
 )
 
-
 STEPS: Final = (_FIRST,)
-
-
 VERSION: Final = len(STEPS)
-
-
 OLDEST_SERVER: Final = 14_00_00
-
-
 _LOCK: Final = 0x7001_5EA4  # of those who migrate
-
-
 _PAUSE_S: Final = 0.1
-
-
 _TRIES: Final = 60  # of a step whose tables are in use
-
 
 _UNUSABLE_INDEXES: Final = f"""
 SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid

@@ -23,17 +23,9 @@ from toolsearch.storage.sqlite.schema import VERSION, UnusableFileError, migrate
 from toolsearch_indexes.forking import follow_forks
 
 BUSY_S = 5.0  # how long to wait for another process that writes
-
-
 _FULL_S: Final = 30.0  # how long another try is in vain, while the disk is full
-
-
 _OF_THE_DISK: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
-
-
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
-
-
 logger = logging.getLogger(__name__)
 
 

@@ -20,20 +20,14 @@ _DIALECT: Final[Dialect] = {
     "clustered": " WITHOUT ROWID",
 }
 
-
 _FIRST: Final = (
     *first_tables(_DIALECT),
     # All fingerprints are read when a catalog is opened.
     "CREATE INDEX contents_fingerprints ON contents (tenant, catalog, name, source, fingerprint)",
 )
 
-
 _STEPS: Final = (_FIRST,)
-
-
 VERSION: Final = len(_STEPS)
-
-
 _TABLES: Final = frozenset(re.findall(r"CREATE TABLE (\w+)", " ".join(_FIRST)))
 
 

@@ -54,7 +54,6 @@ class AnthropicMessage(BaseModel):
 
 _PAUSED = ("pause_turn", "compaction")  # stop reasons after which the model goes on once the reply is sent back
 
-
 _FINISH: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -63,7 +62,6 @@ _FINISH: Mapping[str, FinishReason] = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-
 
 _WRITTEN_FINISH: Mapping[FinishReason, str] = {
     "stop": "end_turn",

@@ -120,17 +120,9 @@ def reply_items(reply: JsonObject) -> ReplyItems | None:
 
 
 _REFERENCE = "tool_reference"
-
-
 _ADDITION = "tool_addition"
-
-
 _REMOVAL = "tool_removal"
-
-
 _DEFINITION = "tool_definition"
-
-
 _NO_ANSWER = "(no answer)"
 
 

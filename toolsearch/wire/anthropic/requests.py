@@ -22,24 +22,14 @@ from toolsearch.wire.request_parts import (
 from toolsearch.wire.sendable_tools import sendable_definition
 
 PROVIDER: Final = "anthropic"  # the value of `ProviderItems.provider`
-
-
 API: Final = "Anthropic Messages"
-
-
 THINKING: Final = ("thinking", "redacted_thinking")  # types of the blocks that hold a model's thinking
-
-
 INPUT_SCHEMA: Final = "input_schema"
 
 
 # Marks a definition that the model sees only once a search result refers to it.
 DEFERRED: Final[JsonObject] = {"defer_loading": True}
-
-
 _CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any"}
-
-
 _READ_CHOICES = {written: choice for choice, written in _CHOICES.items()}
 
 
@@ -81,11 +71,7 @@ def read_tool_choice(request: JsonObject) -> str | None:
 
 
 MARK: Final = "cache_control"
-
-
 _EPHEMERAL: Final[JsonObject] = {"type": "ephemeral"}
-
-
 _MOST_MARKS = 4  # the API refuses requests with more marks
 
 

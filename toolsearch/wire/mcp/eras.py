@@ -25,18 +25,12 @@ class Era(Enum):
 
 
 _VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the strictest version of each era
-
-
 _MODERN_LIST_FIELDS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-
-
 _NEEDED = frozenset({"name", INPUT_SCHEMA})
 
 
 # Only the invalid parts of these fields are left out, not the whole field.
 _WITH_PARTS = frozenset({"annotations", INPUT_SCHEMA})
-
-
 _MAX_PASSES = 4
 
 
@@ -95,11 +89,7 @@ def _without(entry: Mapping[str, Any], places: Iterable[tuple[str, ...]]) -> dic
 
 
 ASKABLE = ("elicitation", "sampling", "roots")  # client capabilities that let a server ask the client something
-
-
 _NEEDED_TO_ASK = {ELICIT: "elicitation", SAMPLE: "sampling", LIST_ROOTS: "roots"}
-
-
 _REQUESTS, _RESPONSES, _STATE = "inputRequests", "inputResponses", "requestState"
 
 

@@ -12,61 +12,24 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.results import ToolOutput, text_block
 
 LIST_TOOLS: Final = "tools/list"
-
-
 CALL_TOOL: Final = "tools/call"
-
-
 LIST_PROMPTS: Final = "prompts/list"
-
-
 GET_PROMPT: Final = "prompts/get"
-
-
 LIST_RESOURCES: Final = "resources/list"
-
-
 LIST_TEMPLATES: Final = "resources/templates/list"
-
-
 READ_RESOURCE: Final = "resources/read"
-
-
 SUBSCRIBE: Final = "resources/subscribe"
-
-
 UNSUBSCRIBE: Final = "resources/unsubscribe"
-
-
 COMPLETE: Final = "completion/complete"
-
-
 SET_LOG_LEVEL: Final = "logging/setLevel"
-
-
 ELICIT: Final = "elicitation/create"
-
-
 SAMPLE: Final = "sampling/createMessage"
-
-
 LIST_ROOTS: Final = "roots/list"
-
-
 META: Final = "_meta"
-
-
 MODERN_FIELDS = ("resultType", "ttlMs", "cacheScope")  # result fields that exist since 2026-07-28
-
-
 _RAW = "toolsearch/raw"
-
-
 _ONCE: JsonObject = {"resultType": "complete"}
-
-
 _LISTED: JsonObject = {**_ONCE, "ttlMs": 0, "cacheScope": "private"}
-
 
 _EMPTY: Mapping[str, JsonObject] = {
     LIST_TOOLS: {"tools": [], **_LISTED},
@@ -138,8 +101,6 @@ def with_meta(message: Mapping[str, Any], added: Mapping[str, Json]) -> dict[str
 
 # Prefix of the keys for protocol version, capabilities and client, which belong to one connection.
 _RESERVED = "io.modelcontextprotocol/"
-
-
 _PROGRESS_TOKEN = "progressToken"  # noqa: S105  identifies notifications on one connection
 
 

@@ -99,7 +99,6 @@ class CompletionPiece(BaseModel):
 # Fields that the API sends in answers but refuses in requests.
 _OUTPUT_ONLY = ("annotations", "audio", "function_call", "refusal")
 
-
 _FINISH: Mapping[str, FinishReason] = {
     "stop": "stop",
     "length": "length",

@@ -21,11 +21,7 @@ from toolsearch.wire.request_parts import (
 from toolsearch.wire.sendable_tools import sendable_definition
 
 PROVIDER: Final = "openai"  # the value of `ProviderItems.provider`
-
-
 API: Final = "OpenAI Chat Completions"
-
-
 _CHOICES = ("auto", "none", "required")
 
 

@@ -68,8 +68,6 @@ class Response(BaseModel):
 
 
 _CUT_OFF: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
-
-
 _WRITTEN_CUT_OFF = {reason: written for written, reason in _CUT_OFF.items()}
 
 

@@ -51,8 +51,6 @@ from toolsearch.wire.reply_parts import (
 from toolsearch.wire.request_parts import objects_in
 
 SEARCH_CALL: Final = "tool_search_call"
-
-
 _FINISHED: Final = frozenset({"completed"})  # status of a finished response or item; some endpoints leave it out
 
 
@@ -107,20 +105,10 @@ def _is_refusal(item: object) -> bool:
 
 
 _OUTPUT = "function_call_output"
-
-
 _SEARCH_OUTPUT = "tool_search_output"
-
-
 _ADDITION = "additional_tools"
-
-
 _IMAGE = "input_image"
-
-
 _DETAIL = "auto"
-
-
 _OWN_PARTS = frozenset({"input_text", "output_text", "input_file", _IMAGE})
 
 

@@ -22,14 +22,8 @@ from toolsearch.wire.request_parts import (
 from toolsearch.wire.sendable_tools import sendable_definition
 
 PROVIDER: Final = "openai-responses"  # the value of `ProviderItems.provider`
-
-
 API: Final = "OpenAI Responses"
-
-
 _CHOICES = ("auto", "none", "required")
-
-
 _SEARCH = {"type": "tool_search", "execution": "client"}
 
 

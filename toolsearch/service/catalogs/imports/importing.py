@@ -141,11 +141,7 @@ async def _never_sent(_: HttpRequest) -> object:
 
 
 _READERS: Final = {"openapi": _read_openapi, "listing": _read_listing}
-
-
 OpenClient: TypeAlias = Callable[[], httpx2.AsyncClient]  # a client that reaches only what tenants may name
-
-
 _MOST_REDIRECTS = 5
 
 

@@ -25,11 +25,7 @@ from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.service.web.problems import HttpRefusal
 
 PLAIN_FIELDS: Final = ("kind", "name", "url", "document", "prefix", "base_url")
-
-
 CREDENTIAL_ROWS: Final = 3
-
-
 _HEADERS: Final = ("headers", "document_headers")
 
 
@@ -91,23 +87,11 @@ def _credentials(sent: Sent) -> dict[str, Any]:
 
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Reader = Annotated[Visit, Depends(visit_with("read-catalog"))]
-
-
 _Writer = Annotated[Visit, Depends(visit_with("write-catalog"))]
-
-
 _Sent = Annotated[Sent, Depends(sent_with("write-catalog"))]
-
-
 _JOBS: Final = 200
-
-
 _NEW_SOURCE: Final[TypeAdapter[NewSource]] = TypeAdapter(NewSource)
 
 

@@ -114,14 +114,8 @@ def _mcp(body: NewMcpSource, tenant: str, catalog: str, now_s: float) -> tuple[C
 
 
 jobs_router = APIRouter(tags=["jobs"])
-
-
 _Service = Annotated[ServiceParts, Depends(the_service)]
-
-
 _Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
-
-
 _Writer = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
 
 
@@ -175,11 +169,7 @@ def _step_body(step: JobStep) -> JobStepBody:
 
 
 router = APIRouter(tags=["sources"])
-
-
 _DOCUMENTS = ("application/json", "application/x-ndjson", "application/yaml")
-
-
 _Paging = Annotated[Paging, Depends(paging)]
 
 

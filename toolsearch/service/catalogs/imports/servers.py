@@ -29,11 +29,7 @@ from toolsearch.upstreams.config import McpServer, read_mcp_config
 from toolsearch.upstreams.settings import OpenTransport, ServerSettings, UpstreamSettings
 
 LISTING: Final = "listing"  # the kind of the records of listings
-
-
 _KEPT_S: Final = 90 * 86_400.0  # the listing of a server that nobody uses is kept for so long
-
-
 _WRITTEN_AGAIN_S: Final = 86_400.0  # a listing in use is written again after so long, so that it is kept
 
 

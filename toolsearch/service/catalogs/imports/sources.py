@@ -26,8 +26,6 @@ from toolsearch.tools.definition import Refusal
 from toolsearch.tools.json_types import JsonObject
 
 SOURCE: Final = "source"  # the kind of the records of sources
-
-
 _ENOUGH = 10_000  # more sources than a catalog can have; the quota of a tenant is far below
 
 
@@ -185,8 +183,6 @@ def _source(tenant: str, record: Record) -> CatalogSource:
 
 
 _PAGE = 1_000
-
-
 _ATTEMPTS = 10  # attempts, since others may write to the catalog meanwhile
 
 
