@@ -55,7 +55,8 @@ _UNLIMITED: Final[Mapping[str, Any]] = {
 }
 _BARE = """
 from fastapi import FastAPI
-from toolsearch.service.serving import listening, run, serve, url_of
+import asyncio
+from toolsearch.service.serving import listening, serve, url_of
 from toolsearch.service.settings import ServeSettings
 from toolsearch.service.web.middleware import Shutdown
 app = FastAPI()
@@ -65,7 +66,7 @@ async def search():
 listener = listening("127.0.0.1", 0)
 def announce():
     print(f"TOOLSEARCH_URL={url_of(listener)}\\nTOOLSEARCH_KEY=none", flush=True)
-run(serve(app, ServeSettings(), listener=listener, shutdown=Shutdown(), on_started=announce))
+asyncio.run(serve(app, ServeSettings(), listener=listener, shutdown=Shutdown(), on_started=announce))
 """
 
 
