@@ -41,10 +41,10 @@ _AGAIN: Final = frozenset({429, 502, 503, 504})
 _IN_PROGRESS: Final = "idempotency_in_progress"
 _NEXT_VERSION: Final = """
 import runpy
-from toolsearch.storage.postgres import migration, schema
+from toolsearch.storage.postgres import schema
 step = schema.Step(("ALTER TABLE records ADD COLUMN of_the_next_version TEXT",), oldest_version=1)
-migrate = migration.migrate
-migration.migrate = lambda connection: migrate(connection, (*schema.STEPS, step))
+migrate = schema.migrate
+schema.migrate = lambda connection: migrate(connection, (*schema.STEPS, step))
 runpy.run_module("toolsearch", run_name="__main__", alter_sys=True)
 """
 
