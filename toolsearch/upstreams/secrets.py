@@ -116,9 +116,11 @@ def _with_words(value: str) -> list[str]:
 
 
 def _looks_like_key(word: str) -> bool:
-    if _PREFIXES.match(word) and len(word) >= _SHORTEST_KEY:
-        return True
-    return any(len(part) >= _SHORTEST_KEY and _is_mixed(part) for part in re.split("[-_]", word))
+    if len(word) < _SHORTEST_KEY:
+        return False
+    return _PREFIXES.match(word) is not None or any(
+        len(part) >= _SHORTEST_KEY and _is_mixed(part) for part in re.split("[-_]", word)
+    )
 
 
 def _is_mixed(word: str) -> bool:

@@ -98,19 +98,6 @@ class NewMiss:
     at_s: float
 
 
-def miss_of(note: SearchNote, tenant: str, corpus: str, *, at_s: float) -> NewMiss:
-    best = note.best
-    return NewMiss(
-        tenant,
-        corpus,
-        kept_words(note.query),
-        "weak" if best is not None else "nothing found",
-        best.name if best is not None else "",
-        best.score if best is not None else 0.0,
-        at_s,
-    )
-
-
 def kept_words(query: str) -> str:
     """*query* in one line, cut if it is long, with ``***`` in place of possible credentials."""
     secrets = as_secrets(secrets_of_arguments([query, *query.split()]))
@@ -203,12 +190,14 @@ class Activity:
         weak = [note for note in notes if note.is_weak]
         self.figures.add(who.tenant, who.key, who.session, {"searches": len(notes), "weak_searches": len(weak)})
         for note in weak:
-            self._miss(miss_of(note, who.tenant, str(corpus), at_s=self._clock()))
+            if note.best is None:
+                self._miss(who, corpus, note.query, "nothing found")
+            else:
+                self._miss(who, corpus, note.query, "weak", note.best.name, note.best.score)
 
     def missed(self, who: Who, corpus: CorpusRef, query: str, tool: str) -> None:
         """Note a caller's report that *tool*, or "" for no tool, is not the right answer to *query*."""
-        kind: MissKind = "not right" if tool else "nothing found"
-        self._miss(NewMiss(who.tenant, str(corpus), kept_words(query), kind, tool, 0.0, self._clock()))
+        self._miss(who, corpus, query, "not right" if tool else "nothing found", tool)
 
     def requested(self, who: Who, *, sent_tokens: int, all_tools_tokens: int) -> None:
         """A list of tools was handed out, for one request of a model. For *all_tools_tokens* see `ToolCosts`."""
@@ -274,9 +263,12 @@ class Activity:
         finally:
             await self.settled()
 
-    def _miss(self, miss: NewMiss) -> None:
-        if self._keeps_queries and self._bound.admits(miss.tenant):
-            self._misses.add(miss)
+    def _miss(
+        self, who: Who, corpus: CorpusRef, query: str, kind: MissKind, best: str = "", best_score: float = 0.0
+    ) -> None:
+        if self._keeps_queries and self._bound.admits(who.tenant):
+            words = kept_words(query)  # takes longer than all else here, so only of what is kept
+            self._misses.add(NewMiss(who.tenant, str(corpus), words, kind, best, best_score, self._clock()))
 
     def _receipt(self, who: Who, corpus: CorpusRef, note: CallNote) -> Receipt:
         now_s = self._clock()
