@@ -23,7 +23,6 @@ import toolsearch_indexes
 from toolsearch.cli.gateway import _until_terminated
 from toolsearch.cli.gateway_approve import _person
 from toolsearch.gateway.http import connection_protocol
-from toolsearch.gateway.settings import HttpSettings
 from toolsearch.service.seal import open_seal
 from toolsearch.storage import files as private_files
 from toolsearch.storage.files import make_private, write_private
@@ -163,10 +162,10 @@ def test_approvals_are_kept_where_there_are_no_hard_links(tmp_path, monkeypatch,
     assert stat.S_IMODE((tmp_path / "trust.db").stat().st_mode) == 0o600
 
 
-def test_connections_are_bounded_by_the_settings_alone_where_files_are_not_counted(monkeypatch):
+def test_connections_are_bounded_by_their_number_alone_where_files_are_not_counted(monkeypatch):
     monkeypatch.setitem(sys.modules, "resource", None)
 
-    assert connection_protocol(HttpSettings(max_connections=10**9)).most == 10**9  # type: ignore[attr-defined]
+    assert connection_protocol(max_connections=10**9).most == 10**9  # type: ignore[attr-defined]
 
 
 def test_without_a_shell_servers_run_and_it_is_told_what_is_missing(monkeypatch, caplog):

@@ -99,7 +99,7 @@ REMEDIES = {  # code of a raised error -> its remedy
     "repeated_call": "Answer with what there is. For a tool that is polled, set `CallLimits(repeats_overrides=...)`.",
     "seal_error": "Give the service the secret key with which the data was encrypted, or see "
     "[how to exchange it](storage.md#credentials-and-the-secret-key).",
-    "server_busy": "Wait and call again, or raise `maxRunning` and `maxWaiting` of the server.",
+    "server_busy": "Wait and call again, or raise `maxRunning` of the server.",
     "server_unavailable": "See whether the server runs (`toolsearch gateway check`). The call may have had its effect.",
     "service_error": "Go by the code of the answer; `error.request_id` finds the request in the service's log.",
     "session_conflict": "Read the session again and repeat the change.",

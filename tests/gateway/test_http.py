@@ -360,8 +360,9 @@ def test_what_is_no_address_is_refused(text):
 # --- how much ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_body_beyond_the_limit_is_refused_but_only_to_those_let_in():
-    async with asked(made({"principals": TOKENS}, maxBodyBytes=100)) as client:
+async def test_a_body_beyond_the_limit_is_refused_but_only_to_those_let_in(monkeypatch):
+    monkeypatch.setattr(gateway_http, "MAX_BODY_BYTES", 100)
+    async with asked(made({"principals": TOKENS})) as client:
         stranger = await client.post("/mcp", headers=JSON, content=b" " * 101)
         known = await client.post("/mcp", headers=bearer(ALICE), content=b" " * 101)
     assert (stranger.status_code, known.status_code) == (401, 413)

@@ -65,9 +65,9 @@ def test_the_gateway_has_the_settings_of_the_library_with_three_defaults_of_its_
 
 
 def test_a_time_is_a_duration():
-    read_ = settings({"http": {"sessionIdleS": "30m"}, "servers": {"*": {"callTimeoutS": "1m30s"}}})
+    read_ = settings({"budget": {"ttlS": "30m"}, "servers": {"*": {"callTimeoutS": "1m30s"}}})
 
-    assert read_.http.session_idle_s == 1_800
+    assert read_.budget.ttl_s == 1_800
     assert read_.of_server("git").call_timeout_s == 90
 
 

@@ -102,16 +102,6 @@ def test_a_session_is_forgotten_after_half_an_hour(clock):
     assert ledger.sessions == ()
 
 
-def test_a_session_is_forgotten_when_the_transport_forgets_it(clock, tmp_path):
-    section = {"http": {"sessionIdleS": "5s"}, "stateDir": str(tmp_path), "encoder": None}
-    gateway = Gateway(read_gateway_config({"mcpServers": {}, "toolsearch": section}, {}), clock=clock)
-    gateway.ledger.called(legacy("a"), failed=False)
-    clock.now_s += 4
-    assert len(gateway.ledger.sessions) == 1
-    clock.now_s += 1
-    assert gateway.ledger.sessions == ()
-
-
 def test_a_list_costs_what_definitions_are_counted_by_and_nothing_else():
     costs = WireCosts(HeuristicTokenCounter())
     entry = {"name": "add", "description": "Adds.", "inputSchema": {"type": "object"}}

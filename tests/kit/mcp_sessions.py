@@ -58,9 +58,9 @@ class Served:
 
 
 @asynccontextmanager
-async def mcp_service(folder: Path, tools: Sequence[dict[str, Any]], **mcp: Any) -> AsyncIterator[Served]:
-    """Serve a catalog ``default`` of *tools*, which are always searched. *mcp* are settings of MCP."""
-    async with serving(folder, pass_through={"max_tools": 0}, mcp={"check_s": 3_600, **mcp}) as kit:
+async def mcp_service(folder: Path, tools: Sequence[dict[str, Any]]) -> AsyncIterator[Served]:
+    """Serve a catalog ``default`` of *tools*, which are always searched."""
+    async with serving(folder, pass_through={"max_tools": 0}) as kit:
         clock = Clock()
         kit.service.mcp._clock = clock
         key = kit.key("acme")

@@ -19,7 +19,7 @@ from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.postgres.place import PostgresStorage
 
 DEFAULT: Final = CorpusRef("default", "catalog", "default")
-NEVER: Final = {"poll_s": 100_000.0}  # so that only notifications tell
+NEVER_S: Final = 100_000.0  # so that only notifications tell
 _PATIENCE_S: Final = 20.0
 
 
@@ -38,9 +38,9 @@ class Replicas:
 
 
 @asynccontextmanager
-async def replicas(url: str, folder: Path, **sections: Any) -> AsyncIterator[Replicas]:
-    """Each has a folder of its own. *sections* are settings; by default they hear of changes, and look for none."""
-    settings = ServiceSettings.model_validate({"replicas": NEVER, **sections})
+async def replicas(url: str, folder: Path, *, poll_s: float = NEVER_S, **sections: Any) -> AsyncIterator[Replicas]:
+    """Each has a folder of its own. *sections* are settings; by default they only hear of changes."""
+    settings = ServiceSettings.model_validate(sections)
     clock, steady, seal = Clock(NOW_S), Clock(), Seal.until_restart()
     async with AsyncExitStack() as ending:
         kits: list[ServiceKit] = []
@@ -48,7 +48,9 @@ async def replicas(url: str, folder: Path, **sections: Any) -> AsyncIterator[Rep
         for name in ("one", "two"):
             storage = await asyncio.to_thread(PostgresStorage, url)
             ending.callback(storage.close)
-            service = Service(settings, storage, seal=seal, clock=clock, steady=steady, indexes=folder / name)
+            service = Service(
+                settings, storage, seal=seal, clock=clock, steady=steady, indexes=folder / name, poll_s=poll_s
+            )
             operator = operator or service.tenants.first_key() or ""
             await ending.enter_async_context(service.running())
             kits.append(ServiceKit(service, make_app(service, host=HOST, port=PORT), clock, steady, operator))

@@ -16,6 +16,7 @@ from tests.kit.documented import require_documented
 from toolsearch.access.scopes import SCOPES, Scope
 from toolsearch.service.app import make_app
 from toolsearch.service.corpora.corpus import CorpusRef
+from toolsearch.service.replica_changes import POLL_S
 from toolsearch.service.seal import Seal
 from toolsearch.service.service import Service
 from toolsearch.service.sessions.sessions import SessionPlan
@@ -87,16 +88,18 @@ async def serving(
     tools: Sequence[str] = (),
     store: str | None = None,
     clock: Clock | None = None,
+    poll_s: float = POLL_S,
     **sections: dict[str, Any],
 ) -> AsyncIterator[ServiceKit]:
     """Run a service whose store is in *folder*, or at the URL *store*.
 
-    *sections* are settings, such as ``serve={"max_depth": 8}``.
+    *sections* are settings, such as ``serve={"max_body_bytes": 8}``.
 
     prepare  may add routes before anything is asked
     wrap     puts something in front of the store, such as what counts its reads
     tools    Python modules of the operator
     seal     that of an earlier run, to start again with what that has sealed
+    poll_s   how often it looks for what other replicas wrote
     """
     clock, steady = clock or Clock(NOW_S), Clock()
     storage = _open(folder, store)
@@ -109,6 +112,7 @@ async def serving(
             steady=steady,
             indexes=folder / "indexes",
             tools=tools,
+            poll_s=poll_s,
         )
         operator = service.tenants.first_key() or ""
         app = make_app(service, host=HOST, port=PORT)

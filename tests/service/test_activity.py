@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from tests.kit.agents import CATALOG, agents, done, opened, receipts
 from tests.kit.pages import sign_in
 from tests.kit.service import NOW_S, ServiceKit, codes, serving
 from toolsearch.access.principals import Principal
+from toolsearch.service.activity import activity
 from toolsearch.tokens import count_json, default_counter, definition_tokens
 
 
@@ -264,8 +266,9 @@ async def test_misses_can_be_switched_off(tmp_path: Path) -> None:
         assert (await usage(client))["total"]["weak_searches"] == 1
 
 
-async def test_misses_of_an_hour_are_bounded(tmp_path: Path) -> None:
-    async with agents(tmp_path, activity={"misses_per_hour": 2}) as (kit, client):
+async def test_misses_of_an_hour_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "MISSES_PER_HOUR", 2)
+    async with agents(tmp_path) as (kit, client):
         await done(client, "search", queries=["quark soup", "paint walls", "wash dogs"])
         assert len(await misses(client)) == 2
         kit.clock.now_s -= 172_800

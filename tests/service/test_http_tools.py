@@ -12,7 +12,6 @@ import pytest
 from tests.kit.imports import TENANT, ImportsKit, importing, petstore
 from toolsearch.errors import BadArgumentsError, ToolExecutionError
 from toolsearch.service.calls.executions import HttpTools
-from toolsearch.service.settings import HttpToolSettings
 from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.results import ToolOutput
@@ -29,7 +28,7 @@ async def kit(tmp_path: Path) -> AsyncIterator[ImportsKit]:
 async def called(kit: ImportsKit, tool: str, arguments: dict[str, Json] | None = None, *, limit: int = 1_000) -> object:
     """Call the tool as it is after a restart: from its row alone."""
     (row,) = kit.storage.contents.get(TENANT, "default", [tool])
-    tools = HttpTools(kit.imports.sources, kit.web.open_client, HttpToolSettings(max_answer_bytes=limit))
+    tools = HttpTools(kit.imports.sources, kit.web.open_client, timeout_s=60.0, max_answer_bytes=limit)
     execution: Any = row.document["execution"]
     return await tools.callback(TENANT, execution).call(arguments or {}, ToolContext())
 

@@ -106,7 +106,7 @@ class Gateway:
         self._owns_gate = gate is None
         self._gate = make_gate(config, pins) if gate is None else gate
         self.registry = Registry(self.engine.catalog, self._gate, rules)
-        self.ledger = Ledger(clock, idle_s=settings.http.session_idle_s)
+        self.ledger = Ledger(clock)
         self._costs = WireCosts(self.engine.counter)
         self._tokens: dict[str, int] = {}  # server -> tokens of the tools that it lists now
         self._uncounted: list[_List] = []  # lists made before every server had listed, to be counted later

@@ -33,16 +33,23 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http_guard import HostGuard, RetryAfter, require_safe_binding, served_hosts
 from toolsearch.gateway.reports.page import status_routes
 from toolsearch.gateway.server import make_server
-from toolsearch.gateway.settings import HttpSettings
+from toolsearch.gateway.status import SESSION_IDLE_S
 
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 _MOST_HEAD_BYTES: Final = 65_536  # uvicorn's default
+MAX_CONNECTIONS: Final = 10_000  # at once
+ARRIVAL_TIMEOUT_S: Final = 30.0  # for a request to arrive whole, headers and body; its answer may take longer
 
 
-def connection_protocol(settings: HttpSettings) -> type[asyncio.Protocol]:
-    """The HTTP protocol class for one uvicorn server, as `uvicorn.Config` takes it."""
-    most = min(settings.max_connections, _files_for_connections())
-    own: dict[str, Any] = {"timeout_s": settings.request_timeout_s, "most": most, "unfinished": {}}
+def connection_protocol(
+    *, max_connections: int = MAX_CONNECTIONS, arrival_timeout_s: float = ARRIVAL_TIMEOUT_S
+) -> type[asyncio.Protocol]:
+    """The HTTP protocol class for one uvicorn server, as `uvicorn.Config` takes it.
+
+    Connections take at most half of the files that the process may have open.
+    """
+    most = min(max_connections, _files_for_connections())
+    own: dict[str, Any] = {"timeout_s": arrival_timeout_s, "most": most, "unfinished": {}}
     return type("BoundedProtocol", (_BoundedProtocol,), own)
 
 
@@ -121,6 +128,7 @@ _HEALTH = "/healthz"
 _METADATA = "/.well-known/oauth-protected-resource"
 
 
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024  # of one request
 # Longer than clients keep idle connections. If both ends close one at the same moment, a call is lost.
 _KEEP_ALIVE_S = 75
 
@@ -137,10 +145,10 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
     manager = StreamableHTTPSessionManager(
         make_server(gateway),
         max_sessions=settings.http.max_sessions,
-        session_idle_timeout=settings.http.session_idle_s,
-        max_request_body_size=settings.http.max_body_bytes,
+        session_idle_timeout=SESSION_IDLE_S,
+        max_request_body_size=MAX_BODY_BYTES,
     )
-    mcp: ASGIApp = RetryAfter(StreamableHTTPASGIApp(manager), idle_s=settings.http.session_idle_s)
+    mcp: ASGIApp = RetryAfter(StreamableHTTPASGIApp(manager), idle_s=SESSION_IDLE_S)
     routes: list[BaseRoute] = [Route(_HEALTH, _healthy)]
     pages = status_routes(gateway)
     if directory is None:
@@ -167,14 +175,17 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
 async def serve_http(gateway: Gateway, *, host: str, port: int) -> None:
     """Serve until a signal ends the process. Logs go to stderr."""
     app = http_app(gateway, host=host, port=port)
-    await uvicorn.Server(server_config(app, gateway.config.settings.http, host=host, port=port)).serve()
+    await uvicorn.Server(server_config(app, host=host, port=port)).serve()
 
 
-def server_config(app: ASGIApp, settings: HttpSettings, **binding: Any) -> uvicorn.Config:
-    """The uvicorn configuration for *app*; *binding* holds uvicorn's arguments for the address."""
+def server_config(app: ASGIApp, *, http: type[asyncio.Protocol] | None = None, **binding: Any) -> uvicorn.Config:
+    """The uvicorn configuration for *app*; *binding* holds uvicorn's arguments for the address.
+
+    *http* is a protocol class with other bounds than the default of `connection_protocol`.
+    """
     return uvicorn.Config(
         app,
-        http=connection_protocol(settings),
+        http=http or connection_protocol(),
         log_config=None,
         ws="none",
         server_header=False,

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import platformdirs
 from pydantic import (
@@ -44,7 +44,7 @@ from toolsearch.documents.reading import read_document
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
 from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
-from toolsearch.setting_types import Count, Folder, Port, Seconds, Wait
+from toolsearch.setting_types import Count, Folder, Port, Wait
 from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
 from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.naming import SEPARATOR, did_you_mean
@@ -52,7 +52,6 @@ from toolsearch.upstreams.config import McpServer, read_mcp_config
 from toolsearch.upstreams.settings import OAuthClient, ServerSettings, UpstreamSettings
 
 SECTION = "toolsearch"
-SESSION_IDLE_S: Final = 1_800.0
 _NOBODY = "no_principal"  # error kinds in the style of pydantic's
 _UNUSABLE_OAUTH = "unusable_oauth"
 _MAX_SHOWN = 60  # characters of a name that a message shows
@@ -148,16 +147,6 @@ class HttpSettings(SettingsSection):
         default=(), description="Origins of web pages that may send requests, as https://HOST:PORT."
     )
     max_sessions: Count = Field(default=10_000, description="Sessions kept; the least recently used one goes first.")
-    session_idle_s: Seconds = Field(default=SESSION_IDLE_S, description="How long a session may be idle.")
-    max_body_bytes: Count = Field(default=4 * 1024 * 1024, description="Bytes of one request.")
-    max_connections: Count = Field(
-        default=10_000,
-        description="Connections at once; never more than half of the files that the process may have open.",
-    )
-    request_timeout_s: Seconds = Field(
-        default=30.0,
-        description="How long a request may take to arrive whole, headers and body. Its answer may take longer.",
-    )
 
 
 def _require_principals(principals: Mapping[str, PrincipalSettings]) -> Mapping[str, PrincipalSettings]:
@@ -215,6 +204,8 @@ class OAuthSettings(SettingsSection):
 class GatewayServerSettings(ServerSettings):
     """What holds for one server; the entry ``*`` gives the defaults of all."""
 
+    lazy: bool = Field(default=True, description="Start it only when it is needed, if its tools are known from before.")
+    login: bool = Field(default=True, description="Log in with OAuth where the server asks for it.")
     oauth: OAuthSettings | None = None
 
 
@@ -312,7 +303,7 @@ def _upstream(server: McpServer, settings: GatewaySettings) -> UpstreamSettings:
     oauth = policy.oauth.client if policy.oauth is not None else None
     if oauth is not None and oauth.secret:
         server = replace(server, secrets=server.secrets | {oauth.secret})  # a known secret is removed from messages
-    return UpstreamSettings(server, policy, settings.state_folder, oauth=oauth)
+    return UpstreamSettings(server, policy, settings.state_folder, lazy=policy.lazy, login=policy.login, oauth=oauth)
 
 
 def _require_section_name(document: Mapping[str, Any]) -> None:

@@ -17,7 +17,6 @@ from typing import Any, Final, Protocol
 
 from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.settings import SESSION_IDLE_S
 from toolsearch.gateway.trust.verdicts import NotAdmitted
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import ToolDefinition
@@ -100,6 +99,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"{value!r} is no plain data")
 
 
+SESSION_IDLE_S: Final = 1_800.0  # a session ends after so long without a request
 _LAST_SEARCHES = 50
 _MAX_SESSIONS = 1_000  # rows kept; the least recently used go first
 _QUERY_CHARS = 200  # characters kept of a query

@@ -163,7 +163,7 @@ def _middleware(service: Service, host: str, port: int | None) -> list[Middlewar
         Middleware(Authentication, of_token=service.of_token, limits=service.limits),
         Middleware(EndlessStreams, shutdown=service.shutdown),
         Middleware(Deadline, seconds=serve.request_timeout_s),
-        Middleware(Bodies, max_bytes=serve.max_body_bytes, max_depth=serve.max_depth, visit_of=service.visits.find),
+        Middleware(Bodies, max_bytes=serve.max_body_bytes, visit_of=service.visits.find),
         Middleware(Audited, audit=service.audit),
         Middleware(Repeats, idempotency=service.idempotency),
     ]

@@ -19,6 +19,7 @@ from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import JsonObject
 
+RETENTION_S: Final = 7 * 86_400.0  # for which jobs are kept
 JOB: Final = "job"  # the kind of the records of jobs
 
 INTERRUPTED: Final = "the service stopped before the job had ended, and nothing half-done is kept; start it again"
@@ -76,7 +77,7 @@ class JobRecords:
 
     storage: Storage
     clock: Callable[[], float]
-    retention_s: float
+    retention_s: float = RETENTION_S
 
     def get(self, tenant: str, job_id: str) -> Job:
         """Raises UnknownRecordError."""

@@ -16,7 +16,6 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.corpora.toolset_specs import Versions, by_subject, versions_of_catalog
 from toolsearch.service.keys.keys import TENANT, Keys
-from toolsearch.service.settings import ReplicaSettings
 from toolsearch.storage.records import THE_SERVICE
 from toolsearch.storage.replicas import DROPPED, KEY, PINS, Change, Subscription
 from toolsearch.storage.storage import ChangeFeed
@@ -63,6 +62,7 @@ class LatestOnly(Generic[_Key, _Value]):
 
 
 logger = logging.getLogger(__name__)
+POLL_S: Final = 5.0  # seconds between two looks at the store, beside PostgreSQL's notifications
 _UNHEARD_POLL_S: Final = 0.5  # seconds between two looks without notifications; changes are then seen within a second
 _RETRY_S: Final = 0.5
 _LEARN_EVERY_S: Final = 300.0  # seconds; other replicas' learning only moves tools a little
@@ -72,13 +72,13 @@ class Following:
     """To be used within one event loop."""
 
     def __init__(
-        self, changes: ChangeFeed, corpora: Corpora, keys: Keys, connecting: Connecting, settings: ReplicaSettings
+        self, changes: ChangeFeed, corpora: Corpora, keys: Keys, connecting: Connecting, *, poll_s: float = POLL_S
     ) -> None:
         self._changes = changes
         self._corpora = corpora
         self._keys = keys
         self._connecting = connecting
-        self._poll_s = settings.poll_s
+        self._poll_s = poll_s
         self._asked: set[str] = set()  # tenants with unread changes
         self._wake = asyncio.Event()
         self._is_looking = False

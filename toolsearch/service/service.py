@@ -33,7 +33,7 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.keys.keys import FIRST_TENANT, TENANT, Keys, SessionTokens, is_session_token
 from toolsearch.service.mcp_face.connections import ConnectionIds
 from toolsearch.service.mcp_face.face import McpFace
-from toolsearch.service.replica_changes import Following
+from toolsearch.service.replica_changes import POLL_S, Following
 from toolsearch.service.replicas import Presence, ReplicaLease
 from toolsearch.service.seal import Seal
 from toolsearch.service.sessions.sessions import SESSION, Sessions
@@ -184,6 +184,7 @@ class Service(ServiceParts):
     tools    Python tools of the operator, in the form of `read_registration`, for catalogs of the first tenant
     clock    gives seconds since 1970, for what is written and read again; the machine may set it forwards and back
     steady   gives seconds that only grow, for limits and durations
+    poll_s   how often to look for what other replicas wrote
     """
 
     def __init__(
@@ -196,6 +197,7 @@ class Service(ServiceParts):
         steady: Callable[[], float] = time.monotonic,
         indexes: Path | None = None,
         tools: Sequence[str] = (),
+        poll_s: float = POLL_S,
     ) -> None:
         self.replica = secrets.token_hex(8)
         self._registrations = [read_registration(each) for each in tools]
@@ -216,12 +218,12 @@ class Service(ServiceParts):
         self.outbound = Outbound(UrlGuard.of(settings.outbound.allowed_hosts, settings.outbound.allowed_networks))
         sources = Sources(storage.records, self.seal, clock)
         self.python_tools = PythonTools()
-        http_tools = HttpTools(sources, self.outbound.open_client, settings.http_tools)
+        http_tools = HttpTools(sources, self.outbound.open_client, settings.calling.timeout_s)
         executions = Executions(http_tools, self.python_tools)
         servers = ServerDirectory(sources, self.outbound.transport, settings.mcp_servers, clock)
         self.activity = Activity(storage, settings.activity, clock, steady, self.limits.used_tokens)
         self.presence = Presence(storage.leases, self.replica)
-        self.lease = ReplicaLease(storage.leases, self.replica, lasts_s=settings.replicas.lease_s)
+        self.lease = ReplicaLease(storage.leases, self.replica)
         self.idempotency = Idempotency(storage.records, self.presence, self.seal, clock)
         self.corpora = Corpora(
             storage,
@@ -248,7 +250,7 @@ class Service(ServiceParts):
             lease=self.lease,
         )
         self.jobs = self.imports.jobs
-        self.following = Following(storage.changes, self.corpora, self.keys, self.imports.connecting, settings.replicas)
+        self.following = Following(storage.changes, self.corpora, self.keys, self.imports.connecting, poll_s=poll_s)
         exchanger = Exchanger(storage, self.corpora, sources)
         self.registrar = Registrar(self.python_tools, storage, exchanger, self.presence, clock)
         self.catalogs.stopping.append(self.imports.stop_catalog)

@@ -20,7 +20,6 @@ from starlette.types import ASGIApp
 from toolsearch.access.jwt import is_loopback
 from toolsearch.errors import BadSettingError, StorageError, ToolSearchError
 from toolsearch.gateway.http import server_config
-from toolsearch.gateway.settings import HttpSettings
 from toolsearch.service.seal import checked_seal, refuse_new_start
 from toolsearch.service.settings import ServeSettings, ServiceSettings
 from toolsearch.service.web.middleware import Shutdown
@@ -43,8 +42,7 @@ async def serve(
     On SIGTERM or SIGINT no new request is accepted. Running requests have ``settings.shutdown_timeout_s`` to end, and
     then the lifespan of *app* ends. A second signal ends the process at once.
     """
-    limits = HttpSettings(max_connections=settings.max_connections, request_timeout_s=settings.arrival_timeout_s)
-    config = server_config(app, limits, timeout_graceful_shutdown=settings.shutdown_timeout_s, lifespan="on")
+    config = server_config(app, timeout_graceful_shutdown=settings.shutdown_timeout_s, lifespan="on")
     await _Server(config, shutdown, on_started).serve([listener])
 
 

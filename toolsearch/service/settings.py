@@ -26,15 +26,7 @@ class ServeSettings(SettingsSection):
         default=(), description="Hosts that requests may name beside the address it is bound to, as HOST or HOST:PORT."
     )
     max_body_bytes: Count = Field(default=16 * 1024 * 1024, description="Bytes of one request.")
-    max_depth: Count = Field(default=64, description="How deep the JSON of a request may be nested.")
     request_timeout_s: Seconds = Field(default=60.0, description="How long a request may take; imports go on behind.")
-    arrival_timeout_s: Seconds = Field(
-        default=30.0, description="How long a request may take to arrive whole, headers and body."
-    )
-    max_connections: Count = Field(
-        default=10_000,
-        description="Connections at once; never more than half of the files that the process may have open.",
-    )
     shutdown_timeout_s: Count = Field(
         default=30, description="Whole seconds that requests have to end, once the service is asked to."
     )
@@ -43,17 +35,6 @@ class ServeSettings(SettingsSection):
     )
     session_ttl_s: Seconds = Field(default=_DAY_S, description="How long a session lasts unless the request says.")
     visit_s: Seconds = Field(default=_DAY_S / 3, description="How long a browser stays signed in to the pages.")
-
-
-class McpSettings(SettingsSection):
-    """Connections of MCP clients to sessions."""
-
-    max_connections: Count = Field(default=10_000, description="Connections at once to one catalog or toolset.")
-    idle_s: Seconds = Field(default=1_800.0, description="How long a client may ask nothing and stay connected.")
-    check_s: Seconds = Field(
-        default=30.0,
-        description="How often it is looked whether the session and the key of each connection still hold.",
-    )
 
 
 class MemorySettings(SettingsSection):
@@ -94,7 +75,6 @@ class RetentionSettings(SettingsSection):
     figures_s: Seconds = Field(default=400 * _DAY_S, description="Figures of use and savings.")
     misses_s: Seconds = Field(default=90 * _DAY_S, description="Requests without a good answer.")
     audit_s: Seconds = Field(default=400 * _DAY_S, description="The audit.")
-    jobs_s: Seconds = Field(default=7 * _DAY_S, description="Ended imports.")
 
 
 class ServiceJwtSettings(SettingsSection):
@@ -135,8 +115,6 @@ class OutboundSettings(SettingsSection):
 class ImportSettings(SettingsSection):
     """How documents are imported."""
 
-    max_document_bytes: Count = Field(default=64 * 1024 * 1024, description="Bytes of a document behind a URL.")
-    fetch_timeout_s: Seconds = Field(default=60.0, description="How long its server may be silent.")
     timeout_s: Seconds = Field(default=600.0, description="How long one import may take, however its server answers.")
     at_once: Count = Field(
         default=2,
@@ -145,31 +123,17 @@ class ImportSettings(SettingsSection):
     )
 
 
-class HttpToolSettings(SettingsSection):
-    """How operations of OpenAPI documents are called."""
-
-    timeout_s: Seconds = Field(default=60.0, description="Time for one call.")
-    max_answer_bytes: Count = Field(default=8 * 1024 * 1024, description="Bytes of one answer.")
-
-
 class ActivitySettings(SettingsSection):
     """The kept records of activity."""
 
     keep_queries: bool = Field(
         default=True, description="Keep the words of searches that nothing fits well, without what may be a credential."
     )
-    misses_per_hour: Count = Field(default=1_000, description="Such searches of one tenant that are kept in an hour.")
 
 
 class ReplicaSettings(SettingsSection):
     """Several replicas of the service over one PostgreSQL database."""
 
-    poll_s: Seconds = Field(
-        default=5.0, description="How often to look for what others wrote, beside PostgreSQL's notifications of it."
-    )
-    lease_s: Seconds = Field(
-        default=15.0, description="How long a replica may say nothing until its imports count as interrupted."
-    )
     max_connections: Count = Field(
         default=10, description="Connections of one replica to PostgreSQL, beside the one by which it hears of changes."
     )
@@ -179,7 +143,6 @@ class ServiceSettings(Settings):
     """Everything that the operator of a service may change."""
 
     serve: ServeSettings = ServeSettings()
-    mcp: McpSettings = McpSettings()
     memory: MemorySettings = MemorySettings()
     quotas: QuotaSettings = QuotaSettings()
     rates: RateSettings = RateSettings()
@@ -187,7 +150,6 @@ class ServiceSettings(Settings):
     jwt: ServiceJwtSettings = ServiceJwtSettings()
     outbound: OutboundSettings = OutboundSettings()
     imports: ImportSettings = ImportSettings()
-    http_tools: HttpToolSettings = HttpToolSettings()
     mcp_servers: ServerSettings = ServerSettings()
     trust: TrustSettings = TrustSettings()
     activity: ActivitySettings = ActivitySettings()

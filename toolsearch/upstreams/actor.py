@@ -122,7 +122,7 @@ class UpstreamActor:
         self._sinks = sinks
         self._clock = clock
         self._random = random
-        self._talkback = Talkback(ask_timeout_s=settings.policy.ask_timeout_s, has_clients=settings.relays)
+        self._talkback = Talkback(has_clients=settings.relays)
         self._tokens = stored_tokens(settings)
         self._errors = ServerErrors(settings, can_log_in=self._tokens is not None, clock=clock)
         self._warning = RepeatedWarning(logger)
@@ -250,7 +250,7 @@ class UpstreamActor:
 
     async def _keep(self) -> None:
         is_known = await self._listings.publish_kept(is_old=self._connection.remember_as_old)
-        if is_known and self._settings.policy.lazy:
+        if is_known and self._settings.lazy:
             await self._idle()
         while True:
             try:
@@ -283,7 +283,7 @@ class UpstreamActor:
 
     def _is_wanted(self) -> bool:
         """Whether to reconnect before the next use. A lazy server whose tools are known can wait for that."""
-        if not self._settings.policy.lazy or not self._listings.is_listed:
+        if not self._settings.lazy or not self._listings.is_listed:
             return True
         return self._idle_gate.was_used_within(_WANTED_S)
 

@@ -172,7 +172,7 @@ def stored_tokens(settings: UpstreamSettings) -> StoredTokens | None:
     logins are off.
     """
     server = settings.server
-    if not isinstance(server, HttpServer) or settings.state_folder is None or not settings.policy.login:
+    if not isinstance(server, HttpServer) or settings.state_folder is None or not settings.login:
         return None
     if any(name.lower() == "authorization" for name in server.headers):
         return None

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, Final
 
 from mcp import MCPError
 
@@ -26,6 +26,8 @@ from toolsearch.upstreams.interface import UpstreamRequest
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.upstreams.talkback import Talkback
+
+WAITING_PER_RUNNING: Final = 4  # requests that may wait for each one that may run; more are refused
 
 
 class ConcurrencyLimit:
@@ -94,7 +96,9 @@ class Sender:
         self._in_flight: Counter[McpSession] = Counter()
         self._retired: set[McpSession] = set()
         self.breaker = breaker
-        self.limit = ConcurrencyLimit(settings.name, max_running=policy.max_running, max_waiting=policy.max_waiting)
+        self.limit = ConcurrencyLimit(
+            settings.name, max_running=policy.max_running, max_waiting=WAITING_PER_RUNNING * policy.max_running
+        )
 
     async def send(self, request: UpstreamRequest) -> dict[str, Any]:
         """See `Upstream.request`."""

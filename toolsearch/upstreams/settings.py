@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pydantic import Field
 
 from toolsearch.setting_sections import SettingsSection
-from toolsearch.setting_types import Count, Natural, Seconds
+from toolsearch.setting_types import Count, Seconds
 from toolsearch.storage.files import ListingPersistence
 from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.interface import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
@@ -22,7 +22,7 @@ OpenTransport: TypeAlias = "Callable[[], httpx2.AsyncBaseTransport]"
 
 
 class ServerSettings(SettingsSection):
-    """What holds for one server; the entry ``*`` gives the defaults of all."""
+    """What holds for one server."""
 
     connect_timeout_s: Seconds = Field(
         default=CONNECT_TIMEOUT_S, description="Time to start and to answer the first request."
@@ -30,21 +30,13 @@ class ServerSettings(SettingsSection):
     call_timeout_s: Seconds = Field(
         default=CALL_TIMEOUT_S, description="Time for one call, with the wait for the server."
     )
-    ask_timeout_s: Seconds = Field(
-        default=300.0,
-        description="Time for a person to answer what the server asks during a call; the call's own time stands still.",
-    )
-    max_running: Count = Field(default=16, description="Requests that it is sent at the same time.")
-    max_waiting: Natural = Field(default=64, description="Requests that wait to be sent; more are refused.")
-    lazy: bool = Field(
-        default=True,
-        description="Start it only when it is needed, if its tools are known from before.",
+    max_running: Count = Field(
+        default=16, description="Requests that it is sent at the same time. Four times as many may wait."
     )
     listing_ttl_s: Seconds | None = Field(
         default=300.0,  # finds changes that were not announced; listing this often costs little
         description="List its tools anew after that long, or sooner if it says so; none: only when it says so.",
     )
-    login: bool = Field(default=True, description="Log in with OAuth where the server asks for it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +59,8 @@ class UpstreamSettings:
 
     relays          whether requests come from MCP clients, which can be asked and want prompts and resources, too
     listings        where its last listing is kept, if not in the state folder
+    lazy            whether it is started only when it is needed, if its tools are known from before
+    login           whether to log in with OAuth where the server asks for it
     oauth           the registration for logins; None: the gateway registers itself with each authorization server
     open_transport  makes the transport for requests to a URL; None: the network, to any address
     """
@@ -75,6 +69,8 @@ class UpstreamSettings:
     policy: ServerSettings
     state_folder: Path | None = None
     relays: bool = True
+    lazy: bool = True
+    login: bool = True
     listings: ListingPersistence | None = field(default=None, compare=False)
     open_transport: OpenTransport | None = field(default=None, compare=False)
     oauth: OAuthClient | None = None

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import mcp.types as types
 from mcp import MCPError
@@ -54,6 +54,7 @@ class Turn:
 
 # The SDK's HTTP transport handles messages on a request's own stream in the context of the request's sender.
 _turn: ContextVar[Turn | None] = ContextVar("toolsearch_turn", default=None)
+ASK_TIMEOUT_S: Final = 300.0  # for a person to answer a question of the server; the call's own time stands still
 _RECENT_S = 60.0  # seconds after a cancellation in which the server may still ask about the request
 
 
@@ -169,7 +170,7 @@ class Talkback:
     that the server's next question has one addressee.
     """
 
-    def __init__(self, *, ask_timeout_s: float, has_clients: bool = True) -> None:
+    def __init__(self, *, ask_timeout_s: float = ASK_TIMEOUT_S, has_clients: bool = True) -> None:
         """A question that nobody answers within *ask_timeout_s* is refused, so that it does not hold up the server.
 
         *has_clients* says whether there are clients that could be asked.

@@ -10,8 +10,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from toolsearch.gateway.http import server_config
-from toolsearch.gateway.settings import HttpSettings
+from toolsearch.gateway.http import connection_protocol, server_config
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
 
@@ -76,13 +75,13 @@ class Client:
 
 
 @asynccontextmanager
-async def served(app: App, **settings: Any) -> AsyncIterator[Any]:
+async def served(app: App, **bounds: Any) -> AsyncIterator[Any]:
     """What opens a connection to *app*."""
     clients: list[Client] = []
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(512)  # so that connections wait until the server is up
-        config = server_config(app, HttpSettings(**settings), lifespan="off", timeout_graceful_shutdown=1)
+        config = server_config(app, http=connection_protocol(**bounds), lifespan="off", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve([listening]))
 
@@ -104,7 +103,7 @@ async def served(app: App, **settings: Any) -> AsyncIterator[Any]:
 async def test_four_hundred_connections_that_never_finish_a_request_are_all_closed(sent):
     app = App()
     app.may_answer.set()
-    async with served(app, request_timeout_s=0.5) as connect:
+    async with served(app, arrival_timeout_s=0.5) as connect:
         slow = [await connect() for _ in range(400)]
         for client in slow:
             client.send(sent)
@@ -115,7 +114,7 @@ async def test_four_hundred_connections_that_never_finish_a_request_are_all_clos
 
 
 async def test_bytes_that_keep_coming_put_off_no_end():
-    async with served(App(), request_timeout_s=0.5) as connect:
+    async with served(App(), arrival_timeout_s=0.5) as connect:
         clients = [await connect() for _ in range(20)]
         for client in clients:
             client.send(b"GET / HTTP/1.1\r\n")
@@ -125,7 +124,7 @@ async def test_bytes_that_keep_coming_put_off_no_end():
 async def test_a_second_request_on_a_connection_may_take_no_longer_than_the_first():
     app = App()
     app.may_answer.set()
-    async with served(app, request_timeout_s=0.5) as connect:
+    async with served(app, arrival_timeout_s=0.5) as connect:
         client = await connect()
         client.send(HEAD + b"ok")
         assert await client.answer() == b"ok"
@@ -135,7 +134,7 @@ async def test_a_second_request_on_a_connection_may_take_no_longer_than_the_firs
 
 async def test_an_answer_may_take_longer_than_a_request():
     app = App()
-    async with served(app, request_timeout_s=0.5) as connect:
+    async with served(app, arrival_timeout_s=0.5) as connect:
         patient = await connect()
         patient.send(HEAD + b"ok")
         await app.asked.acquire()

@@ -16,6 +16,7 @@ from tests.kit.mcp_sessions import OWN, Served, mcp_service
 from tests.kit.service import NOW_S
 from toolsearch.access.scopes import Scope
 from toolsearch.service.corpora.corpus import CorpusRef
+from toolsearch.service.mcp_face import endpoint
 from toolsearch.tools.naming import TOOL_NAME
 
 TOOLS = [
@@ -297,8 +298,12 @@ async def test_clients_of_one_catalog_share_its_endpoint(served: Served) -> None
     assert await served.discovered(second["id"]) == ["send_mail"]
 
 
-async def test_too_many_connections_are_turned_away_with_when_to_come_back(tmp_path: Path) -> None:
-    async with mcp_service(tmp_path, TOOLS, max_connections=1, idle_s=30) as served:
+async def test_too_many_connections_are_turned_away_with_when_to_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(endpoint, "SESSION_IDLE_S", 30.0)
+    async with mcp_service(tmp_path, TOOLS) as served:
         path = f"/v1/sessions/{(await served.session())['id']}/mcp"
         assert (await asked(served, path, served.key)).status_code == 200
         refused = await asked(served, path, served.key)

@@ -63,8 +63,7 @@ class Replicas:
 
 @pytest.fixture
 async def replicas(tmp_path: Path, postgres: PostgresServer) -> AsyncIterator[Replicas]:
-    settings: dict[str, Any] = {"pass_through": {"max_tools": 0}, "mcp": {"check_s": 3_600}}
-    async with two_replicas(tmp_path, postgres.new_database(), **settings) as kits:
+    async with two_replicas(tmp_path, postgres.new_database(), pass_through={"max_tools": 0}) as kits:
         await kits[0].catalog(kits[0].operator, tools=TOOLS)
         apps = [make_app(kit.service) for kit in kits]
         options: dict[str, Any] = {"lifespan": "off", "proxy_headers": False, "is_alone": False}

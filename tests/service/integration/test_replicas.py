@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.kit.postgres import PostgresServer
-from tests.kit.replicas import DEFAULT, Replicas, eventually, names, replicas, status_of, until_names
+from tests.kit.replicas import DEFAULT, NEVER_S, Replicas, eventually, names, replicas, status_of, until_names
 from toolsearch.errors import StorageError, UnknownRecordError
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import CorpusRef
@@ -416,8 +416,7 @@ async def test_without_any_notification_a_look_at_the_store_finds_what_was_writt
     else:
         monkeypatch.setattr(listening.Listener, "_connect", _refuse)
         monkeypatch.setattr("toolsearch.service.replica_changes._UNHEARD_POLL_S", 0.02)
-    settings = {"replicas": {"poll_s": 0.02 if hears else 100_000.0}}
-    async with replicas(postgres.new_database(), tmp_path, **settings) as both:
+    async with replicas(postgres.new_database(), tmp_path, poll_s=0.02 if hears else NEVER_S) as both:
         await both.one.catalog(both.operator)
         await toolset(both, rules=(ToolsetRule("default"),))
         await names(both.two, TEAM)

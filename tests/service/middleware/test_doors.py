@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from tests.kit.service import ServiceKit, codes, serving
 from toolsearch.service.service import Service
-from toolsearch.service.web.bodies import depth_of
+from toolsearch.service.web.bodies import MAX_DEPTH, depth_of
 from toolsearch.service.web.callers import ServiceCaller, caller_with
 from toolsearch.service.web.middleware import Deadline
 
@@ -36,8 +36,7 @@ def _add_routes(_: Service, app: FastAPI) -> None:
 
 @pytest.fixture
 async def kit(tmp_path: Path) -> AsyncIterator[ServiceKit]:
-    serve = {"max_body_bytes": 100_000, "max_depth": 4}
-    async with serving(tmp_path, prepare=_add_routes, serve=serve) as running:
+    async with serving(tmp_path, prepare=_add_routes, serve={"max_body_bytes": 100_000}) as running:
         yield running
 
 
@@ -180,11 +179,16 @@ async def test_bodies_are_limited_in_size_however_they_are_sent(kit: ServiceKit)
     assert fitting.status_code == 200
 
 
+def _nested(levels: int) -> list[Any]:
+    """Lists within lists, around brackets in a text, which do not count."""
+    return [_nested(levels - 1)] if levels > 1 else [1, "[[[[[["]
+
+
 async def test_json_is_limited_in_depth_and_is_utf_8(kit: ServiceKit) -> None:
     async with kit.client(kit.operator) as client:
-        deepest = await client.post("/v1/echo", json={"a": {"b": {"c": [1, "[[[[[["]}}})
+        deepest = await client.post("/v1/echo", json={"a": _nested(MAX_DEPTH - 1)})
         answers = [
-            await client.post("/v1/echo", json={"a": {"b": {"c": {"d": {}}}}}),
+            await client.post("/v1/echo", json={"a": _nested(MAX_DEPTH)}),
             await client.post("/v1/echo", content=b"[" * 90_000, headers={"content-type": "application/json"}),
             await client.post(
                 "/v1/echo", content=json.dumps({"a": 1}).encode("utf-16"), headers={"content-type": "application/json"}

@@ -64,9 +64,9 @@ def _unlike(text: str) -> str:
 async def world(*, with_victim: bool = True) -> AsyncIterator[World]:
     recording = RecordingStorage()
     many = {"requests": 1_000_000}
-    never = {"poll_s": 1_000_000}  # else what the service itself looks for would be among the reads of a request
+    never_s = 1_000_000.0  # else what the service itself looks for would be among the reads of a request
     with TemporaryDirectory() as folder:
-        async with serving(Path(folder), wrap=recording, rates=many, replicas=never) as kit:
+        async with serving(Path(folder), wrap=recording, rates=many, poll_s=never_s) as kit:
             made = World(kit, Path(folder), recording)
             if with_victim:
                 made.victims = await _furnish(kit, "victim", MARK)

@@ -21,6 +21,7 @@ from starlette.routing import Mount, Route
 from benchmarks.fault_kit import HttpFault, StdioFault, serving, until
 from tests.kit.upstream_actors import call, echo, free_port, list_work, running, settings_of, text
 from toolsearch.errors import ServerBusyError, ServerUnavailableError, ToolTimeoutError
+from toolsearch.upstreams import sender
 from toolsearch.upstreams.config import identity_hash
 from toolsearch.upstreams.connection import Connector
 from toolsearch.upstreams.faults import Breaker, delay_s
@@ -301,8 +302,9 @@ async def test_a_server_that_stays_down_is_warned_of_once(caplog):
     assert "/no/such/server" in warned[0]
 
 
-async def test_requests_beyond_its_limit_wait_and_then_are_refused_without_being_sent(stdio):
-    async with running(settings_of(stdio.entry, maxRunning=1, maxWaiting=1, callTimeoutS=0.5)) as (actor, told):
+async def test_requests_beyond_its_limit_wait_and_then_are_refused_without_being_sent(stdio, monkeypatch):
+    monkeypatch.setattr(sender, "WAITING_PER_RUNNING", 1)
+    async with running(settings_of(stdio.entry, maxRunning=1, callTimeoutS=0.5)) as (actor, told):
         await told.until(lambda: bool(told.listings))
         stdio.mode = "hang"
         sent = asyncio.create_task(actor.request(call(id="sent")))

@@ -119,12 +119,12 @@ class McpSource:
             connect_timeout_s=connect_timeout_s,
             call_timeout_s=call_timeout_s,
             max_running=_NO_LIMIT,
-            max_waiting=_NO_LIMIT,
-            lazy=False,
-            login=False,
         )
         self._servers = {
-            server.name: _Server(UpstreamSettings(server, policy, relays=False), f"{self._config.origin}#{server.name}")
+            server.name: _Server(
+                UpstreamSettings(server, policy, relays=False, lazy=False, login=False),
+                f"{self._config.origin}#{server.name}",
+            )
             for server in self._config.servers
         }
         self._on_waiting = on_waiting

@@ -34,6 +34,7 @@ from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import Surface
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.settings import GatewaySettings
+from toolsearch.gateway.status import SESSION_IDLE_S
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
@@ -179,7 +180,14 @@ class SessionLimits:
     Clients without a session, such as those of 2026, are counted together by principal. To be used from one event loop.
     """
 
-    def __init__(self, limits: CallLimits, *, max_sessions: int, idle_s: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        limits: CallLimits,
+        *,
+        max_sessions: int,
+        idle_s: float = SESSION_IDLE_S,
+        clock: Callable[[], float],
+    ) -> None:
         self._limits = limits
         self._max_sessions = max_sessions
         self._idle_s = idle_s
@@ -189,10 +197,8 @@ class SessionLimits:
     @classmethod
     def of(cls, settings: GatewaySettings, clock: Callable[[], float]) -> Self | None:
         """None if *settings* limit nothing."""
-        limits, http = settings.limits.call_limits, settings.http
-        if limits is None:
-            return None
-        return cls(limits, max_sessions=http.max_sessions, idle_s=http.session_idle_s, clock=clock)
+        limits = settings.limits.call_limits
+        return None if limits is None else cls(limits, max_sessions=settings.http.max_sessions, clock=clock)
 
     def counted(self, caller: Caller, admitted: Admitted) -> Admitted:
         """Count the call. Every request counts, even one that only brings answers for a server.

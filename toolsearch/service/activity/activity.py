@@ -63,6 +63,7 @@ class ToolCosts:
 
 _QUERY_CHARACTERS: Final = 300
 _HOUR_S: Final = 3_600
+MISSES_PER_HOUR: Final = 1_000  # kept misses of one tenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ class Activity:
         self.figures = Figures(storage.figures, clock)
         self._receipts = Batches[tuple[str, Receipt]](self._write_receipts)
         self._misses = Batches[NewMiss](lambda misses: write_misses(storage.misses, misses))
-        self._bound = MissBound(settings.misses_per_hour, steady)
+        self._bound = MissBound(MISSES_PER_HOUR, steady)
         self._last_us: dict[str, int] = {}  # tenant -> time of its last receipt in microseconds since 1970
 
     def searched(self, who: Who, corpus: CorpusRef, notes: Sequence[SearchNote]) -> None:

@@ -26,13 +26,13 @@ from toolsearch.service.catalogs.imports.importing import OpenClient, origin_of
 from toolsearch.service.catalogs.imports.sources import CatalogSource, Sources, SourceSecrets
 from toolsearch.service.catalogs.python_tools import PythonTools
 from toolsearch.service.corpora.stored_tools import MakeCallback
-from toolsearch.service.settings import HttpToolSettings
 from toolsearch.storage.contents import StoredTool
 from toolsearch.tools.definition import ToolCallback
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.results import ToolOutput, text_block
 from toolsearch.upstreams.secrets import redacted, redacted_json
 
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 _MOST_REDIRECTS: Final = 3
 _FOLLOWED: Final = ("GET", "HEAD")  # only these, since a redirected POST may have had its effect
 
@@ -43,7 +43,8 @@ class HttpTools:
 
     sources: Sources
     open_client: OpenClient
-    settings: HttpToolSettings
+    timeout_s: float
+    max_answer_bytes: int = MAX_ANSWER_BYTES
 
     def callback(self, tenant: str, execution: JsonObject) -> ToolCallback:
         """The callback for the operation of a row, as `execution_of` wrote it."""
@@ -58,11 +59,11 @@ class HttpTools:
         credentials = credentials_of(source, self.sources.secrets_of(source))
         made, hidden = authorised(request, source, credentials), credentials.secrets
         try:
-            async with asyncio.timeout(self.settings.timeout_s), self.open_client() as client:
+            async with asyncio.timeout(self.timeout_s), self.open_client() as client:
                 status, media_type, body = await self._answer(client, made)
         except TimeoutError:
             raise ToolExecutionError(
-                f"the API did not answer within {self.settings.timeout_s:g} s; the call may have had its effect"
+                f"the API did not answer within {self.timeout_s:g} s; the call may have had its effect"
             ) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ToolExecutionError(redacted(f"the API cannot be called: {error}", hidden)) from None
@@ -87,9 +88,9 @@ class HttpTools:
         body = bytearray()
         async for part in response.aiter_bytes():
             body += part
-            if len(body) > self.settings.max_answer_bytes:
+            if len(body) > self.max_answer_bytes:
                 raise ToolExecutionError(
-                    f"the API's answer has more than {self.settings.max_answer_bytes:,} bytes; ask for less"
+                    f"the API's answer has more than {self.max_answer_bytes:,} bytes; ask for less"
                 )
         return bytes(body)
 

@@ -34,12 +34,12 @@ from toolsearch.gateway.exposure.surface import SearchOutcome
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http_guard import RetryAfter
 from toolsearch.gateway.server import make_server
+from toolsearch.gateway.status import SESSION_IDLE_S
 from toolsearch.service.corpora.asked import asked_reach
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.mcp_face.connections import Connection, ConnectionIds, Credential, LiveRequest
 from toolsearch.service.sessions.sessions import KeptSession
-from toolsearch.service.settings import McpSettings
 from toolsearch.service.web.bodies import read_body, replay
 from toolsearch.service.web.callers import ServiceCaller
 from toolsearch.service.web.limits import Limits
@@ -159,6 +159,8 @@ def _require(caller: Caller, scope: KeyScope) -> None:
 
 
 logger = logging.getLogger(__name__)
+MAX_CONNECTIONS: Final = 10_000  # at once to one catalog or toolset
+CHECK_S: Final = 30.0  # seconds between two checks that the session and the key of each connection still hold
 _VERSION_HEADER = "mcp-protocol-version"
 
 
@@ -173,7 +175,6 @@ class CorpusEndpoint:
         ref: CorpusRef,
         corpora: Corpora,
         limits: Limits,
-        settings: McpSettings,
         ids: ConnectionIds,
         *,
         max_body_bytes: int,
@@ -182,7 +183,6 @@ class CorpusEndpoint:
         self.ref = ref
         self._corpora = corpora
         self._limits = limits
-        self._settings = settings
         self._ids = ids
         self._max_body_bytes = max_body_bytes
         self._clock = clock
@@ -236,7 +236,7 @@ class CorpusEndpoint:
     @property
     def is_used(self) -> bool:
         """Whether a client is connected, or has sent a request just now."""
-        return bool(self._requests or self._connections) or self._clock() - self._used_s < self._settings.check_s
+        return bool(self._requests or self._connections) or self._clock() - self._used_s < CHECK_S
 
     async def end(self, is_over: Callable[[Credential], bool]) -> None:
         """End the requests and connections of credentials for which *is_over* is true."""
@@ -258,7 +258,7 @@ class CorpusEndpoint:
 
     async def end_idle(self) -> None:
         """End connections whose clients have sent nothing for too long, even if they are still listening."""
-        since_s = self._clock() - self._settings.idle_s
+        since_s = self._clock() - SESSION_IDLE_S
         busy = [each for each in self._requests if not each.is_listening]
         busy_connections = {each.connection for each in busy}
         for connection in list(self._connections.values()):
@@ -280,7 +280,7 @@ class CorpusEndpoint:
             async with self._corpora.using(self.ref) as corpus:
                 transports = self._transports(corpus)
                 async with transports.run():
-                    app = RetryAfter(AuthContextMiddleware(transports.asgi_app), idle_s=self._settings.idle_s)
+                    app = RetryAfter(AuthContextMiddleware(transports.asgi_app), idle_s=SESSION_IDLE_S)
                     self._up.set_result(_Up(corpus, transports, app))
                     await self._stop.wait()
         except Exception as error:
@@ -294,8 +294,8 @@ class CorpusEndpoint:
         server.middleware.append(require_scopes)
         return Transports(
             server,
-            max_sessions=self._settings.max_connections,
-            session_idle_timeout=self._settings.idle_s,
+            max_sessions=MAX_CONNECTIONS,
+            session_idle_timeout=SESSION_IDLE_S,
             max_request_body_size=self._max_body_bytes,
         )
 

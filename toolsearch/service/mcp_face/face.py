@@ -19,7 +19,7 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.keys.keys import Keys
 from toolsearch.service.mcp_face.connections import ConnectionIds, Credential
-from toolsearch.service.mcp_face.endpoint import CorpusEndpoint
+from toolsearch.service.mcp_face.endpoint import CHECK_S, CorpusEndpoint
 from toolsearch.service.sessions.sessions import Sessions
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.web.callers import ServiceCaller
@@ -73,7 +73,7 @@ class McpFace:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """While the service runs. At the end, everybody is disconnected."""
-        tasks = [asyncio.create_task(_repeated(self.look, self._settings.mcp.check_s))]
+        tasks = [asyncio.create_task(_repeated(self.look, CHECK_S))]
         if self._sessions.are_shared:
             tasks.append(asyncio.create_task(_repeated(self.follow_sessions, _FOLLOWED_EVERY_S)))
         try:
@@ -153,7 +153,6 @@ class McpFace:
             ref,
             self._corpora,
             self._limits,
-            self._settings.mcp,
             self._ids,
             max_body_bytes=self._settings.serve.max_body_bytes,
             clock=self._clock,

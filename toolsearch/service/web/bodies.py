@@ -33,6 +33,7 @@ _TEXT: Final = re.compile(rb'"[^"\n]*"?')  # a text of JSON has no line break, s
 _NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'"[]{}'))
 _NOT_STRUCTURE_OF_LINES: Final = bytes(set(range(256)) - set(b'"[]{}\n'))
 _LINE_END: Final = ord("\n")
+MAX_DEPTH: Final = 64  # how deep the JSON of a request may be nested
 _FEW: Final = 256  # brackets; a loop counts so few faster than arrays do
 
 
@@ -42,7 +43,7 @@ class Bodies:
     visit_of  gives the visit of a browser's cookie, None for a cookie that is not accepted
     """
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int, max_depth: int, visit_of: VisitOf) -> None:
+    def __init__(self, app: ASGIApp, *, max_bytes: int, max_depth: int = MAX_DEPTH, visit_of: VisitOf) -> None:
         self._app = app
         self._visit_of = visit_of
         self._max_bytes = max_bytes

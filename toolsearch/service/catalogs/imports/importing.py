@@ -142,6 +142,8 @@ async def _never_sent(_: HttpRequest) -> object:
 
 _READERS: Final = {"openapi": _read_openapi, "listing": _read_listing}
 OpenClient: TypeAlias = Callable[[], httpx2.AsyncClient]  # a client that reaches only what tenants may name
+MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024
+MAX_SILENCE_S: Final = 60.0  # of the server of a document
 _MOST_REDIRECTS = 5
 
 
@@ -156,8 +158,8 @@ class Fetched:
 @dataclass(frozen=True, slots=True)
 class Fetcher:
     open_client: OpenClient
-    max_bytes: int
-    timeout_s: float
+    max_bytes: int = MAX_DOCUMENT_BYTES
+    timeout_s: float = MAX_SILENCE_S
 
     async def fetch(self, url: str, headers: Mapping[str, str]) -> Fetched:
         """Follow redirects; *headers* are sent to the origin of *url* alone. Raises SourceError, without secrets."""

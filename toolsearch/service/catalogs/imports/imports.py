@@ -193,12 +193,12 @@ def make_imports(
     importing = Importing(
         Exchanger(storage, corpora, directory.sources),
         noting,
-        Fetcher(open_client, settings.imports.max_document_bytes, settings.imports.fetch_timeout_s),
+        Fetcher(open_client),
         default_counter(),
         require_catalog_with_room,
     )
     jobs = Jobs(
-        JobRecords(storage, clock, settings.retention.jobs_s),
+        JobRecords(storage, clock),
         lease,
         most_at_once=settings.imports.at_once,
         timeout_s=settings.imports.timeout_s,
