@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolsearch.calling.hooks import DefaultToolExecutionErrorProcessor
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.chat.tool_search import ToolSearchAdvisor
@@ -26,12 +26,9 @@ def test_nothing_given_gives_the_defaults_of_the_reference_design():
 
     assert settings == Settings()
     assert settings.advisor.enabled is False
-    assert settings.advisor.accumulate is True
     assert settings.eviction.max_sessions == 1_000
     assert settings.eviction.ttl_s is None
     assert (settings.limits.per_tool, settings.limits.total) == (40, 150)
-    assert settings.calling.always_raise is False
-    assert settings.calling.resolution_fallback is False
     assert settings.telemetry.capture_content is False
 
 
@@ -88,7 +85,9 @@ def test_the_limit_of_one_tool_is_named_as_the_tool_is():
 
 @pytest.mark.parametrize("text", ["a, b", '["a", "b"]'])
 def test_a_list_is_separated_by_commas_or_json(text):
-    assert Settings.from_environment({"TOOLSEARCH_LIMITS__EXCLUDED": text}).limits.excluded == {"a", "b"}
+    files = Settings.from_environment({"TOOLSEARCH_INDEX__REQUESTS_FILES": text}).index.requests_files
+
+    assert files == (Path("a"), Path("b"))
 
 
 @pytest.mark.parametrize(
@@ -152,13 +151,12 @@ def test_an_unknown_name_in_the_file_names_the_file(tmp_path):
     ("variable", "text", "problem"),
     [
         ("TOOLSEARCH_INDEX__STRATEGY", "bm25", "use one of auto, hybrid, keyword, semantic, regex"),
-        ("TOOLSEARCH_LIMITS__ON_BREACH", "throw", "'error' or 'raise'"),
+        ("TOOLSEARCH_SEARCH__EXPOSURE", "magic", "'auto', 'messages', 'deferred', 'fixed' or 'append'"),
         ("TOOLSEARCH_LIMITS__PER_TOOL", "-1", "greater than or equal to 0"),
         ("TOOLSEARCH_SEARCH__LIMIT", "0", "greater than or equal to 1"),
         ("TOOLSEARCH_SEARCH__LIMIT", "none", "valid integer"),
         ("TOOLSEARCH_EVICTION__TTL_S", "inf", "finite"),
         ("TOOLSEARCH_ADVISOR__ENABLED", "maybe", "boolean"),
-        ("TOOLSEARCH_ADVISOR__SESSION_ID_KEY", "", "at least 1 character"),
         ("TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES", "{", "not JSON"),
         ("TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__git__log", "many", "valid integer"),
     ],
@@ -200,6 +198,15 @@ def test_settings_cannot_be_changed():
         Settings().search.limit = 3
 
 
+@pytest.mark.parametrize("given", [{"lowWater": 1}, {"low_water": 1}])
+def test_an_option_without_a_description_is_for_code_alone(given: dict[str, object]) -> None:
+    assert Settings(budget=Budget(low_water=1)).budget.low_water == 1
+    with pytest.raises(BadSettingError, match=r"there is no setting TOOLSEARCH_BUDGET__LOW_WATER"):
+        Settings.from_environment({"TOOLSEARCH_BUDGET__LOW_WATER": "1"})
+    with pytest.raises(ValueError, match="there is no such setting"):
+        Settings.model_validate({"budget": given})
+
+
 def test_every_setting_is_documented_with_its_values_and_its_default():
     rows = {row.name: row for row in Settings.documented()}
 
@@ -208,7 +215,7 @@ def test_every_setting_is_documented_with_its_values_and_its_default():
     assert rows["limits.per_tool"].values == "whole number or none"
     assert rows["limits.per_tool"].default == "40"
     assert rows["limits.per_tool_overrides"].values == "table of whole number or none"
-    assert rows["limits.on_breach"].values == "error, raise"
+    assert rows["search.exposure"].values == "auto, messages, deferred, fixed, append"
     assert rows["advisor.enabled"].default == "false"
     assert rows["eviction.ttl_s"].default == "none"
 
@@ -222,10 +229,8 @@ def test_what_is_documented_as_a_default_is_taken_as_a_value():
 
 
 def test_a_setting_that_is_given_in_two_spellings_is_refused():
-    with pytest.raises(
-        BadSettingError, match="LIMITS__ON_BREACH and TOOLSEARCH_limits__on_breach are the same setting"
-    ):
-        Settings.from_environment({"TOOLSEARCH_LIMITS__ON_BREACH": "error", "TOOLSEARCH_limits__on_breach": "raise"})
+    with pytest.raises(BadSettingError, match="LIMITS__TOTAL and TOOLSEARCH_limits__total are the same setting"):
+        Settings.from_environment({"TOOLSEARCH_LIMITS__TOTAL": "1", "TOOLSEARCH_limits__total": "2"})
 
 
 def test_in_a_pyproject_file_the_settings_are_below_tool(tmp_path):
@@ -275,7 +280,6 @@ def test_the_token_of_the_gateway_command_is_no_setting():
         ("advisor", ToolSearchAdvisor),
         ("eviction", LruEvictionStrategy),
         ("calling", ToolCallingManager),
-        ("calling", DefaultToolExecutionErrorProcessor),
         ("telemetry", Telemetry),
     ],
 )
@@ -290,8 +294,8 @@ def test_a_setting_has_the_default_of_the_parameter_of_that_name(section: str, m
 
 
 def test_options_and_settings_of_one_thing_are_one_object():
-    settings = Settings.from_environment({"TOOLSEARCH_BUDGET__MAX_TOOLS": "3", "TOOLSEARCH_LIMITS__EXCLUDED": "a"})
+    settings = Settings.from_environment({"TOOLSEARCH_BUDGET__MAX_TOOLS": "3", "TOOLSEARCH_LIMITS__TOTAL": "9"})
 
     assert settings.budget == Budget(max_tools=3)
-    assert settings.limits == CallLimits(excluded=frozenset({"a"}))
+    assert settings.limits == CallLimits(total=9)
     assert settings.pass_through == PassThrough()

@@ -70,6 +70,7 @@ def settings_in(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[Sett
 
 
 def fields_of(section: type[Any]) -> Mapping[str, FieldInfo]:
+    """The settings of a section by name. Options of a dataclass without a description are for code alone."""
     if issubclass(section, BaseModel):
         return section.model_fields
     return _fields_of_dataclass(cast("Hashable", section))
@@ -78,7 +79,8 @@ def fields_of(section: type[Any]) -> Mapping[str, FieldInfo]:
 @cache  # reading the annotations of a dataclass takes a millisecond
 def _fields_of_dataclass(section: Any) -> Mapping[str, FieldInfo]:
     hints = get_type_hints(section, include_extras=True)
-    return {field.name: FieldInfo.from_annotated_attribute(hints[field.name], field) for field in fields(section)}
+    found = {field.name: FieldInfo.from_annotated_attribute(hints[field.name], field) for field in fields(section)}
+    return {name: field for name, field in found.items() if field.description is not None}
 
 
 def section_of(annotation: Any) -> type[Any] | None:

@@ -20,13 +20,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Self, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Any, Self, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError
 from pydantic.alias_generators import to_snake
 
 from toolsearch.calling.limits import CallLimits, CallOptions
-from toolsearch.chat.advisor import CONVERSATION_ID, TOOL_LOOP_ORDER
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.environment import NESTED, NO_SETTINGS, PREFIX
@@ -180,7 +179,6 @@ def _without_none(value: Any) -> Any:
 
 __all__ = [
     "AdvisorSettings",
-    "CallingSettings",
     "EvictionSettings",
     "IndexSettings",
     "RankingSettings",
@@ -188,8 +186,6 @@ __all__ = [
     "Settings",
     "TelemetrySettings",
 ]
-
-_Order: TypeAlias = Annotated[int, Field(description="Place of the tool loop among the advisors; lower wraps higher.")]
 
 
 class RankingSettings(SettingsSection):
@@ -233,17 +229,9 @@ class AdvisorSettings(SettingsSection):
     system_suffix: str | None = Field(
         default=None, description="Added to the system text; none: a short default; empty: nothing."
     )
-    accumulate: bool = Field(
-        default=True,
-        description="Show what all searches found; else what the last ones found, which costs the prompt cache.",
-    )
     search_first: bool = Field(
         default=False, description="Search by what the user says before the model is asked, too."
     )
-    session_id_key: Annotated[str, Field(min_length=1)] = Field(
-        default=CONVERSATION_ID, description="Where the request's context has the id of the session."
-    )
-    order: _Order = TOOL_LOOP_ORDER
 
 
 class EvictionSettings(SettingsSection):
@@ -255,20 +243,6 @@ class EvictionSettings(SettingsSection):
     ttl_s: Seconds | None = Field(
         default=None, description="How long a session may be idle; none: as long as it likes."
     )
-
-
-@dataclass(frozen=True, slots=True)
-class CallingSettings(CallOptions):
-    """How tools are called."""
-
-    enabled: Annotated[
-        bool, Field(description="Let the chat client run tool calls; else they are handed to the caller.")
-    ] = True
-    order: _Order = TOOL_LOOP_ORDER
-    always_raise: Annotated[bool, Field(description="Raise when a tool fails; else the model reads why.")] = False
-    resolution_fallback: Annotated[
-        bool, Field(description="Run a tool that a resolver knows although it is not attached to the request.")
-    ] = False
 
 
 class TelemetrySettings(SettingsSection):
@@ -287,7 +261,7 @@ class Settings(SettingsSection):
     eviction: EvictionSettings = EvictionSettings()
     budget: Budget = Budget()
     pass_through: PassThrough = PassThrough()
-    calling: CallingSettings = CallingSettings()
+    calling: CallOptions = CallOptions()
     limits: CallLimits = CallLimits()
     telemetry: TelemetrySettings = TelemetrySettings()
 

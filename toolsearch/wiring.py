@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from toolsearch.calling.hooks import AfterCall, BeforeCall, DefaultToolExecutionErrorProcessor
+from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import ToolCallbackResolver
 from toolsearch.catalog.catalog import Catalog
@@ -70,7 +70,6 @@ def build_manager(
         max_result_characters=calling.max_result_characters,
         before=before,
         after=after,
-        error_processor=DefaultToolExecutionErrorProcessor(always_raise=calling.always_raise),
         telemetry=telemetry or build_telemetry(settings),
     )
 
@@ -156,26 +155,18 @@ def build_tool_advisor(
     *,
     engine: ToolSearch | None = None,
     manager: ToolCallingManager | None = None,
-    resolver: ToolCallbackResolver | None = None,
     telemetry: Telemetry | None = None,
 ) -> ToolCallingAdvisor:
-    """Return the tool loop: with tool search if that is enabled, over *engine* or else over each request's own tools.
-
-    *resolver* finds tools that a model calls although they are not attached, if that fallback is enabled. It is never
-    used with tool search, where only found tools may be called.
-    """
+    """Return the tool loop. If tool search is enabled, it is over *engine*, or else over each request's own tools."""
     telemetry = telemetry or build_telemetry(settings)
     manager = manager or (engine.manager if engine else build_manager(settings, telemetry=telemetry))
     if not settings.advisor.enabled:
-        resolver = resolver if settings.calling.resolution_fallback else None
-        return ToolCallingAdvisor(manager, order=settings.calling.order, resolver=resolver)
+        return ToolCallingAdvisor(manager)
     own = settings.index if engine is None else IndexSettings()  # a given engine has its own index and sessions
     return ToolSearchAdvisor(
         engine,
         system_suffix=_suffix(settings.advisor.system_suffix),
-        accumulate=settings.advisor.accumulate,
         search_first=settings.advisor.search_first,
-        session_id_key=settings.advisor.session_id_key,
         options=build_session_options(settings),
         strategy=own.strategy,
         encoder=own.encoder,
@@ -185,7 +176,6 @@ def build_tool_advisor(
         sessions=build_sessions(settings) if engine is None else None,
         telemetry=telemetry,
         manager=manager,
-        order=settings.advisor.order,
     )
 
 
@@ -203,14 +193,13 @@ def build_client(
 ) -> ChatClient:
     """Return a client of *model* whose calls are recorded, with the tool loop of `build_tool_advisor`."""
     telemetry = telemetry or build_telemetry(settings)
-    loop = build_tool_advisor(settings, engine=engine, manager=manager, resolver=resolver, telemetry=telemetry)
+    loop = build_tool_advisor(settings, engine=engine, manager=manager, telemetry=telemetry)
     return ChatClient(
         TelemetryModel(model, telemetry),
         tools=tools,
         resolver=resolver,
         system=system,
         advisors=[*advisors, loop],
-        execute_tools=settings.calling.enabled,
     )
 
 

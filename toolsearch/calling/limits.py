@@ -38,6 +38,9 @@ Repeats: TypeAlias = Annotated[
 class CallLimits:
     """Limits of one turn. None: no limit.
 
+    excluded   tools that are neither limited nor counted
+    on_breach  what a call over a limit is: an error that the model reads, or CallLimitError, raised
+
     A call counts as repeated only if it also gives the same result. So a model may poll a status that changes, or run
     a test again after each change. Identical calls in one reply count as one. A repeated call is always an error that
     the model reads, whatever *on_breach* says.
@@ -46,16 +49,13 @@ class CallLimits:
     per_tool: PerTool = 40
     total: Total = 150
     per_tool_overrides: PerToolOverrides = field(default_factory=dict[str, int | None])
-    excluded: Annotated[frozenset[str], Field(description="Tools that are neither limited nor counted.")] = frozenset()
+    excluded: frozenset[str] = frozenset()
     repeats: Repeats = 3
     repeats_overrides: Annotated[
         Mapping[str, Limit],
         Field(description="The same of single tools, by name, such as one whose status changes seldom."),
     ] = field(default_factory=dict[str, int | None])
-    on_breach: Annotated[
-        OnBreach,
-        Field(description="What a call over a limit is: an error that the model reads, or CallLimitError, raised."),
-    ] = "error"
+    on_breach: OnBreach = "error"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "excluded", frozenset(name_list(self.excluded, "excluded")))
@@ -156,10 +156,13 @@ def _result_key(result: ToolResult) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """How a manager runs calls. Raises BadSettingError for a number that is not above 0."""
+    """How a manager runs calls. Raises BadSettingError for a number that is not above 0.
+
+    At most *max_parallel* calls of one reply run at once; the others wait.
+    """
 
     timeout_s: Annotated[Seconds, Field(description="Time for one call of a tool that sets no time of its own.")] = 60.0
-    max_parallel: Annotated[Count, Field(description="Calls of one reply that run at once; the others wait.")] = 16
+    max_parallel: int = 16
     max_threads: Annotated[
         Count, Field(description="Plain functions that run at once on one event loop; the others wait.")
     ] = 64

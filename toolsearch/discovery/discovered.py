@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from toolsearch.errors import BadSettingError
-from toolsearch.setting_types import Count, Seconds, Share
+from toolsearch.setting_types import Count, Seconds
 from toolsearch_indexes.analysis import terms
 
 _BOUNDS = ("max_tools", "max_tokens", "ttl_s", "max_definition_tokens", "max_sent_tools", "max_sent_tokens")
@@ -42,14 +42,10 @@ class Budget:
     ttl_s: Annotated[
         Seconds | None, Field(description="How long a tool may be neither found nor called; none: no bound.")
     ] = None
-    low_water: Annotated[Share, Field(description="Share of a crossed bound to which tools are evicted.")] = 0.75
-    max_definition_tokens: Annotated[
-        Count | None, Field(description="Tokens of one definition; a longer one is shortened. none: no bound.")
-    ] = 8_000  # the longest of 6,700 real tools takes 5,800
-    max_sent_tools: Annotated[
-        Count | None, Field(description="Found tools that the model is sent at any time; none: no bound.")
-    ] = 100  # OpenAI refuses more than 128, and an application may list tools of its own
-    max_sent_tokens: Annotated[Count | None, Field(description="Tokens of their definitions; none: no bound.")] = 60_000
+    low_water: float = 0.75
+    max_definition_tokens: int | None = 8_000  # the longest of 6,700 real tools takes 5,800
+    max_sent_tools: int | None = 100  # OpenAI refuses more than 128, and an application may list tools of its own
+    max_sent_tokens: int | None = 60_000
 
     def __post_init__(self) -> None:
         for name in _BOUNDS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,11 +13,6 @@ from toolsearch.errors import BadSettingError
 from toolsearch.setting_types import Natural
 
 _RETURN_SHARE = 0.75  # share of both bounds below which a catalog that was too large is shown whole again
-
-Slack: TypeAlias = Annotated[
-    float,
-    Field(ge=0, description="How far a catalog that is shown whole may grow beyond both bounds, as a share of them."),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +23,9 @@ class PassThrough:
     tool itself and two searches cost.
 
     A list of tools that changes from whole to searched and back costs the model's prompt cache each time. So a catalog
-    that has once been too large is shown whole again only when it takes at most three quarters of both bounds. *slack*
-    is for catalogs that change without their owner's doing.
+    that has once been too large is shown whole again only when it takes at most three quarters of both bounds. And one
+    that is shown whole may grow beyond both bounds by the share *slack*, which is for catalogs that change without
+    their owner's doing.
     """
 
     max_tools: Annotated[
@@ -38,7 +34,7 @@ class PassThrough:
     max_tokens: Annotated[Natural, Field(description="Tokens of their definitions up to which it is shown whole.")] = (
         1_500
     )
-    slack: Slack = 0.0
+    slack: float = 0.0
 
     def __post_init__(self) -> None:
         if self.max_tools < 0 or self.max_tokens < 0 or self.slack < 0:

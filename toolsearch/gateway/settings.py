@@ -38,7 +38,7 @@ from toolsearch.access.settings import (
 )
 from toolsearch.calling.limits import CallLimits, PerTool, PerToolOverrides, Repeats, Total
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.pass_through import PassThrough, Slack
+from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.documents.json_values import is_object
 from toolsearch.documents.reading import read_document
 from toolsearch.errors import BadSettingError
@@ -73,7 +73,7 @@ class GatewayPassThrough(PassThrough):
     Servers list a tool more or less without anybody's doing, and no client's list should change completely for that.
     """
 
-    slack: Slack = 0.25
+    slack: float = 0.25
 
 
 class ExposureSettings(SettingsSection):

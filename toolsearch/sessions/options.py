@@ -26,16 +26,14 @@ AnswerTokens: TypeAlias = Annotated[Count, Field(description="Tokens of one answ
 class AnswerOptions:
     """The contents of the search tool's definition and of its answers. Scores are from 0 to 1.
 
-    *max_limit* is at least *limit*: a greater *limit* raises it, and a *max_limit* below the default *limit* lowers
-    *limit*.
+    *max_limit* bounds the tools in one answer, however many the model asks for. It is at least *limit*: a greater
+    *limit* raises it, and a *max_limit* below the default *limit* lowers *limit*.
     """
 
     limit: Annotated[Count, Field(description="Tools in one answer, unless the model asks for another number.")] = (
         DEFAULT_LIMIT
     )
-    max_limit: Annotated[
-        Count, Field(description="Tools in one answer, however many the model asks for; at least limit.")
-    ] = MAX_LIMIT
+    max_limit: int = MAX_LIMIT
     min_score: Annotated[Share, Field(description="Tools that score less are not found; scores are 0 to 1.")] = 0.0
     answer_tokens: AnswerTokens = ANSWER_TOKENS
     search_hint: SearchHint = ""
