@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pydantic.alias_generators import to_camel
 
 from toolsearch.gateway.settings import GatewaySettings
 from toolsearch.reference_pages import settings_page
@@ -32,12 +33,22 @@ def test_every_setting_has_a_description_that_is_a_sentence(settings: type) -> N
         "| `TOOLSEARCH_CALLING__TIMEOUT_S` | duration | `60.0` | ",
         "| `TOOLSEARCH_INDEX__REQUESTS_FILES` | list | empty | ",
         "| `toolsearch.search.answerTokens` | whole number | `2000` | Tokens of one answer. |",
-        "| `toolsearch.passThrough.maxTools` | whole number | `10` | ",
+        "As in [Pass through](#pass-through): `toolsearch.passThrough.maxTools`, `toolsearch.passThrough.maxTokens`.\n",
         "| `toolsearch.servers.<name>.listingTtlS` | duration or none | `300.0` | ",
-        "| `toolsearch.principals.<name>.deny` | list | empty | ",
+        "As in [Rules](#rules): `toolsearch.principals.<name>.allow`, `toolsearch.principals.<name>.deny`.\n",
         "| `toolsearch.jwt.issuer` | text | required | ",
         "| `TOOLSEARCH_SERVE__PUBLIC_URL` | text or none | `none` | Where clients reach the service",
     ],
 )
-def test_a_row_says_how_to_write_a_setting_what_it_may_be_and_its_default(row: str) -> None:
+def test_a_line_says_how_to_write_a_setting_what_it_may_be_and_its_default(row: str) -> None:
     assert f"\n{row}" in settings_page()
+
+
+def test_every_setting_of_every_program_is_on_the_page_under_its_own_name() -> None:
+    """Also one whose description stands in another section."""
+    page = settings_page()
+    variables = {f"TOOLSEARCH_{each.name.replace('.', '__').upper()}" for each in settings_in(ServiceSettings)}
+    keys = {f".{to_camel(each.path[-1])}`" for each in settings_in(GatewaySettings)}
+
+    assert [name for name in sorted(variables) if f"`{name}`" not in page] == []
+    assert [name for name in sorted(keys) if name not in page] == []

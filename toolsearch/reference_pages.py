@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import attrgetter
-from typing import NamedTuple
+from operator import attrgetter, itemgetter
+from typing import NamedTuple, TypeAlias
 
 from pydantic.alias_generators import to_camel
 
@@ -249,7 +249,8 @@ _SETTINGS_INTRODUCTION = """\
 
 The library and the commands of `toolsearch` read the first list, the gateway reads the second, the service reads the
 first and the third. A setting has the name of the option that it sets in code: `budget.max_tools` is
-`Budget(max_tools=...)`. A name that does not exist is an error.
+`Budget(max_tools=...)`. A name that does not exist is an error. A setting that several sections have is
+described in the first of them, and the others name it.
 
 A duration is `30m`, `1h30m`, `500ms`, or a number of seconds. `none` lifts a bound, or leaves something out.
 The strategies `keyword` and `semantic` may also be called `lucene` and `vector`.
@@ -310,14 +311,15 @@ tools = 20_000
 
 def settings_page() -> str:
     """The whole page, in Markdown."""
+    told: dict[_Told, str] = {}
     return "\n".join(
         [
             _SETTINGS_INTRODUCTION,
-            *_tables(settings_in(Settings), _variable),
+            *_tables(settings_in(Settings), _variable, told),
             _GATEWAY,
-            *_tables(settings_in(GatewaySettings), _key),
+            *_tables(settings_in(GatewaySettings), _key, told),
             _SERVICE,
-            *_tables(_of_the_service_alone(), _variable),
+            *_tables(_of_the_service_alone(), _variable, told),
         ]
     )
 
@@ -326,16 +328,39 @@ def _of_the_service_alone() -> Iterator[Setting]:
     return (each for each in settings_in(ServiceSettings) if each.path[0] not in Settings.model_fields)
 
 
-def _tables(settings: Iterable[Setting], name: Callable[[Setting], str]) -> Iterator[str]:
-    """A table for each section, below its name and description."""
+_Told: TypeAlias = tuple[str, str, str, str]  # the last part of a name, the values, the default and the description
+
+
+def _tables(settings: Iterable[Setting], name: Callable[[Setting], str], told: dict[_Told, str]) -> Iterator[str]:
+    """The sections: the name and the description of each, and a table of the settings that none before it has.
+
+    The others are listed, with the section that has told of them. *told* has them all, each with its section.
+    """
     for section, group in groupby(settings, key=attrgetter("section")):
-        rows = list(group)
-        title = rows[0].path[0] if len(rows[0].path) > 1 else "general"
+        rows = {_as_told(row): row for row in group}
+        path = next(iter(rows.values())).path
+        title = (path[0] if len(path) > 1 else "general").replace("_", " ").capitalize()
         about = " ".join(str(section.__doc__).partition("\n\n")[0].split()).replace("``", "`")
-        yield f"### {title.replace('_', ' ').capitalize()}\n\n{about}\n\n| | values | default | |\n|---|---|---|---|"
+        yield f"### {title}\n\n{about}\n"
+        new = [row for what, row in rows.items() if what not in told]
+        yield from _table(new, name)
+        known = ((told[what], row) for what, row in rows.items() if what in told)
+        for where, shared in groupby(sorted(known, key=itemgetter(0)), key=itemgetter(0)):
+            names = ", ".join(f"`{name(row)}`" for _, row in shared)
+            yield f"As in [{where}](#{where.lower().replace(' ', '-')}): {names}.\n"
+        told.update((_as_told(row), title) for row in new)
+
+
+def _table(rows: Sequence[Setting], name: Callable[[Setting], str]) -> Iterator[str]:
+    if rows:
+        yield "| | values | default | |\n|---|---|---|---|"
         for row in rows:
             yield f"| `{name(row)}` | {row.values} | {_as_code(row.default)} | {row.description} |"
         yield ""
+
+
+def _as_told(row: Setting) -> _Told:
+    return row.path[-1], row.values, row.default, row.description
 
 
 def _variable(setting: Setting) -> str:

@@ -151,6 +151,9 @@ class GivenSettings:
             section, field, *rest = [*map(str, problem["loc"]), "", ""]
             place = list(filter(None, [to_snake(section), to_snake(field), *rest]))
             origin = next((self._origins[key] for key in _prefixes(place) if key in self._origins), ".".join(place))
+            if problem["type"] == "missing":
+                yield f"the setting {'.'.join(place)} is missing"
+                continue
             yield f"{origin} cannot be {problem['input']!r}: {problem['msg'].removeprefix('Value error, ')}"
 
 

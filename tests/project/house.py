@@ -29,6 +29,9 @@ from typing import Any, Final
 
 import toolsearch
 from toolsearch import Catalog, ToolSearch, ToolSearchError, tool
+from toolsearch.gateway.settings import GatewaySettings
+from toolsearch.service.settings import ServiceSettings
+from toolsearch.setting_sections import settings_in
 
 ROOT: Final = Path(__file__).parents[2]
 PRODUCT: Final = (ROOT / "toolsearch", ROOT / "indexes" / "toolsearch_indexes")
@@ -46,6 +49,7 @@ def main() -> int:
         "public names of toolsearch": len(public_names("toolsearch")),
         "public names in all, without errors": len(names_to_know()),
         "settings": count_of_settings(),
+        "settings, counted anew for each program": count_of_names_of_settings(),
         "classes of errors": len(error_classes()),
         "files of the product": sum(1 for _ in _sources()),
         "lines in toolsearch/": sum(len(path.read_text("utf-8").splitlines()) for path in PRODUCT[0].rglob("*.py")),
@@ -76,6 +80,11 @@ def count_of_settings() -> int:
     """The rows of docs/settings.md."""
     page = (ROOT / "docs" / "settings.md").read_text("utf-8")
     return sum(1 for line in page.splitlines() if line.startswith("| `"))
+
+
+def count_of_names_of_settings() -> int:
+    """The same, where a setting that the gateway and the service share counts twice."""
+    return sum(1 for program in (ServiceSettings, GatewaySettings) for _ in settings_in(program))
 
 
 def error_classes() -> list[str]:

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.kit.service import ServiceKit, serving
 from toolsearch.access import jwt as issuer_keys
 from toolsearch.errors import BadSettingError
+from toolsearch.service.settings import ServiceSettings
 
 ISSUER = "https://idp.example"
 SETTINGS = {"issuer": ISSUER, "audience": "tools", "jwks_url": f"{ISSUER}/keys", "algorithms": ["ES256"]}
@@ -129,7 +130,7 @@ async def test_claims_may_have_other_names_and_stand_within_objects(
     assert (me["tenant"], me["scopes"]) == ("default", ["admin"])
 
 
-async def test_an_issuer_needs_an_audience(tmp_path: Path) -> None:
-    with pytest.raises(BadSettingError, match=r"jwt\.audience"):
-        async with serving(tmp_path, jwt={"issuer": ISSUER}):
-            raise AssertionError
+def test_an_issuer_needs_an_audience_and_an_audience_an_issuer() -> None:
+    for given, missing in (("ISSUER", "audience"), ("AUDIENCE", "issuer")):
+        with pytest.raises(BadSettingError, match=rf"the setting jwt\.{missing} is missing"):
+            ServiceSettings.from_environment({f"TOOLSEARCH_JWT__{given}": ISSUER})

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from toolsearch.access.settings import JwtSettings
+from toolsearch.access.settings import IssuerSettings
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.json_types import Json
@@ -158,7 +158,7 @@ class Claims:
 class JwtVerifier:
     """Accepts JWTs by *settings*. *keys* are the issuer's."""
 
-    def __init__(self, settings: JwtSettings, keys: IssuerKeys | None = None) -> None:
+    def __init__(self, settings: IssuerSettings, keys: IssuerKeys | None = None) -> None:
         self._settings = settings
         self._keys = keys or IssuerKeys(settings.issuer, settings.jwks_url)
 

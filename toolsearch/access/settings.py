@@ -60,12 +60,8 @@ class PrincipalSettings(SettingsSection):
     operator: bool = Field(default=False, description="May see the status page, which shows what everybody does.")
 
 
-class JwtSettings(SettingsSection):
-    """How JWTs are verified, as an OAuth resource server does.
-
-    Where there are principals, a subject that none of them names is refused, unless there is one for everybody else;
-    where there are none, whoever the issuer vouches for may do what the rules for everybody allow.
-    """
+class IssuerSettings(SettingsSection):
+    """Who issues JWTs, and how they are verified."""
 
     issuer: str = Field(pattern="^https?://", description="The URL of who issues the tokens, as in their iss.")
     audience: str = Field(min_length=1, description="The aud that a token must be issued for.")
@@ -78,6 +74,15 @@ class JwtSettings(SettingsSection):
     leeway_s: float = Field(
         default=0.0, ge=0, le=300, description="Seconds by which the issuer's clock and this one may differ."
     )
+
+
+class JwtSettings(IssuerSettings):
+    """How JWTs are verified, as an OAuth resource server does.
+
+    Where there are principals, a subject that none of them names is refused, unless there is one for everybody else;
+    where there are none, whoever the issuer vouches for may do what the rules for everybody allow.
+    """
+
     required_scopes: tuple[str, ...] = Field(default=(), description="Scopes that a token must have.")
     resource: str | None = Field(default=None, description="The URL that clients reach us by; none: the audience.")
 

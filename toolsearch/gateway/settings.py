@@ -36,7 +36,7 @@ from toolsearch.access.settings import (
     variable_of,
     with_hashed_tokens,
 )
-from toolsearch.calling.limits import CallLimits, PerTool, PerToolOverrides, Repeats, Total
+from toolsearch.calling.limits import CallLimits, PerTool, Repeats, Total
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.documents.json_values import is_object
@@ -119,19 +119,13 @@ class TrustSettings(SettingsSection):
     )
 
 
-class CallLimitSettings(SettingsSection):
+@dataclass(frozen=True, slots=True)
+class SessionCallLimits(CallLimits):
     """Limits of the calls of one client session. There are none unless they are set: MCP does not tell of turns."""
 
     per_tool: PerTool = None
     total: Total = None
-    per_tool_overrides: PerToolOverrides = Field(default={})
     repeats: Repeats = None
-
-    @property
-    def call_limits(self) -> CallLimits | None:
-        """None if nothing is limited."""
-        limits = CallLimits(**dict(self))
-        return None if limits == CallLimits(None, None, repeats=None) else limits
 
 
 class HttpSettings(SettingsSection):
@@ -222,7 +216,7 @@ class GatewaySettings(RankingSettings):
     exposure: ExposureSettings = ExposureSettings()
     rules: RuleSettings = RuleSettings()
     trust: TrustSettings = TrustSettings()
-    limits: CallLimitSettings = CallLimitSettings()
+    limits: SessionCallLimits = SessionCallLimits()
     principals: Annotated[Mapping[str, PrincipalSettings], AfterValidator(_require_principals)] = Field(
         default={}, description="Without any, everybody is 'local'."
     )

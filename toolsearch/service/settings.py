@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import Field
 
-from toolsearch.access.settings import SignatureAlgorithm
+from toolsearch.access.settings import IssuerSettings
 from toolsearch.gateway.settings import TrustSettings
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_types import Count, Seconds
@@ -77,25 +75,12 @@ class RetentionSettings(SettingsSection):
     audit_s: Seconds = Field(default=400 * _DAY_S, description="The audit.")
 
 
-class ServiceJwtSettings(SettingsSection):
+class ServiceJwtSettings(IssuerSettings):
     """Callers from an identity provider (OIDC): their JWTs name their tenant and their scopes.
 
     A claim within an object is named with dots, such as realm_access.roles.
     """
 
-    issuer: Annotated[str, Field(pattern="^https?://")] | None = Field(
-        default=None, description="The URL of who issues the tokens, as in their iss; none: no JWT is accepted."
-    )
-    audience: str = Field(default="", description="The aud that a token must be issued for.")
-    jwks_url: str | None = Field(
-        default=None, description="Where the issuer's keys are; none: as its own configuration says."
-    )
-    algorithms: Annotated[tuple[SignatureAlgorithm, ...], Field(min_length=1)] = Field(
-        default=("RS256", "ES256"), description="Algorithms that a token may be signed with."
-    )
-    leeway_s: float = Field(
-        default=0.0, ge=0, le=300, description="Seconds by which the issuer's clock and this one may differ."
-    )
     tenant_claim: str = Field(default="tenant", min_length=1, description="The claim with the name of the tenant.")
     scopes_claim: str = Field(default="scope", min_length=1, description="The claim with the scopes.")
     scope_prefix: str = Field(default="", description="How scopes of this service begin there, such as toolsearch:.")
@@ -147,7 +132,7 @@ class ServiceSettings(Settings):
     quotas: QuotaSettings = QuotaSettings()
     rates: RateSettings = RateSettings()
     retention: RetentionSettings = RetentionSettings()
-    jwt: ServiceJwtSettings = ServiceJwtSettings()
+    jwt: ServiceJwtSettings | None = None
     outbound: OutboundSettings = OutboundSettings()
     imports: ImportSettings = ImportSettings()
     mcp_servers: ServerSettings = ServerSettings()

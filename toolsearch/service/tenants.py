@@ -16,11 +16,10 @@ from pydantic import ValidationError
 from toolsearch.access.jwt import Claims, JwtVerifier, claimed_texts
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.scopes import SCOPES
-from toolsearch.access.settings import JwtSettings
 from toolsearch.api.base import Page
 from toolsearch.api.keys import KeyBody, KeyMade, NewTenant, NewTenantKey, TenantBody
 from toolsearch.documents.json_values import is_object
-from toolsearch.errors import BadSettingError, RecordConflictError, UnknownRecordError
+from toolsearch.errors import RecordConflictError, UnknownRecordError
 from toolsearch.service.audit import DONE
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.keys.keys import FIRST_TENANT, TENANT, Keys
@@ -124,20 +123,9 @@ class IssuedTokens:
     tenants: Tenants
 
     @classmethod
-    def of(cls, settings: ServiceJwtSettings, tenants: Tenants) -> IssuedTokens | None:
-        """None if there is no issuer. Raises BadSettingError if the settings have no audience."""
-        if settings.issuer is None:
-            return None
-        if not settings.audience:
-            raise BadSettingError("the setting jwt.audience is missing: say for whom tokens must be issued")
-        verified = JwtSettings(
-            issuer=settings.issuer,
-            audience=settings.audience,
-            jwks_url=settings.jwks_url,
-            algorithms=settings.algorithms,
-            leeway_s=settings.leeway_s,
-        )
-        return cls(JwtVerifier(verified), settings, tenants)
+    def of(cls, settings: ServiceJwtSettings | None, tenants: Tenants) -> IssuedTokens | None:
+        """None if no JWT is accepted."""
+        return None if settings is None else cls(JwtVerifier(settings), settings, tenants)
 
     async def read(self, token: str) -> Grant | None:
         """The grant of *token*; None if it is not accepted, or if its tenant does not exist."""

@@ -33,7 +33,7 @@ from toolsearch.errors import (
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import Surface
 from toolsearch.gateway.proxy.relay import Relay
-from toolsearch.gateway.settings import GatewaySettings
+from toolsearch.gateway.settings import GatewaySettings, SessionCallLimits
 from toolsearch.gateway.status import SESSION_IDLE_S
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.calls import ToolCall, ToolResult
@@ -197,8 +197,9 @@ class SessionLimits:
     @classmethod
     def of(cls, settings: GatewaySettings, clock: Callable[[], float]) -> Self | None:
         """None if *settings* limit nothing."""
-        limits = settings.limits.call_limits
-        return None if limits is None else cls(limits, max_sessions=settings.http.max_sessions, clock=clock)
+        if settings.limits == SessionCallLimits():
+            return None
+        return cls(settings.limits, max_sessions=settings.http.max_sessions, clock=clock)
 
     def counted(self, caller: Caller, admitted: Admitted) -> Admitted:
         """Count the call. Every request counts, even one that only brings answers for a server.
