@@ -8,7 +8,7 @@ or JSON, and a table is JSON. An entry of a table can be given by itself:
 ``TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__<tool>``. `Settings.documented` lists all settings.
 
 If code has an object of options for a section, such as `Budget` or `CallLimits`, the section is that object. A setting
-has the name of the option in code.
+has the name of the option in code. An option without a description is for code alone.
 """
 
 from __future__ import annotations

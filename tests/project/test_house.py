@@ -9,4 +9,4 @@ def test_the_public_names_are_few() -> None:
 
 
 def test_the_settings_are_few() -> None:
-    assert count_of_settings() <= 103
+    assert count_of_settings() <= 105

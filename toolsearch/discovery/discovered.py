@@ -44,8 +44,12 @@ class Budget:
     ] = None
     low_water: float = 0.75
     max_definition_tokens: int | None = 8_000  # the longest of 6,700 real tools takes 5,800
-    max_sent_tools: int | None = 100  # OpenAI refuses more than 128, and an application may list tools of its own
-    max_sent_tokens: int | None = 60_000
+    max_sent_tools: Annotated[
+        Count | None, Field(description="Found tools that the model is sent at any time; none: no bound.")
+    ] = 100  # OpenAI refuses more than 128, and an application may list tools of its own
+    max_sent_tokens: Annotated[
+        Count | None, Field(description="Tokens of the definitions of those that it is sent; none: no bound.")
+    ] = 60_000
 
     def __post_init__(self) -> None:
         for name in _BOUNDS:
