@@ -10,9 +10,12 @@ import httpx2
 import pytest
 
 from tests.kit.imports import TENANT, ImportsKit, importing, petstore
+from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import AttachedTools
 from toolsearch.errors import BadArgumentsError, ToolExecutionError
 from toolsearch.service.calls.executions import HttpTools
-from toolsearch.tools.definition import ToolContext
+from toolsearch.tools.calls import ToolCall
+from toolsearch.tools.definition import Tool, ToolCallback, ToolContext, ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.results import ToolOutput
 
@@ -25,12 +28,17 @@ async def kit(tmp_path: Path) -> AsyncIterator[ImportsKit]:
         yield kit
 
 
-async def called(kit: ImportsKit, tool: str, arguments: dict[str, Json] | None = None, *, limit: int = 1_000) -> object:
-    """Call the tool as it is after a restart: from its row alone."""
+def callback_of(kit: ImportsKit, tool: str, *, limit: int = 1_000) -> ToolCallback:
+    """The callback of the tool as it is after a restart: from its row alone."""
     (row,) = kit.storage.contents.get(TENANT, "default", [tool])
-    tools = HttpTools(kit.imports.sources, kit.web.open_client, timeout_s=60.0, max_answer_bytes=limit)
+    tools = HttpTools(kit.imports.sources, kit.web.open_client, max_answer_bytes=limit)
     execution: Any = row.document["execution"]
-    return await tools.callback(TENANT, execution).call(arguments or {}, ToolContext())
+    return tools.callback(TENANT, execution)
+
+
+async def called(kit: ImportsKit, tool: str, arguments: dict[str, Json] | None = None, *, limit: int = 1_000) -> object:
+    result: object = await callback_of(kit, tool, limit=limit).call(arguments or {}, ToolContext())
+    return result
 
 
 def schemes(**given: Any) -> dict[str, Any]:
@@ -228,6 +236,16 @@ async def test_an_answer_that_is_too_long_is_not_read_to_its_end(kit: ImportsKit
     await kit.add("pets", "openapi", petstore("cats"))
     with pytest.raises(ToolExecutionError, match="more than 1,000 bytes"):
         await called(kit, "pets__cats")
+
+
+async def test_an_api_that_does_not_answer_is_given_up_after_the_time_of_a_call_and_no_sooner(kit: ImportsKit) -> None:
+    await kit.add("pets", "openapi", petstore("cats"))
+    kit.web.may_answer.clear()
+    cats = Tool(ToolDefinition("cats"), callback_of(kit, "pets__cats"))
+    (result,) = await ToolCallingManager(timeout_s=0.05).execute([ToolCall("1", "cats", "{}")], AttachedTools([cats]))
+
+    assert result.error_code == "tool_timeout"
+    assert set(kit.web.asked[0].extensions["timeout"].values()) == {None}
 
 
 async def test_a_redirect_is_followed_to_the_same_origin_and_nowhere_else(kit: ImportsKit) -> None:

@@ -218,7 +218,7 @@ class Service(ServiceParts):
         self.outbound = Outbound(UrlGuard.of(settings.outbound.allowed_hosts, settings.outbound.allowed_networks))
         sources = Sources(storage.records, self.seal, clock)
         self.python_tools = PythonTools()
-        http_tools = HttpTools(sources, self.outbound.open_client, settings.calling.timeout_s)
+        http_tools = HttpTools(sources, self.outbound.open_client)
         executions = Executions(http_tools, self.python_tools)
         servers = ServerDirectory(sources, self.outbound.transport, settings.mcp_servers, clock)
         self.activity = Activity(storage, settings.activity, clock, steady, self.limits.used_tokens)

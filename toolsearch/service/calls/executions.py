@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -39,11 +38,13 @@ _FOLLOWED: Final = ("GET", "HEAD")  # only these, since a redirected POST may ha
 
 @dataclass(frozen=True, slots=True)
 class HttpTools:
-    """Runs operations. *open_client* opens a client that reaches only addresses that tenants may name."""
+    """Runs operations. The runner of tools bounds the time of a call.
+
+    *open_client* opens a client that reaches only addresses that tenants may name.
+    """
 
     sources: Sources
     open_client: OpenClient
-    timeout_s: float
     max_answer_bytes: int = MAX_ANSWER_BYTES
 
     def callback(self, tenant: str, execution: JsonObject) -> ToolCallback:
@@ -59,12 +60,8 @@ class HttpTools:
         credentials = credentials_of(source, self.sources.secrets_of(source))
         made, hidden = authorised(request, source, credentials), credentials.secrets
         try:
-            async with asyncio.timeout(self.timeout_s), self.open_client() as client:
+            async with self.open_client() as client:
                 status, media_type, body = await self._answer(client, made)
-        except TimeoutError:
-            raise ToolExecutionError(
-                f"the API did not answer within {self.timeout_s:g} s; the call may have had its effect"
-            ) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ToolExecutionError(redacted(f"the API cannot be called: {error}", hidden)) from None
         return read_answer(status, media_type, body, hidden)
@@ -74,7 +71,12 @@ class HttpTools:
         url = request.url
         for _ in range(_MOST_REDIRECTS + 1):
             async with client.stream(
-                request.method, url, headers=request.headers, content=request.content, follow_redirects=False
+                request.method,
+                url,
+                headers=request.headers,
+                content=request.content,
+                timeout=None,
+                follow_redirects=False,
             ) as response:
                 if not response.has_redirect_location:
                     return response.status_code, response.headers.get("content-type", ""), await self._body(response)
