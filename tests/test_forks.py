@@ -173,7 +173,7 @@ def test_a_child_that_is_forked_while_a_file_is_read_is_refused_it(forking, tmp_
     """
     refused, of_parent = forking(program, tmp_path / "sessions")
     assert "it was in use while this process was forked; open it in the child" in refused
-    assert (refused.partition(":")[0], of_parent) == ("SessionStoreError", "None")
+    assert (refused.partition(":")[0], of_parent) == ("StorageError", "None")
 
 
 @pytest.fixture

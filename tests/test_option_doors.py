@@ -36,7 +36,7 @@ from toolsearch.chat import (
     UserMessage,
 )
 from toolsearch.chat.models.scripted import scripted_calls
-from toolsearch.errors import BadSettingError, SessionStoreError
+from toolsearch.errors import BadSettingError, StorageError
 from toolsearch.evaluation import evaluate
 from toolsearch.evaluation.queries import LabelledQuery
 from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
@@ -300,9 +300,9 @@ def kept_session(**changes: Any) -> InMemorySessionPersistence:
 )  # fmt: skip
 def test_a_session_whose_reach_was_lost_does_not_come_back_with_a_wider_one(changes: dict[str, Any]) -> None:
     engine = engine_of(sessions=SessionStore(persistence=kept_session(**changes)))
-    with pytest.raises(SessionStoreError, match=r"'a' cannot be read back, nor what it may see.*open it with"):
+    with pytest.raises(StorageError, match=r"'a' cannot be read back, nor what it may see.*open it with"):
         engine.session("a")
-    with pytest.raises(SessionStoreError, match="cannot be read back"):
+    with pytest.raises(StorageError, match="cannot be read back"):
         ChatClient(ScriptedModel("x"), advisors=[ToolSearchAdvisor(engine)]).prompt("x").context(
             conversation_id="a"
         ).call_sync()

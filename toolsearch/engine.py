@@ -287,7 +287,7 @@ class ToolSearch:
         session may have been evicted since you opened it last, so give the reach each time.
 
         Raises UnknownSessionError if the session belongs to another principal, UnknownToolError if a pin is not in
-        reach, SessionStoreError if the session cannot be read back and no reach is given, and BadSettingError for an id
+        reach, StorageError if the session cannot be read back and no reach is given, and BadSettingError for an id
         that is not text and for a text in place of a list.
         """
         work = self.conversation(

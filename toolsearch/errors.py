@@ -1,135 +1,21 @@
-"""The tree of all errors. Errors of indexes are defined there and listed here, since an index works alone.
+"""All errors, each with a stable code and what to do; `docs/errors.md` is made of them, and draws the tree.
 
-ToolSearchError
-├── BadQueryError
-│   └── BadPatternError
-├── MissingExtraError
-├── EncoderError
-├── IndexStoreError
-├── BadToolError            a tool cannot be defined: bad name, schema or signature
-├── DuplicateToolError      two tools want one name
-├── UnknownToolError        no tool of that name that this caller may use
-│   └── ToolGoneError       the model was sent the tool, and it is not there any more
-├── UnapprovedToolError     the tool exists, but a person has to approve its definition first
-├── UndiscoveredToolError   the tool exists, but must be searched for first
-├── SourceError             a source of tools cannot be read at all
-├── ServerUnavailableError  an MCP server is down, hangs, or answers nonsense
-│   ├── ServerBusyError     it has all the calls that it may have; this one was not sent
-│   └── LoginRequiredError  it wants a person to log in first
-├── UnknownSessionError     no such session: never made, or evicted
-├── StorageError            what is kept cannot be read or written
-│   ├── SessionStoreError   sessions cannot be kept, or read back
-│   │   └── SessionConflictError  another writer was faster
-│   ├── UsageStoreError     what was learnt from use cannot
-│   ├── MessageStoreError   conversations cannot
-│   ├── PinStoreError       what was approved cannot; nothing counts as approved then
-│   ├── AuditStoreError     the record of decisions cannot
-│   ├── RecordStoreError    the small documents of the service cannot
-│   │   └── RecordConflictError  another writer was faster
-│   ├── KeyStoreError       API keys cannot; no key is accepted then
-│   ├── ContentsStoreError  the tools of catalogs cannot
-│   │   └── ContentsConflictError  another writer was faster
-│   ├── ReceiptStoreError   receipts of calls cannot
-│   ├── FigureStoreError    figures of use cannot
-│   ├── MissStoreError      requests without a good answer cannot
-│   ├── VectorStoreError    vectors of texts that replicas share cannot; it is an IndexStoreError, too
-│   └── SealError           what was encrypted cannot be opened with the secret keys that are there
-├── BadArgumentsError       a tool call's arguments do not fit the tool's schema
-├── UnfinishedCallError     the reply that made a call did not finish, so that it may be half a call
-├── ToolExecutionError      a tool ran and failed
-├── ToolTimeoutError        a tool did not answer in time
-├── ToolStuckError          a tool was not run, since too many others hang
-├── ToolNotHereError        a tool is a function that another replica of the service has, or in another version
-├── CallLimitError          a turn used up its tool calls
-├── RepeatedCallError       the same call was made several times in a row
-├── CallDeniedError         a hook did not let a call through
-├── NotCallableHereError    the application that has listed the tool runs it, nothing here does
-├── ChatModelError          a model refused a request, cannot be reached, or answered nonsense
-│   └── BadAnswerError      its answer is not of the type that was asked for
-├── BadSettingError         an option has a value that cannot be used
-├── RequestsFileError       a file of requests cannot be read as a whole
-├── UnsafeUrlError          a URL of a tenant is not one that the service may reach
-├── NotAuthenticatedError   a request to the service has no credential, or none that is accepted
-├── NotPermittedError       the credential is not good for that
-├── UnknownPriceError       what a model costs is not in the table of prices
-├── UnknownRecordError      the service has no such catalog, toolset, key, source or job for this caller
-├── StillRunningError       a job has to end first
-├── TooManyError            a quota or a rate limit is used up
-└── ServiceError            the service answers its client with an error, or cannot be reached
+Errors of indexes are defined there, since an index works alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any
 
-from toolsearch_indexes.errors import (
-    BadPatternError,
-    BadQueryError,
-    EncoderError,
-    IndexStoreError,
-    MissingExtraError,
-    ToolSearchError,
-)
-
-__all__ = [
-    "AuditStoreError",
-    "BadAnswerError",
-    "BadArgumentsError",
-    "BadPatternError",
-    "BadQueryError",
-    "BadSettingError",
-    "BadToolError",
-    "CallDeniedError",
-    "CallLimitError",
-    "ChatModelError",
-    "ContentsConflictError",
-    "ContentsStoreError",
-    "DuplicateToolError",
-    "EncoderError",
-    "FigureStoreError",
-    "IndexStoreError",
-    "KeyStoreError",
-    "LoginRequiredError",
-    "MessageStoreError",
-    "MissStoreError",
-    "MissingExtraError",
-    "NotAuthenticatedError",
-    "NotCallableHereError",
-    "NotPermittedError",
-    "PinStoreError",
-    "ReceiptStoreError",
-    "RecordConflictError",
-    "RecordStoreError",
-    "RepeatedCallError",
-    "RequestsFileError",
-    "SealError",
-    "ServerBusyError",
-    "ServerUnavailableError",
-    "ServiceError",
-    "SessionConflictError",
-    "SessionStoreError",
-    "SourceError",
-    "StillRunningError",
-    "StorageError",
-    "TooManyError",
-    "ToolExecutionError",
-    "ToolGoneError",
-    "ToolNotHereError",
-    "ToolSearchError",
-    "ToolStuckError",
-    "ToolTimeoutError",
-    "UnapprovedToolError",
-    "UndiscoveredToolError",
-    "UnfinishedCallError",
-    "UnknownPriceError",
-    "UnknownRecordError",
-    "UnknownSessionError",
-    "UnknownToolError",
-    "UnsafeUrlError",
-    "UsageStoreError",
-    "VectorStoreError",
-]
+from toolsearch_indexes.errors import BadPatternError as BadPatternError
+from toolsearch_indexes.errors import BadQueryError as BadQueryError
+from toolsearch_indexes.errors import Case
+from toolsearch_indexes.errors import EncoderError as EncoderError
+from toolsearch_indexes.errors import IndexStoreError as IndexStoreError
+from toolsearch_indexes.errors import MissingExtraError as MissingExtraError
+from toolsearch_indexes.errors import ToolSearchError as ToolSearchError
 
 _MAX_SHOWN = 80  # characters of a name that a message shows; tools have names of at most 64
 
@@ -144,19 +30,20 @@ def text_for_model(error: Exception) -> str:
     return (error.model_text if isinstance(error, ToolSearchError) else "") or str(error)
 
 
-class BadToolError(ToolSearchError, ValueError):
-    """A tool cannot be defined in this way; the message says what is wrong."""
+# Tools and their sources
 
-    code = "bad_tool"
-    status = 422
+
+class BadToolError(ToolSearchError, ValueError, code="bad_tool", status=422):
+    """A tool cannot be defined in this way: a bad name, schema or signature. The message says what is wrong."""
+
+    remedy = "Mend the name, schema or signature that the message names."
     model_text = "the definition of this tool cannot be used; go on without it"
 
 
-class DuplicateToolError(ToolSearchError, ValueError):
+class DuplicateToolError(ToolSearchError, ValueError, code="duplicate_tool", status=409):
     """Two tools want one name; both owners are named, since either may be the one to rename."""
 
-    code = "duplicate_tool"
-    status = 409
+    remedy = "Rename one of the two tools, or load one with another `server` so that its names differ."
     model_text = "two tools have one name, so that neither can be used; go on without it"
 
     def __init__(self, name: str, *, first: str, second: str) -> None:
@@ -164,43 +51,32 @@ class DuplicateToolError(ToolSearchError, ValueError):
             f"two tools are named {name!r}: one from {first}, one from {second}; rename one, or give its source "
             "a prefix"
         )
-        self.name = name
-        self.first = first
-        self.second = second
+        self.name, self.first, self.second = name, first, second
 
 
-class UnknownToolError(ToolSearchError, LookupError):
+class UnknownToolError(ToolSearchError, LookupError, code="unknown_tool", status=404):
     """No tool of that name is in the caller's reach; *near* are names that are."""
 
-    code = "unknown_tool"
-    status = 404
+    remedy = "Use one of the near names, or search. A tool out of reach is treated as one that does not exist."
+    GONE = Case(
+        *("tool_gone", 410, "The model was sent the tool, which was removed, is away or out of reach by now."),
+        "Search for another tool, or try again once its server is back.",
+    )
+    cases = (GONE,)
 
-    def __init__(self, name: str, *, near: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, *, near: Sequence[str] = (), is_gone: bool = False) -> None:
+        """*is_gone* says that the model was sent the tool before."""
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        super().__init__(f"no tool named {shown_name(name)!r}{hint}")
-        self.name = name
-        self.near = tuple(near)
+        unknown = f"no tool named {shown_name(name)!r}{hint}"
+        gone = f"the tool {shown_name(name)!r} is not available any more; search for another one, or try again later"
+        super().__init__(gone if is_gone else unknown, case=self.GONE if is_gone else None)
+        self.name, self.near, self.is_gone = name, tuple(near), is_gone
 
 
-class ToolGoneError(UnknownToolError):
-    """The model was sent the tool before; since then it was removed, its server is away, or it is out of reach."""
-
-    code = "tool_gone"
-    status = 410
-
-    def __init__(self, name: str) -> None:
-        ToolSearchError.__init__(
-            self, f"the tool {shown_name(name)!r} is not available any more; search for another one, or try again later"
-        )
-        self.name = name
-        self.near = ()
-
-
-class UnapprovedToolError(ToolSearchError):
+class UnapprovedToolError(ToolSearchError, code="unapproved_tool", status=403):
     """The tool, prompt or resource is in reach, but its definition waits for a person's approval."""
 
-    code = "unapproved_tool"
-    status = 403
+    remedy = "A person looks at it: `toolsearch gateway approve SERVER__TOOL`, or the service's approvals."
 
     def __init__(self, name: str, how: str = "") -> None:
         """*how* names the means of approval, such as ``with a command``."""
@@ -211,58 +87,154 @@ class UnapprovedToolError(ToolSearchError):
         self.name = name
 
 
-class UndiscoveredToolError(ToolSearchError, LookupError):
+class UndiscoveredToolError(ToolSearchError, LookupError, code="undiscovered_tool", status=409):
     """The tool is in reach, but this session has to find it with a search before it may call it."""
 
-    code = "undiscovered_tool"
-    status = 409
+    remedy = "Search for it first, by `select:NAME`, or allow it with `expand_undiscovered`."
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the tool {name!r} is not loaded; call toolSearchTool with the query 'select:{name}' first")
         self.name = name
 
 
-class SourceError(ToolSearchError, ValueError):
+class SourceError(ToolSearchError, ValueError, code="source_error", status=422):
     """A source of tools cannot be read at all; one bad tool in a good source is skipped, not raised."""
 
-    code = "source_error"
-    status = 422
+    remedy = "Check the path, the format and the network of the source; the message names what cannot be read."
     model_text = "this tool's source cannot be read at the moment; go on without it, or try again later"
 
 
-class ServerUnavailableError(ToolSearchError, ConnectionError):
+class ServerUnavailableError(ToolSearchError, ConnectionError, code="server_unavailable", status=503):
     """An MCP server cannot be reached, or died during the call (which may then have run).
 
-    *retry_after_s* is the time until another try may succeed; None if unknown.
+    *retry_after_s* is the time until another try may succeed; None if unknown. *is_busy* says that the call was not
+    sent.
     """
 
-    code = "server_unavailable"
-    status = 503
+    remedy = "See whether the server runs (`toolsearch gateway check`). The call may have had its effect."
+    BUSY = Case(
+        *("server_busy", 429, "The server has all the calls that it may have, running and waiting; this was not sent."),
+        "Wait and call again, or raise `maxRunning` of the server.",
+    )
+    cases = (BUSY,)
 
-    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
-
-
-class ServerBusyError(ServerUnavailableError):
-    """A server has as many calls as it may have, running and waiting; this one was not sent."""
-
-    code = "server_busy"
-    status = 429
+    def __init__(self, message: str, *, retry_after_s: float | None = None, is_busy: bool = False) -> None:
+        super().__init__(message, case=self.BUSY if is_busy else None)
+        self.retry_after_s, self.is_busy = retry_after_s, is_busy
 
 
-class LoginRequiredError(ServerUnavailableError):
+class LoginRequiredError(ServerUnavailableError, code="login_required", status=401):
     """A server requires a person to log in; the message says how."""
 
-    code = "login_required"
-    status = 401
+    remedy = "Run `toolsearch gateway login SERVER`, or give the server a token in its headers."
 
 
-class UnknownSessionError(ToolSearchError, LookupError):
+# What is stored
+
+_SEE_THE_STORE = "See that the file or the database can be read and written."
+
+
+class Kept(Enum):
+    """What a `StorageError` is about: how messages name it, its code, and what to do."""
+
+    DATA = "data of the service", ""  # the code is that of the error's class
+    AUDIT = "records of decisions", "audit_store_error", "See that it can be written. No decision is made before."
+    CONTENTS = "tools of catalogs", "contents_store_error"
+    CONVERSATIONS = "conversations", "message_store_error", "Restore a backup, or clear the one that is damaged."
+    FIGURES = "figures of use", "figure_store_error"
+    KEYS = "API keys", "key_store_error", "See that the store can be read. No key is accepted before.", 503
+    MISSES = "requests without a good answer", "miss_store_error"
+    PINS = "approved tools", "pin_store_error", "Restore `trust.db` from a backup. Nothing is approved before."
+    RECEIPTS = "receipts of calls", "receipt_store_error"
+    RECORDS = "records", "record_store_error"
+    SESSIONS = "sessions", "session_store_error", "Open the session with its reach given, or restore a backup."
+    USAGE = "counts of use", "usage_store_error", "See that it can be written. Searches use what is in memory."
+    VECTORS = "vectors", "vector_store_error", "See that the store works. Vectors are worked out anew if need be."
+
+    def __init__(self, contents: str, code: str, remedy: str = _SEE_THE_STORE, status: int = 500) -> None:
+        self.contents = contents
+        self.case = Case(code, status, f"The {contents} cannot be read or written.", remedy) if code else None
+
+
+class StorageError(ToolSearchError, code="storage_error"):
+    """Stored data cannot be written or read; the message names the data and the place, and says what to do.
+
+    *kept* is what it is about. *retry_after_s* is the time until another try may succeed, while the database is away;
+    None if trying does not help. *outcome_is_unknown* says that the data may have been written all the same.
+    *is_callers_fault* says that no database can store the data, such as a text with a NUL character.
+    """
+
+    remedy = _SEE_THE_STORE
+    model_text = "what has to be kept cannot be read or written at the moment; try again later"
+    AWAY = Case(
+        *("store_unavailable", 503, "The database is away, busy or takes no writes at the moment."),
+        "Wait as `error.retry_after_s` says, and repeat. With `error.outcome_is_unknown`, look first what came of it.",
+    )
+    BAD_VALUE = Case(
+        "bad_value", 422, "No database can keep the value.", "Take out what no database keeps, such as NUL characters."
+    )
+    cases = (AWAY, BAD_VALUE, *(kept.case for kept in Kept if kept.case is not None))
+
+    def __init__(
+        self,
+        message: str,
+        kept: Kept = Kept.DATA,
+        *,
+        retry_after_s: float | None = None,
+        outcome_is_unknown: bool = False,
+        is_callers_fault: bool = False,
+    ) -> None:
+        is_away = retry_after_s is not None
+        super().__init__(message, case=self.AWAY if is_away else self.BAD_VALUE if is_callers_fault else kept.case)
+        self.kept = kept
+        self.retry_after_s = retry_after_s
+        self.outcome_is_unknown = outcome_is_unknown
+        if self.code == self.BAD_VALUE.code:
+            self.model_text = ""  # empty, so that the model reads the message itself
+
+
+class ConflictError(StorageError, code="changed_meanwhile", status=409):
+    """Another writer has changed or ended it since it was read; nothing was written. *kept* says what it is.
+
+    With *retry_after_s*, this has happened in every attempt, because others use it; the status is 503.
+    """
+
+    remedy = "Read it again and repeat the change."
+    OF_SESSION = Case("session_conflict", 409, "Another writer has saved or ended the session.", remedy)
+    cases = (OF_SESSION,)
+
+    def __init__(self, kind: str, name: str, kept: Kept = Kept.RECORDS, *, retry_after_s: float | None = None) -> None:
+        super().__init__(
+            f"the {kind} {name!r} is another by now; read it again and repeat", retry_after_s=retry_after_s
+        )
+        self.kept, self.kind, self.name = kept, kind, name
+        self.code = self.OF_SESSION.code if kept is Kept.SESSIONS else ConflictError.code
+
+
+class SealError(StorageError, code="seal_error"):
+    """Encrypted data cannot be opened with the given secret keys. The message names no secret."""
+
+    remedy = (
+        "Give the service the secret key with which the data was encrypted, or see "
+        "[how to exchange it](storage.md#credentials-and-the-secret-key)."
+    )
+    model_text = "the service has lost the credential that this needs; go on without it"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a secret in the store was sealed with another key; put back the file secret.key, or name its key in "
+            "TOOLSEARCH_SECRET_KEY (several with commas between, the one to seal with first); all services "
+            "that share a store need the same key"
+        )
+
+
+# Calls of tools, and sessions
+
+
+class UnknownSessionError(ToolSearchError, LookupError, code="unknown_session", status=404):
     """There is no such session: it was never made, or it has been evicted."""
 
-    code = "unknown_session"
-    status = 404
+    remedy = "Open the session again; give it a persistence if it should survive eviction."
     model_text = "this conversation is not known any more; it has to be begun anew"
 
     def __init__(self, session_id: str) -> None:
@@ -270,164 +242,16 @@ class UnknownSessionError(ToolSearchError, LookupError):
         self.session_id = session_id
 
 
-class StorageError(ToolSearchError):
-    """Stored data cannot be written or read; the message names the data and the place, and says what to do.
-
-    *retry_after_s* is the time until another try may succeed, while the database is away; None if trying does not help.
-    *outcome_is_unknown* says that the data may have been written all the same. *is_callers_fault* says that no database
-    can store the data, such as a text with a NUL character.
-    """
-
-    code = "storage_error"
-    model_text = "what has to be kept cannot be read or written at the moment; try again later"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        retry_after_s: float | None = None,
-        outcome_is_unknown: bool = False,
-        is_callers_fault: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
-        self.outcome_is_unknown = outcome_is_unknown
-        if retry_after_s is not None:
-            self.code = "store_unavailable"
-            self.status = 503
-        elif is_callers_fault:
-            self.code = "bad_value"
-            self.status = 422
-            self.model_text = ""  # empty, so that the model reads the message itself
-
-
-class SessionStoreError(StorageError):
-    """Sessions cannot be stored, or a stored text is not a session."""
-
-    code = "session_store_error"
-
-
-class SessionConflictError(SessionStoreError):
-    """Another writer has saved or ended the session since it was read; nothing was written.
-
-    With *retry_after_s*, this has happened in every attempt, because others use the session; the status is 503.
-    """
-
-    code = "session_conflict"
-    status = 409
-
-    def __init__(self, session_id: str, *, retry_after_s: float | None = None) -> None:
-        super().__init__(
-            f"the session {session_id!r} was changed by another writer since it was read; read it again and repeat",
-            retry_after_s=retry_after_s,
-        )
-        self.code = SessionConflictError.code
-        self.session_id = session_id
-
-
-class UsageStoreError(StorageError):
-    """The evidence from use cannot be stored or read."""
-
-    code = "usage_store_error"
-
-
-class MessageStoreError(StorageError):
-    """A conversation cannot be kept, or read back."""
-
-    code = "message_store_error"
-
-
-class PinStoreError(StorageError):
-    """The approvals of definitions cannot be stored or read. No definition counts as approved then."""
-
-    code = "pin_store_error"
-
-
-class AuditStoreError(StorageError):
-    """The record of decisions cannot be written or read."""
-
-    code = "audit_store_error"
-
-
-class RecordStoreError(StorageError):
-    """A document of the service cannot be written or read back."""
-
-    code = "record_store_error"
-
-
-class RecordConflictError(RecordStoreError):
-    """A document was changed by another writer since it was read; nothing was written."""
-
-    code = "changed_meanwhile"
-    status = 409
-
-    def __init__(self, kind: str, record_id: str) -> None:
-        super().__init__(f"the {kind} {record_id!r} is another by now; read it again and repeat")
-        self.kind = kind
-        self.record_id = record_id
-
-
-class KeyStoreError(StorageError):
-    """API keys cannot be read. No key is accepted then."""
-
-    code = "key_store_error"
-    status = 503
-
-
-class ContentsStoreError(StorageError):
-    """The tools of a catalog cannot be written or read back."""
-
-    code = "contents_store_error"
-
-
-class ContentsConflictError(ContentsStoreError):
-    """A catalog was changed by another writer since it was read; nothing was written."""
-
-    code = "changed_meanwhile"
-    status = 409
-
-    def __init__(self, catalog: str, revision: int) -> None:
-        super().__init__(f"the catalog {catalog!r} has revision {revision} by now; read it again and repeat")
-        self.catalog = catalog
-        self.revision = revision
-
-
-class ReceiptStoreError(StorageError):
-    """Receipts of calls cannot be kept, or read back."""
-
-    code = "receipt_store_error"
-
-
-class FigureStoreError(StorageError):
-    """Figures of use cannot be kept, or read back."""
-
-    code = "figure_store_error"
-
-
-class VectorStoreError(StorageError, IndexStoreError):
-    """The vectors that replicas share cannot be read or written."""
-
-    code = "vector_store_error"
-
-
-class MissStoreError(StorageError):
-    """Requests without a good answer cannot be kept, or read back."""
-
-    code = "miss_store_error"
-
-
-class BadArgumentsError(ToolSearchError, ValueError):
+class BadArgumentsError(ToolSearchError, ValueError, code="bad_arguments", status=422):
     """A tool call's arguments do not fit the tool's schema; the message says where."""
 
-    code = "bad_arguments"
-    status = 422
+    remedy = "Correct the arguments as the message says. A model that reads it usually does so by itself."
 
 
-class UnfinishedCallError(ToolSearchError):
+class UnfinishedCallError(ToolSearchError, code="unfinished_call", status=422):
     """The reply that made a call did not finish, so its arguments may be incomplete; nothing was run."""
 
-    code = "unfinished_call"
-    status = 422
+    remedy = "Let the model call again; most often `max_tokens` is too low for the arguments."
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -438,33 +262,30 @@ class UnfinishedCallError(ToolSearchError):
         self.reason = reason
 
 
-class ToolExecutionError(ToolSearchError):
+class ToolExecutionError(ToolSearchError, code="tool_failed", status=502):
     """A tool ran and failed; ``__cause__`` is its exception.
 
     A tool may raise it itself, for a failure that its author expects: the model reads the message, and the log has no
     traceback.
     """
 
-    code = "tool_failed"
-    status = 502
+    remedy = "Look at `error.__cause__`, or at the log: the tool's own error is there."
 
     def __init__(self, *message: object, model_text: str = "") -> None:
         super().__init__(*message)
         self.model_text = model_text
 
 
-class ToolTimeoutError(ToolSearchError, TimeoutError):
+class ToolTimeoutError(ToolSearchError, TimeoutError, code="tool_timeout", status=504):
     """A tool did not answer in its time; it may still have had its effect."""
 
-    code = "tool_timeout"
-    status = 504
+    remedy = "Look whether it had its effect before you call again; raise `timeout_s` if it needs longer."
 
 
-class ToolStuckError(ToolSearchError):
+class ToolStuckError(ToolSearchError, code="tool_stuck", status=503):
     """A plain function was not run: too many functions still run after their calls timed out or were cancelled."""
 
-    code = "tool_stuck"
-    status = 503
+    remedy = "Give the function a time limit of its own; those that hang free their place when they end."
 
     def __init__(self, name: str, stuck: str, count: int) -> None:
         super().__init__(
@@ -474,11 +295,10 @@ class ToolStuckError(ToolSearchError):
         self.name = name
 
 
-class ToolNotHereError(ToolSearchError):
+class ToolNotHereError(ToolSearchError, code="tool_not_here", status=503):
     """A registered Python tool was not run: this replica does not have the function, or has another version of it."""
 
-    code = "tool_not_here"
-    status = 503
+    remedy = "Repeat the call after a second, and start all replicas with the same `--tools`."
     model_text = "this tool cannot be run at the moment; call it again in a moment, or go on without it"
     retry_after_s = 1.0  # another replica may get the request then
 
@@ -490,90 +310,72 @@ class ToolNotHereError(ToolSearchError):
         self.name = name
 
 
-class CallLimitError(ToolSearchError):
+class CallLimitError(ToolSearchError, code="call_limit", status=429):
     """A turn has used up its calls of one tool or in total.
 
     *results* are the `ToolResult`s of the batch that exceeded the limit, one for each call.
     """
 
-    code = "call_limit"
-    status = 429
+    remedy = "End the turn and answer, or raise [the limits](sessions.md#limits-what-one-turn-may-call)."
     results: tuple[Any, ...] = ()
 
 
-class RepeatedCallError(ToolSearchError):
+class RepeatedCallError(ToolSearchError, code="repeated_call", status=429):
     """The same call, arguments and all, was made several times in a row: asking again brings nothing new."""
 
-    code = "repeated_call"
-    status = 429
+    remedy = "Answer with what there is. For a tool that is polled, set `CallLimits(repeats_overrides=...)`."
 
 
-class CallDeniedError(ToolSearchError):
+class CallDeniedError(ToolSearchError, code="call_denied", status=403):
     """A hook, or a person whom it asked, refused a call; the message says why."""
 
-    code = "call_denied"
-    status = 403
+    remedy = "A hook or a person has refused. Ask them, or do without; the same call is refused again."
 
 
-class NotCallableHereError(ToolSearchError):
+class NotCallableHereError(ToolSearchError, code="not_callable_here", status=409):
     """The tool can be found here, but the application that has listed it runs it: make the call there.
 
     *definition* is the tool's `ToolDefinition`, and *arguments* fit it; no hook has denied the call.
     """
 
-    code = "not_callable_here"
-    status = 409
+    remedy = "Run the tool where it lives, with `error.arguments`, and give the model its result."
 
     def __init__(self, definition: Any, arguments: Mapping[str, Any]) -> None:
         super().__init__(
             f"the tool {definition.name!r} can be found, but not called here: the application that listed it runs it"
         )
-        self.definition = definition
-        self.arguments = arguments
+        self.definition, self.arguments = definition, arguments
 
 
-class ChatModelError(ToolSearchError):
+# Chat models
+
+
+class ChatModelError(ToolSearchError, code="chat_model_error", status=502):
     """A chat model refused a request, cannot be reached, or gave an invalid answer; ``__cause__`` is the SDK's
     error.
     """
 
-    code = "chat_model_error"
-    status = 502
+    remedy = "Look at `error.__cause__`, the SDK's own error: key, model name, quota or network."
     model_text = "the model that this tool asks did not answer; go on without it, or try again later"
 
 
-class BadAnswerError(ChatModelError):
+class BadAnswerError(ChatModelError, code="bad_answer"):
     """An answer does not have the requested type. *response* is the whole answer; the message quotes no value."""
 
-    code = "bad_answer"
-    status = 502
+    remedy = (
+        "Ask again with `entity(..., attempts=3)`, or use a model that can be given a schema. "
+        "`error.response` has the whole answer."
+    )
 
     def __init__(self, reason: str, response: Any) -> None:
         super().__init__(reason)
         self.response = response
 
 
-class BadSettingError(ToolSearchError, ValueError):
-    """An option has a value that cannot be used; the message names the values that can."""
-
-    code = "bad_setting"
-    status = 400
-    model_text = "this is set up in a way that cannot work; go on without it"
-
-
-class RequestsFileError(ToolSearchError, ValueError):
-    """A file of users' requests is missing or damaged; the message names the line. The whole file is then ignored."""
-
-    code = "bad_requests_file"
-    status = 422
-    model_text = "this is set up in a way that cannot work; go on without it"
-
-
-class UnknownPriceError(ToolSearchError, LookupError):
+class UnknownPriceError(ToolSearchError, LookupError, code="unknown_price", status=404):
     """The model is not in the table of prices; *known* are the models that are."""
 
-    code = "unknown_price"
-    status = 404
+    remedy = "Give the prices yourself, or name a model that the message lists."
     model_text = "what this model costs is not known; go on without it"
 
     def __init__(self, model: str, *, known: Sequence[str]) -> None:
@@ -581,101 +383,97 @@ class UnknownPriceError(ToolSearchError, LookupError):
             f"no price is known of the model {shown_name(model)!r}; known are {', '.join(known)}. Or give its prices "
             "yourself, in dollars per million tokens: Prices(input=..., output=..., cache_read=..., cache_write=...)"
         )
-        self.model = model
-        self.known = tuple(known)
+        self.model, self.known = model, tuple(known)
 
 
-class SealError(StorageError):
-    """Encrypted data cannot be opened with the given secret keys. The message names no secret."""
-
-    code = "seal_error"
-    model_text = "the service has lost the credential that this needs; go on without it"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "a secret in the store was sealed with another key; put back the file secret.key, or name its key in "
-            "TOOLSEARCH_SECRET_KEY (several with commas between, the one to seal with first); all services "
-            "that share a store need the same key"
-        )
+# Settings
 
 
-class UnsafeUrlError(ToolSearchError, ValueError):
+class BadSettingError(ToolSearchError, ValueError, code="bad_setting", status=400):
+    """An option has a value that cannot be used; the message names the values that can."""
+
+    remedy = "Give one of the values that the message names; [Settings](settings.md) has them all."
+    model_text = "this is set up in a way that cannot work; go on without it"
+
+
+class RequestsFileError(ToolSearchError, ValueError, code="bad_requests_file", status=422):
+    """A file of users' requests is missing or damaged; the message names the line. The whole file is then ignored."""
+
+    remedy = "Mend the line that the message names, or remove it: `toolsearch enrich` writes it again."
+    model_text = "this is set up in a way that cannot work; go on without it"
+
+
+# The service
+
+
+class UnsafeUrlError(ToolSearchError, ValueError, code="unsafe_url", status=422):
     """A URL that a tenant has named is not one that the service may reach."""
 
-    code = "unsafe_url"
-    status = 422
+    remedy = "Use an address on the internet, or have an operator allow the host in `outbound.allowed_hosts`."
     model_text = "this tool cannot be reached from here; go on without it"
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"this URL cannot be used: {reason}")
 
 
-class NotAuthenticatedError(ToolSearchError):
+class NotAuthenticatedError(ToolSearchError, code="not_authenticated", status=401):
     """A request to the service has no accepted credential."""
 
-    code = "not_authenticated"
+    remedy = "Send an API key that is valid, as `Authorization: Bearer ...`."
     model_text = "this needs a credential that has not been given; go on without it"
-    status = 401
 
     def __init__(self) -> None:
         super().__init__("say who you are: send an API key as 'Authorization: Bearer ...'")
 
 
-class NotPermittedError(ToolSearchError):
+class NotPermittedError(ToolSearchError, code="not_permitted", status=403):
     """The credential is good, but not for that."""
 
-    code = "not_permitted"
+    remedy = "Use a key with the scope that the message names."
     model_text = "the credential in use is not good for this; go on without it"
-    status = 403
 
     def __init__(self, scope: str) -> None:
         super().__init__(f"this credential lacks the scope {scope!r}; ask an administrator for a key that has it")
         self.scope = scope
 
 
-class UnknownRecordError(ToolSearchError, LookupError):
+class UnknownRecordError(ToolSearchError, LookupError, code="not_found", status=404):
     """The service has no object of that kind and name that this caller may see."""
 
-    code = "not_found"
+    remedy = "Check the name. What another tenant has, or your key may not see, is answered in the same way."
     model_text = "what this asks for is not there; go on without it"
-    status = 404
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(f"there is no {kind} {name!r}")
-        self.kind = kind
-        self.name = name
+        self.kind, self.name = kind, name
 
 
-class StillRunningError(ToolSearchError):
+class StillRunningError(ToolSearchError, code="still_running", status=409):
     """A job that is still running stands in the way."""
 
-    code = "still_running"
+    remedy = "Wait until the job has ended, or cancel it."
     model_text = "something that stands in the way is still running; try again later"
-    status = 409
 
 
-class TooManyError(ToolSearchError):
+class TooManyError(ToolSearchError, code="too_many", status=429):
     """A quota or a rate limit is used up; the message says which. *retry_after_s* is None if waiting does not help."""
 
-    code = "too_many"
-    status = 429
+    remedy = "Wait as `Retry-After` says, or have the quota raised."
 
     def __init__(self, what: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(what)
         self.retry_after_s = retry_after_s
 
 
-class ServiceError(ToolSearchError):
+class ServiceError(ToolSearchError, code="service_error", status=502):
     """The service answered its client with an error, or cannot be reached.
 
     *code* and *status* are those of the answer; *request_id* identifies the request in the service's log.
     """
 
-    code = "service_error"
+    remedy = "Go by the code of the answer; `error.request_id` finds the request in the service's log."
     model_text = "the service that this asks has not done it; go on without it, or try again later"
-    status = 502
 
     def __init__(self, message: str, *, code: str, status: int, request_id: str = "") -> None:
         super().__init__(message)
-        vars(self).update(code=code, status=status)  # other errors have these from their class
-        self.request_id = request_id
+        self.code, self.status, self.request_id = code, status, request_id

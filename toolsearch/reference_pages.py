@@ -22,13 +22,14 @@ from toolsearch.gateway.settings import SECTION, GatewaySettings
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.setting_sections import Setting, settings_in
 from toolsearch.settings import Settings
+from toolsearch_indexes.errors import Case
 
 _ERRORS_INTRODUCTION = """\
 # Errors by code
 
 Every error of ours has a `code`, which stays the same over versions, and a `status`, which the service answers with.
-The message says what was wrong with this very call; programs go by the code. The classes stand
-in `toolsearch.errors`; `ToolSearchError` catches all of them.
+The message says what was wrong with this very call; programs go by the code. The classes stand in `toolsearch.errors`,
+as drawn below; `ToolSearchError` catches all of them. `error.remedy` is what to do.
 
 A code reaches you in one of these ways:
 
@@ -62,75 +63,6 @@ class Told(NamedTuple):
     means: str
     remedy: str
 
-
-REMEDIES = {  # code of a raised error -> its remedy
-    "audit_store_error": "See that the file or the database of the record can be written. No decision is made before.",
-    "bad_answer": "Ask again with `entity(..., attempts=3)`, or use a model that can be given a schema. "
-    "`error.response` has the whole answer.",
-    "bad_arguments": "Correct the arguments as the message says. A model that reads it usually does so by itself.",
-    "bad_pattern": "Write the pattern in RE2's syntax, without look-around and references, or search by words.",
-    "bad_query": "Change the query, the strategy or the limit to what the message names.",
-    "bad_requests_file": "Mend the line that the message names, or remove it: `toolsearch enrich` writes it again.",
-    "bad_setting": "Give one of the values that the message names; [Settings](settings.md) has them all.",
-    "bad_tool": "Mend the name, schema or signature that the message names.",
-    "bad_value": "Take the characters out that no database keeps, such as NUL.",
-    "call_denied": "A hook or a person has refused. Ask them, or do without; the same call is refused again.",
-    "call_limit": "End the turn and answer, or raise [the limits](sessions.md#limits-what-one-turn-may-call).",
-    "changed_meanwhile": "Read it again and repeat the change.",
-    "chat_model_error": "Look at `error.__cause__`, the SDK's own error: key, model name, quota or network.",
-    "contents_store_error": "See that the file or the database of the service can be read and written.",
-    "duplicate_tool": "Rename one of the two tools, or load one with another `server` so that its names differ.",
-    "encoder_error": "Check the model's folder or name. Meanwhile, search with the strategy `keyword`.",
-    "figure_store_error": "See that the file or the database of the service can be written.",
-    "index_store_error": "Build the index anew: remove the folder, then run `toolsearch index` or start with "
-    "`index_dir=`.",
-    "key_store_error": "See that the file or the database of the service can be read. No key is accepted before.",
-    "login_required": "Run `toolsearch gateway login SERVER`, or give the server a token in its headers.",
-    "message_store_error": "Restore the file of conversations from a backup, or clear the one that is damaged.",
-    "miss_store_error": "See that the file or the database of the service can be written.",
-    "missing_extra": "Install the extra that the message names: `pip install 'toolsearch[NAME]'`.",
-    "not_authenticated": "Send an API key that is valid, as `Authorization: Bearer ...`.",
-    "not_callable_here": "Run the tool where it lives, with `error.arguments`, and give the model its result.",
-    "not_found": "Check the name. What another tenant has, or your key may not see, is answered in the same way.",
-    "not_permitted": "Use a key with the scope that the message names.",
-    "pin_store_error": "Restore `trust.db` from a backup and start the gateway again; nothing is approved before.",
-    "receipt_store_error": "See that the file or the database of the service can be written.",
-    "record_store_error": "See that the file or the database of the service can be read and written.",
-    "repeated_call": "Answer with what there is. For a tool that is polled, set `CallLimits(repeats_overrides=...)`.",
-    "seal_error": "Give the service the secret key with which the data was encrypted, or see "
-    "[how to exchange it](storage.md#credentials-and-the-secret-key).",
-    "server_busy": "Wait and call again, or raise `maxRunning` of the server.",
-    "server_unavailable": "See whether the server runs (`toolsearch gateway check`). The call may have had its effect.",
-    "service_error": "Go by the code of the answer; `error.request_id` finds the request in the service's log.",
-    "session_conflict": "Read the session again and repeat the change.",
-    "session_store_error": "Open the session with its reach given, or restore the file of sessions from a backup.",
-    "source_error": "Check the path, the format and the network of the source; the message names what cannot be read.",
-    "still_running": "Wait until the job has ended, or cancel it.",
-    "storage_error": "See that the file or the database can be read and written.",
-    "store_unavailable": "Wait as `Retry-After` or `error.retry_after_s` says, then repeat. With "
-    "`error.outcome_is_unknown`, look first what came of it.",
-    "too_many": "Wait as `Retry-After` says, or have the quota raised.",
-    "tool_failed": "Look at `error.__cause__`, or at the log: the tool's own error is there.",
-    "tool_gone": "Search for another tool, or try again once its server is back.",
-    "tool_not_here": "Repeat the call after a second, and start all replicas with the same `--tools`.",
-    "tool_stuck": "Give the function a time limit of its own; those that hang free their place when they end.",
-    "tool_timeout": "Look whether it had its effect before you call again; raise `timeout_s` if it needs longer.",
-    "toolsearch_error": "None raises this itself; it is what you catch.",
-    "unapproved_tool": "A person looks at it: `toolsearch gateway approve SERVER__TOOL`, or the service's approvals.",
-    "undiscovered_tool": "Search for it first, by `select:NAME`, or allow it with `expand_undiscovered`.",
-    "unfinished_call": "Let the model call again; most often `max_tokens` is too low for the arguments.",
-    "unknown_price": "Give the prices yourself, or name a model that the message lists.",
-    "unknown_session": "Open the session again; give it a persistence if it should survive eviction.",
-    "unknown_tool": "Use one of the near names, or search. A tool out of reach is treated as one that does not exist.",
-    "unsafe_url": "Use an address on the internet, or have an operator allow the host in `outbound.allowed_hosts`.",
-    "usage_store_error": "See that the file can be written. Searches go on with what is in memory.",
-    "vector_store_error": "See that the database can be read and written. Vectors are worked out anew where need be.",
-}
-
-VARIANTS = {  # code that an error of a class may have instead -> (class, status, meaning)
-    "bad_value": ("StorageError", 422, "No database can keep the value."),
-    "store_unavailable": ("StorageError", 503, "The database is away, busy or takes no writes at the moment."),
-}
 
 OF_HTTP = {
     "bad_cursor": Told("400", "`after` is not from an earlier page of this list.", "Leave it out, and begin anew."),
@@ -204,30 +136,33 @@ OF_THE_COMMAND = {
 
 
 def errors_page() -> str:
-    """Raises KeyError for a code without an entry in `REMEDIES`."""
-    classes = [getattr(errors, name) for name in errors.__all__]
-    raised = [_raised(code, list(of)) for code, of in groupby(sorted(classes, key=_code_and_name), key=_code)]
-    raised += [
-        _entry(code, f"`{owner}`, status {status}", means, REMEDIES[code])
-        for code, (owner, status, means) in VARIANTS.items()
-    ]
-    parts = [_ERRORS_INTRODUCTION, "## Everywhere\n", *sorted(raised)]
+    """The whole page, in Markdown."""
+    raised = sorted(entry for error in error_classes() for entry in _entries_of(error))
+    tree = ["```text", ToolSearchError.__name__, *_branches(ToolSearchError), "```\n"]
+    parts = [_ERRORS_INTRODUCTION, "\n".join(tree), "## Everywhere\n", *raised]
     parts += [_HTTP, *_plain(OF_HTTP, "status "), _COMMAND, *_plain(OF_THE_COMMAND, "")]
     return "\n".join(parts)
 
 
-def _code(error: type[ToolSearchError]) -> str:
-    return error.code
+def error_classes() -> list[type[ToolSearchError]]:
+    """All that stand in `toolsearch.errors`."""
+    return [each for each in vars(errors).values() if inspect.isclass(each) and issubclass(each, ToolSearchError)]
 
 
-def _code_and_name(error: type[ToolSearchError]) -> tuple[str, str]:
-    return error.code, error.__name__
+def _entries_of(error: type[ToolSearchError]) -> Iterator[str]:
+    """One of the code of the class, and one of each code that its errors may have instead."""
+    own: tuple[Case, ...] = vars(error).get("cases", ())
+    for code, status, means, remedy in (Case(error.code, error.status, _first_paragraph(error), error.remedy), *own):
+        yield _entry(code, f"`{error.__name__}`, status {status}", means, remedy)
 
 
-def _raised(code: str, classes: list[type[ToolSearchError]]) -> str:
-    names = ", ".join(f"`{each.__name__}`" for each in classes)
-    means = " ".join(_first_paragraph(each) for each in classes)
-    return _entry(code, f"{names}, status {classes[0].status}", means, REMEDIES[code])
+def _branches(error: type[ToolSearchError], indent: str = "") -> Iterator[str]:
+    """The lines of the tree below *error*."""
+    below = [each for each in error_classes() if error in each.__bases__]
+    for each in below:
+        fork, line = ("└── ", "    ") if each is below[-1] else ("├── ", "│   ")
+        yield f"{indent}{fork}{each.__name__}"
+        yield from _branches(each, indent + line)
 
 
 def _first_paragraph(error: type[ToolSearchError]) -> str:

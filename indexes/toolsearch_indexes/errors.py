@@ -1,46 +1,59 @@
-"""The root of the error tree, and the errors of retrieval.
-
-ToolSearchError
-├── BadQueryError           a query that cannot be understood
-│   └── BadPatternError     a regular expression that RE2 cannot take
-├── MissingExtraError       an optional dependency is not installed
-├── EncoderError            a model cannot be loaded or gives unusable vectors
-└── IndexStoreError         an index directory cannot be read or written
-"""
+"""The root of the error tree, and the errors of retrieval."""
 
 from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+
+class Case(NamedTuple):
+    """A code that an error may have instead of the code of its class, and what goes with it."""
+
+    code: str
+    status: int
+    means: str
+    remedy: str
 
 
 class ToolSearchError(Exception):
     """Base class: catch this to catch everything we raise.
 
     A message is for the person who can act on it. If that is a developer or an operator, models get *model_text*
-    instead. It is "" if models may read the message.
+    instead. It is "" if models may read the message. *remedy* is Markdown, for the page of all codes.
     """
 
-    model_text: str = ""
     code: str = "toolsearch_error"  # stable; logged, and sent by the service and the gateway
     status: int = 500  # the HTTP status of the service's answer
+    remedy: str = "None raises this itself; it is what you catch."
+    model_text: str = ""
+    cases: ClassVar[tuple[Case, ...]] = ()
+
+    def __init_subclass__(cls, *, code: str = "", status: int = 0) -> None:
+        """What is left out is that of the class above."""
+        super().__init_subclass__()
+        cls.code, cls.status = code or cls.code, status or cls.status
+
+    def __init__(self, *message: object, case: Case | None = None) -> None:
+        super().__init__(*message)
+        if case is not None:
+            self.code, self.status, _, self.remedy = case
 
 
-class BadQueryError(ToolSearchError, ValueError):
+class BadQueryError(ToolSearchError, ValueError, code="bad_query", status=400):
     """The query, its strategy or its limit cannot be used. The message says why, and names usable values."""
 
-    code = "bad_query"
-    status = 400
+    remedy = "Change the query, the strategy or the limit to what the message names."
 
 
-class BadPatternError(BadQueryError):
+class BadPatternError(BadQueryError, code="bad_pattern"):
     """The regular expression is too long, malformed, or uses features that RE2 does not have."""
 
-    code = "bad_pattern"
+    remedy = "Write the pattern in RE2's syntax, without look-around and references, or search by words."
 
 
-class MissingExtraError(ToolSearchError, ImportError):
+class MissingExtraError(ToolSearchError, ImportError, code="missing_extra", status=501):
     """A package of an optional extra is missing."""
 
-    code = "missing_extra"
-    status = 501
+    remedy = "Install the extra that the message names: `pip install 'toolsearch[NAME]'`."
     model_text = "this needs something that is not installed here; go on without it"
 
     def __init__(self, what: str, extra: str) -> None:
@@ -48,16 +61,15 @@ class MissingExtraError(ToolSearchError, ImportError):
         self.extra = extra
 
 
-class EncoderError(ToolSearchError):
+class EncoderError(ToolSearchError, code="encoder_error", status=503):
     """An encoder's model cannot be loaded, or its vectors break the interface's promises."""
 
-    code = "encoder_error"
-    status = 503
+    remedy = "Check the model's folder or name. Meanwhile, search with the strategy `keyword`."
     model_text = "searching by meaning does not work at the moment; search by a /pattern/, or by select:NAME"
 
 
-class IndexStoreError(ToolSearchError):
+class IndexStoreError(ToolSearchError, code="index_store_error"):
     """An index directory cannot be read or written."""
 
-    code = "index_store_error"
+    remedy = "Build the index anew: remove the folder, then run `toolsearch index` or start with `index_dir=`."
     model_text = "what is stored of the tools cannot be read at the moment; go on without it, or try again later"

@@ -15,7 +15,7 @@ from toolsearch.chat.client import ChatClient, PromptSpec
 from toolsearch.chat.memory import MemoryAdvisor, MessageWindowMemory, SqliteMessageStore, paired, window
 from toolsearch.chat.model import Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
-from toolsearch.errors import BadSettingError, ChatModelError, MessageStoreError
+from toolsearch.errors import BadSettingError, ChatModelError, StorageError
 from toolsearch.storage.memory import InMemoryMessageStore
 from toolsearch.storage.sessions import MessageStore
 from toolsearch.tools.calls import ToolCall, ToolResult
@@ -221,7 +221,7 @@ def test_a_conversation_outlives_the_process_with_all_that_is_in_it(tmp_path: Pa
 def test_a_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "chat.db").write_text("This is a letter, and a long one at that." * 50)
 
-    with pytest.raises(MessageStoreError, match=r"chat\.db"):
+    with pytest.raises(StorageError, match=r"chat\.db"):
         SqliteMessageStore(tmp_path / "chat.db")
 
 
@@ -230,7 +230,7 @@ def test_a_file_of_another_version_is_an_error_that_says_what_to_do(tmp_path: Pa
     database.execute("PRAGMA user_version = 9")
     database.close()
 
-    with pytest.raises(MessageStoreError, match="move the file away"):
+    with pytest.raises(StorageError, match="move the file away"):
         SqliteMessageStore(tmp_path / "chat.db")
 
 
@@ -244,7 +244,7 @@ def test_a_damaged_conversation_is_an_error_and_can_be_cleared(tmp_path: Path) -
 
     with SqliteMessageStore(tmp_path / "chat.db") as store:
         memory = MessageWindowMemory(store)
-        with pytest.raises(MessageStoreError, match="clear it to go on"):
+        with pytest.raises(StorageError, match="clear it to go on"):
             memory.get("a")
         memory.clear("a")
         assert memory.get("a") == []

@@ -14,7 +14,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.request_packs import shipped_requests
 from toolsearch.catalog.requests_file import packed_tool, packs_in, write_requests
-from toolsearch.errors import BadSettingError, BadToolError, PinStoreError
+from toolsearch.errors import BadSettingError, BadToolError, StorageError
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.gate import PinStore, changed_places, make_gate
@@ -224,7 +224,7 @@ def test_a_store_names_an_unknown_server_and_a_file_that_is_none(tmp_path):
         PinStore.of(config(tmp_path)).approve("sum", "add", "0" * 64, "ann")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "trust.db").write_text("no database " * 100)
-    with pytest.raises(PinStoreError, match="approved tools"):
+    with pytest.raises(StorageError, match="approved tools"):
         make_gate(config(tmp_path / "broken"))
 
 

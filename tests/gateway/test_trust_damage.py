@@ -13,7 +13,7 @@ from tests.kit.poisoned_tools import tool
 from tests.kit.trust import OTHER, PLAIN, config, judge, listed, why
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.errors import PinStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.gateway.approvals import gate_that_only_looks
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.gate import PinStore, make_gate
@@ -26,7 +26,7 @@ def test_pins_that_were_emptied_are_no_first_sight(tmp_path):
     judge(make_gate(config(tmp_path)), PLAIN)
     (tmp_path / "trust.db").write_bytes(b"")
 
-    with pytest.raises(PinStoreError, match="is empty; restore it, or remove it to approve everything anew"):
+    with pytest.raises(StorageError, match="is empty; restore it, or remove it to approve everything anew"):
         make_gate(config(tmp_path))
 
 
@@ -38,7 +38,7 @@ def test_a_definition_that_is_damaged_in_the_pins_is_an_error_and_no_first_sight
 
     assert why(judge(make_gate(config(tmp_path)), OTHER)) == [ReviewReason.UNREADABLE]
     assert re.search(r"held: the definition of 'add' that was kept of sums@\w+ is damaged", caplog.text)
-    with pytest.raises(PinStoreError, match=r"the definition of 'add' that was kept of sums@\w+ is damaged"):
+    with pytest.raises(StorageError, match=r"the definition of 'add' that was kept of sums@\w+ is damaged"):
         PinStore.of(config(tmp_path)).entry("sums", "add", is_approved=True)
 
 
@@ -49,7 +49,7 @@ def test_what_was_held_since_nothing_could_be_read_is_judged_again_once_it_can(t
     known = gate.version()
 
     def away(*_, **__):
-        raise PinStoreError("nobody answers", retry_after_s=2)
+        raise StorageError("nobody answers", Kept.PINS, retry_after_s=2)
 
     with monkeypatch.context() as store:
         store.setattr(PinStore, "version", away)
@@ -115,7 +115,7 @@ def verdict_of_a_new_start(folder: Path, *entries: dict[str, Any]) -> Any:
     """None if the gate cannot even be made, so that no gateway starts."""
     try:
         gate = make_gate(config(folder))
-    except PinStoreError:
+    except StorageError:
         return None
     return judge(gate, *entries)
 
@@ -130,7 +130,7 @@ def test_after_a_start_on_pins_that_cannot_be_read_nothing_is_admitted(tmp_path,
 
     verdict = verdict_of_a_new_start(tmp_path, OTHER, tool("Multiplies.", name="mul"))
     assert verdict is None or (verdict.admitted, why(verdict)) == ((), [ReviewReason.UNREADABLE] * 2)
-    with pytest.raises(PinStoreError):
+    with pytest.raises(StorageError):
         PinStore.of(config(tmp_path)).approved("sums")
 
 
@@ -141,7 +141,7 @@ def test_a_command_that_only_looks_takes_nothing_for_new_either(tmp_path, damage
     gate._store.close()
     damage(tmp_path / "trust.db")
 
-    with suppress(PinStoreError), gate_that_only_looks(config(tmp_path)) as looking:
+    with suppress(StorageError), gate_that_only_looks(config(tmp_path)) as looking:
         assert why(judge(looking, OTHER)) == [ReviewReason.UNREADABLE]
 
 
@@ -200,5 +200,5 @@ def test_a_gateway_notices_in_time_that_the_pins_cannot_be_read(tmp_path, table)
 def test_a_state_folder_that_cannot_be_made_is_an_error_of_the_pins(tmp_path):
     (tmp_path / "state").write_text("a file")
 
-    with pytest.raises(PinStoreError, match="cannot use the approved tools in"):
+    with pytest.raises(StorageError, match="cannot use the approved tools in"):
         make_gate(config(tmp_path / "state" / "folder"))

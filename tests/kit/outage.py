@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from toolsearch.errors import StorageError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.storage import Storage
 
 
@@ -12,8 +12,8 @@ from toolsearch.storage.storage import Storage
 def outage(storage: Storage) -> Iterator[None]:
     """While the block runs, whatever is asked of *storage* fails, and says when to try again."""
 
-    def away(contents: str, error_class: type[StorageError]) -> AbstractContextManager[None]:
-        raise error_class(f"cannot use the {contents}: nobody answers", retry_after_s=2)
+    def away(kept: Kept) -> AbstractContextManager[None]:
+        raise StorageError(f"cannot use the {kept.contents}: nobody answers", kept, retry_after_s=2)
 
     database: Any = storage.database
     database.translated = away

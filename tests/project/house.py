@@ -28,7 +28,7 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 import toolsearch
-from toolsearch import Catalog, ToolSearch, ToolSearchError, tool
+from toolsearch import Catalog, ToolSearch, ToolSearchError, reference_pages, tool
 from toolsearch.gateway.settings import GatewaySettings
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.setting_sections import settings_in
@@ -68,6 +68,8 @@ def main() -> int:
 
 def public_names(door: str) -> list[str]:
     """The names that a public module is imported for."""
+    if door == "toolsearch.errors":
+        return sorted(error.__name__ for error in reference_pages.error_classes())
     return sorted(importlib.import_module(door).__all__)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.service import LISTING, ServiceKit, codes, serving
-from toolsearch.errors import AuditStoreError
+from toolsearch.errors import Kept, StorageError
 
 
 def _recorded(kit: ServiceKit, tenant: str) -> list[tuple[str, str, str]]:
@@ -36,7 +36,7 @@ async def test_a_write_that_cannot_be_recorded_is_not_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(_: object) -> None:
-        raise AuditStoreError("the disk is full")
+        raise StorageError("the disk is full", Kept.AUDIT)
 
     async with serving(tmp_path) as kit, kit.client(kit.operator) as client:
         monkeypatch.setattr(kit.service.storage.audit, "append", fails)

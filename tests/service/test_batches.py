@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from toolsearch.errors import ReceiptStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.service.activity.figures import Batches
 
 
@@ -23,7 +23,7 @@ class Store:
         assert self.may_write.wait(10)
         if self.fails:
             self.fails -= 1
-            raise ReceiptStoreError("the disk is full")
+            raise StorageError("the disk is full", Kept.RECEIPTS)
         self.batches.append(list(batch))
 
 
@@ -61,7 +61,7 @@ class AwayStore:
     def write(self, batch: Sequence[int]) -> None:
         self.tries += 1
         if not self.is_back.is_set():
-            raise ReceiptStoreError("nobody answers", retry_after_s=0.001)
+            raise StorageError("nobody answers", Kept.RECEIPTS, retry_after_s=0.001)
         self.batches.append(list(batch))
 
 

@@ -11,7 +11,7 @@ import pytest
 from fastapi import Depends, FastAPI, Response
 
 from tests.kit.service import ServiceKit, codes, serving
-from toolsearch.errors import RecordStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.service.seal import Seal
 from toolsearch.service.service import Service
 from toolsearch.service.web.callers import ServiceCaller, caller_with
@@ -139,7 +139,7 @@ async def test_a_request_that_did_not_begin_since_a_commit_was_not_answered_can_
     def put_without_answer(*arguments: Any, **options: Any) -> Record:
         done = put(*arguments, **options)
         if answers_lost and answers_lost.pop():
-            raise RecordStoreError("the answer is lost", retry_after_s=1, outcome_is_unknown=True)
+            raise StorageError("the answer is lost", Kept.RECORDS, retry_after_s=1, outcome_is_unknown=True)
         return done
 
     monkeypatch.setattr(records, "put", put_without_answer)

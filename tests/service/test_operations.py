@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanKind
 from tests.kit.service import serving
 from tests.kit.telemetry_recorder import Recorder
 from toolsearch.cli.output import log_from, logs_on_stderr
-from toolsearch.errors import RecordStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.service import app as app_module
 
 SECRET = "swordfish"
@@ -74,7 +74,7 @@ async def test_what_is_in_memory_is_told(kit):
 
 async def test_a_broken_store_makes_the_service_unready_and_is_counted(kit, monkeypatch):
     def broken(*_, **__):
-        raise RecordStoreError("the disk is gone")
+        raise StorageError("the disk is gone", Kept.RECORDS)
 
     monkeypatch.setattr(kit.service.storage.records, "put", broken)
     async with kit.client() as client:
@@ -85,7 +85,7 @@ async def test_a_broken_store_makes_the_service_unready_and_is_counted(kit, monk
 
 async def test_figures_are_told_while_the_store_is_away(kit, monkeypatch):
     def away(*_, **__):
-        raise RecordStoreError("nobody answers", retry_after_s=2)
+        raise StorageError("nobody answers", Kept.RECORDS, retry_after_s=2)
 
     async with kit.client(kit.operator) as client:
         assert (await client.get("/v1/me")).status_code == 200  # the key is known for some seconds
@@ -97,7 +97,7 @@ async def test_figures_are_told_while_the_store_is_away(kit, monkeypatch):
 
 async def test_a_store_that_is_away_makes_the_service_unready_without_a_line_in_the_log(kit, monkeypatch, caplog):
     def away(*_, **__):
-        raise RecordStoreError("nobody answers", retry_after_s=2)
+        raise StorageError("nobody answers", Kept.RECORDS, retry_after_s=2)
 
     monkeypatch.setattr(kit.service.storage.records, "put", away)
     async with kit.client() as client:
@@ -109,7 +109,7 @@ async def test_a_store_that_is_away_makes_the_service_unready_without_a_line_in_
 
 async def test_a_store_that_is_broken_for_good_is_told_to_the_log_and_not_to_who_asks(kit, monkeypatch, caplog):
     def broken(*_, **__):
-        raise RecordStoreError("cannot use the records in /srv/data/toolsearch.db: no such table")
+        raise StorageError("cannot use the records in /srv/data/toolsearch.db: no such table", Kept.RECORDS)
 
     monkeypatch.setattr(kit.service.storage.records, "page", broken)
     async with kit.client(kit.operator) as client:

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from tests.kit.service import NOW_S, ServiceKit, codes, serving
-from toolsearch.errors import RecordStoreError, SessionStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.service.sessions import sessions as sessions_module
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.records import RecordStore
@@ -362,7 +362,7 @@ async def test_a_session_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch
     """What cannot be written leaves nothing behind that nobody would ever delete."""
 
     def broken(*_: object, **__: object) -> NoReturn:
-        raise RecordStoreError("the disk is full")
+        raise StorageError("the disk is full", Kept.RECORDS)
 
     async with serving(tmp_path) as kit:
         client = await ready(kit)
@@ -386,7 +386,7 @@ async def test_calls_that_were_run_are_answered_though_their_session_cannot_be_s
     """Otherwise the caller would repeat the reply, and run its calls once more."""
 
     def away(*_: object, **__: object) -> NoReturn:
-        raise SessionStoreError("the database is away", retry_after_s=2)
+        raise StorageError("the database is away", Kept.SESSIONS, retry_after_s=2)
 
     async with serving(tmp_path, **ALWAYS_SEARCH) as kit:
         client = await ready(kit)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.kit.clock import Clock
 from tests.kit.service import NOW_S
-from toolsearch.errors import RecordStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.service.web.limits import Bucket, SharedRates
 from toolsearch.storage.records import RecordStore
 from toolsearch.storage.sqlite.place import SqliteStorage
@@ -107,7 +107,7 @@ async def test_while_the_store_is_away_nothing_fails_and_what_was_used_is_told_a
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object, **__: object) -> None:
-        raise RecordStoreError("away")
+        raise StorageError("away", Kept.RECORDS)
 
     (ours, _), (theirs, heard) = made("a"), made("b")
     await theirs.exchange()

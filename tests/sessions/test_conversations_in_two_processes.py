@@ -10,7 +10,7 @@ from toolsearch import (
     Reach,
     SessionStore,
 )
-from toolsearch.errors import SessionConflictError, UnknownSessionError
+from toolsearch.errors import ConflictError, UnknownSessionError
 from toolsearch.sessions.state import SessionState
 from toolsearch.storage.memory import InMemorySessionPersistence
 
@@ -120,6 +120,6 @@ def test_a_saving_that_others_always_overtake_fails_visibly() -> None:
     store.save(state)
     state.counters.searches = 1
 
-    with pytest.raises(SessionConflictError, match="'a' was changed by another writer") as failed:
+    with pytest.raises(ConflictError, match="'a' was changed by another writer") as failed:
         store.save(state, lambda _: None)
     assert (failed.value.code, failed.value.status, failed.value.retry_after_s) == ("session_conflict", 503, 1.0)

@@ -8,7 +8,7 @@ from toolsearch import Principal, Reach, SessionStore
 from toolsearch.access.principals import LOCAL
 from toolsearch.chat import ChatClient, ScriptedModel, ToolSearchAdvisor
 from toolsearch.chat.models.scripted import scripted_calls
-from toolsearch.errors import SessionStoreError, UnknownSessionError, UnknownToolError
+from toolsearch.errors import Kept, StorageError, UnknownSessionError, UnknownToolError
 from toolsearch.storage.memory import InMemorySessionPersistence
 
 
@@ -91,7 +91,7 @@ async def test_a_gateway_hands_on_the_result_of_a_call_whose_use_cannot_be_noted
 
         def save(self, session_id: str, text: str, *, version: int) -> int:
             if self.is_full:
-                raise SessionStoreError("disk full")
+                raise StorageError("disk full", Kept.SESSIONS)
             return super().save(session_id, text, version=version)
 
     kept = Full()

@@ -11,7 +11,7 @@ import pytest
 from tests.kit.clock import Clock
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.discovered import Budget
-from toolsearch.errors import SessionConflictError, SessionStoreError, UnknownSessionError
+from toolsearch.errors import ConflictError, Kept, StorageError, UnknownSessionError
 from toolsearch.sessions.eviction import (
     AlwaysEvictStrategy,
     EvictionStrategy,
@@ -39,7 +39,9 @@ class MemoryPersistence(InMemorySessionPersistence):
 
 class FullDisk(InMemorySessionPersistence):
     def save(self, session_id: str, text: str, *, version: int) -> int:
-        raise SessionStoreError(f"disk full: no room for {len(text)} characters of {session_id} after {version}")
+        raise StorageError(
+            f"disk full: no room for {len(text)} characters of {session_id} after {version}", Kept.SESSIONS
+        )
 
 
 def new(session_id: str) -> Callable[[], SessionState]:
@@ -205,7 +207,7 @@ def test_a_damaged_session_starts_anew_with_a_warning(caplog: pytest.LogCaptureF
 
 
 def test_a_session_of_another_version_is_not_read() -> None:
-    with pytest.raises(SessionStoreError, match="stored in version 5, this is 1"):
+    with pytest.raises(StorageError, match="stored in version 5, this is 1"):
         SessionState.from_json('{"version":5}', budget=Budget(), clock=Clock())
 
 
@@ -304,7 +306,7 @@ def test_of_two_stores_over_one_persistence_the_slower_one_is_told_or_adds_to_wh
     fast.save(state)
 
     before.counters.searches = 7
-    with pytest.raises(SessionConflictError, match="'a' was changed by another writer"):
+    with pytest.raises(ConflictError, match="'a' was changed by another writer"):
         slow.save(before)
     assert SessionStore(persistence=kept).get("a").counters.searches == 1
 
@@ -318,11 +320,11 @@ def test_a_file_of_another_version_or_kind_is_refused(tmp_path: Path) -> None:
     database.close()
     (tmp_path / "no.db").write_text("this is no database at all" * 100)
 
-    with pytest.raises(SessionStoreError, match=r"another version \(9, not 1\); move the file away"):
+    with pytest.raises(StorageError, match=r"another version \(9, not 1\); move the file away"):
         SqliteSessionPersistence(tmp_path / "newer.db")
-    with pytest.raises(SessionStoreError, match="file is not a database"):
+    with pytest.raises(StorageError, match="file is not a database"):
         SqliteSessionPersistence(tmp_path / "no.db")
-    with pytest.raises(SessionStoreError, match="cannot use the sessions in"):
+    with pytest.raises(StorageError, match="cannot use the sessions in"):
         SqliteSessionPersistence(tmp_path / "missing" / "s.db")
 
 

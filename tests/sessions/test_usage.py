@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.clock import Clock
-from toolsearch.errors import BadSettingError, UsageStoreError
+from toolsearch.errors import BadSettingError, Kept, StorageError
 from toolsearch.sessions.usage import DAY_S, Credit, SessionContribution, UsageLog
 from toolsearch.sessions.usage_evidence import IndexVocabulary, LearntUse
 from toolsearch.storage.sqlite.stores import SqliteUsageStore
@@ -269,7 +269,7 @@ def test_a_file_that_fails_is_logged_and_fails_no_call(tmp_path: Path, caplog: p
 
     assert log.favour("", MAIL)
     assert "in memory only" in caplog.text
-    with pytest.raises(UsageStoreError):
+    with pytest.raises(StorageError):
         log.reset()
 
 
@@ -278,7 +278,7 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
     database.execute("PRAGMA user_version = 7")
     database.close()
 
-    with pytest.raises(UsageStoreError, match="counts of use"):
+    with pytest.raises(StorageError, match="counts of use"):
         SqliteUsageStore(tmp_path / "usage.sqlite")
 
 
@@ -342,7 +342,7 @@ def test_a_refresh_that_fails_keeps_what_is_known(tmp_path: Path, monkeypatch: p
         known = log.favour("", MAIL)
 
         def fail(_: str) -> None:
-            raise UsageStoreError("the disk is gone")
+            raise StorageError("the disk is gone", Kept.USAGE)
 
         monkeypatch.setattr(store, "load", fail)
         log.refresh()

@@ -13,7 +13,7 @@ from tests.kit.postgres import PostgresServer
 from tests.kit.storage_contracts.receipts import receipt
 from tests.kit.tcp_proxy import TcpProxy, proxied
 from toolsearch.cli.output import logs_on_stderr
-from toolsearch.errors import BadSettingError, KeyStoreError, RecordStoreError, StorageError
+from toolsearch.errors import BadSettingError, Kept, StorageError
 from toolsearch.storage.postgres import connecting as availability
 from toolsearch.storage.postgres import connecting as watched_connection
 from toolsearch.storage.postgres.connecting import Availability, AwayError, connection_parameters
@@ -41,7 +41,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def require_away(storage: PostgresStorage) -> StorageError:
-    with pytest.raises(KeyStoreError) as raised:
+    with pytest.raises(StorageError) as raised:
         storage.keys.is_empty()
     assert (raised.value.code, raised.value.status) == ("store_unavailable", 503)
     assert raised.value.retry_after_s is not None
@@ -153,7 +153,7 @@ def test_a_commit_whose_answer_is_lost_may_have_been_done(postgres: PostgresServ
             network.lose_answer_to(b"COMMIT")
         else:
             network.lose(b"COMMIT")
-        with pytest.raises(RecordStoreError, match="may have been done or not") as raised:
+        with pytest.raises(StorageError, match="may have been done or not") as raised:
             write(storage)
 
         assert (raised.value.code, raised.value.outcome_is_unknown) == ("store_unavailable", True)
@@ -164,7 +164,7 @@ def test_what_fails_before_its_commit_was_not_done(postgres: PostgresServer) -> 
     url = postgres.new_database()
     with proxied(url) as network, opened(network.url(url)) as storage:
         network.lose_answer_to(b"INSERT INTO records")
-        with pytest.raises(RecordStoreError) as raised:
+        with pytest.raises(StorageError) as raised:
             write(storage)
 
         assert raised.value.code == "store_unavailable"
@@ -253,7 +253,7 @@ def test_a_server_that_takes_no_writes_is_away_until_it_does(own_postgres: Postg
     ],
 )
 def test_what_may_succeed_later_says_when(error: Exception, retry_after_s: float | None) -> None:
-    with pytest.raises(StorageError) as raised, translated("records", RecordStoreError):
+    with pytest.raises(StorageError) as raised, translated(Kept.RECORDS):
         raise error
     assert raised.value.retry_after_s == retry_after_s
 

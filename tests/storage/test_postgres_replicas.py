@@ -17,7 +17,7 @@ from tests.kit.storage_contracts.figures import DAY_S, cell
 from tests.kit.storage_contracts.misses import miss
 from tests.kit.storage_contracts.pins import seen
 from tests.kit.storage_contracts.storage import contents, fill
-from toolsearch.errors import ContentsConflictError, RecordConflictError, SessionConflictError, StorageError
+from toolsearch.errors import ConflictError, StorageError
 from toolsearch.storage.opening import open_storage
 from toolsearch.storage.postgres.place import PostgresStorage
 from toolsearch.storage.sessions import SqlMessages
@@ -49,7 +49,7 @@ def test_every_writing_over_a_version_is_over_the_last_one(replicas: Replicas) -
             count, over = (there.document["n"], there.version) if there else (0, 0)
             try:
                 storage.records.put("a", "toolset", "x", {"n": count + 1}, over=over, at_s=1.0)
-            except RecordConflictError:
+            except ConflictError:
                 continue
             return
 
@@ -68,7 +68,7 @@ def test_sessions_that_both_save_lose_nothing_of_either(replicas: Replicas) -> N
             text, version = (f"{there.text} {number}", there.version) if there else (str(number), 0)
             try:
                 sessions.save("s", text, version=version)
-            except SessionConflictError:
+            except ConflictError:
                 continue
             return
 
@@ -85,7 +85,7 @@ def test_catalogs_that_both_change_have_the_tools_of_both_and_a_revision_for_eac
             over = storage.contents.revision("a", "main")
             try:
                 return storage.contents.change("a", "main", put=[tool(f"t{number:02}")], over=over)
-            except ContentsConflictError:
+            except ConflictError:
                 continue
 
     revisions = at_once(replicas, change)

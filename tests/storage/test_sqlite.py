@@ -12,16 +12,7 @@ import pytest
 
 from tests.kit import storage_contracts as contracts
 from toolsearch.chat import SqliteMessageStore, UserMessage
-from toolsearch.errors import (
-    AuditStoreError,
-    ContentsStoreError,
-    MessageStoreError,
-    PinStoreError,
-    RecordStoreError,
-    SessionStoreError,
-    StorageError,
-    UsageStoreError,
-)
+from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.activity import FigureLog, MissLog, ReceiptLog
 from toolsearch.storage.audit import AuditLog
 from toolsearch.storage.contents import CatalogContents, StoredTool
@@ -159,7 +150,7 @@ def test_a_migration_that_is_cut_off_leaves_the_file_as_it_was(tmp_path: Path, m
     with monkeypatch.context() as patched:
         patched.setattr(schema, "_STEPS", (*schema._STEPS, ("CREATE TABLE later (n)", "no statement")))
         patched.setattr("toolsearch.storage.sqlite.database.VERSION", schema.VERSION + 1)
-        with pytest.raises(SessionStoreError, match="syntax error"):
+        with pytest.raises(StorageError, match="syntax error"):
             SqliteSessionPersistence(path)
     assert rows(path, "PRAGMA user_version") == [(1,)]
     assert rows(path, "SELECT name FROM sqlite_master WHERE name = 'later'") == []
@@ -168,62 +159,65 @@ def test_a_migration_that_is_cut_off_leaves_the_file_as_it_was(tmp_path: Path, m
         assert kept.ids() == ["a"]
 
 
-EVERY_FILE: dict[str, tuple[Callable[[Path], SqliteFile], type[StorageError]]] = {
-    "sessions": (SqliteSessionPersistence, SessionStoreError),
-    "usage": (SqliteUsageStore, UsageStoreError),
-    "conversations": (SqliteMessageStore, MessageStoreError),
-    "pins": (SqlitePins, PinStoreError),
-    "audit": (SqliteAuditLog, AuditStoreError),
-    "everything": (SqliteStorage, StorageError),
+EVERY_FILE: dict[str, tuple[Callable[[Path], SqliteFile], Kept]] = {
+    "sessions": (SqliteSessionPersistence, Kept.SESSIONS),
+    "usage": (SqliteUsageStore, Kept.USAGE),
+    "conversations": (SqliteMessageStore, Kept.CONVERSATIONS),
+    "pins": (SqlitePins, Kept.PINS),
+    "audit": (SqliteAuditLog, Kept.AUDIT),
+    "everything": (SqliteStorage, Kept.DATA),
 }
-every_file = pytest.mark.parametrize(("make", "error"), EVERY_FILE.values(), ids=EVERY_FILE)
+every_file = pytest.mark.parametrize(("make", "kept"), EVERY_FILE.values(), ids=EVERY_FILE)
+
+
+def refused(kept: Kept, match: str) -> pytest.RaisesExc[StorageError]:
+    return pytest.raises(StorageError, match=match, check=lambda error: error.kept is kept)
 
 
 @every_file
 def test_a_file_of_a_newer_version_is_refused_with_what_to_do(
-    tmp_path: Path, make: Callable[[Path], SqliteFile], error: type[StorageError]
+    tmp_path: Path, make: Callable[[Path], SqliteFile], kept: Kept
 ) -> None:
     make(tmp_path / "kept.db").close()
     alter(tmp_path / "kept.db", "PRAGMA user_version = 99")
     before = (tmp_path / "kept.db").read_bytes()
 
-    with pytest.raises(error, match=rf"another version \(99, not {schema.VERSION}\); move the file away to start"):
+    with refused(kept, rf"another version \(99, not {schema.VERSION}\); move the file away to start"):
         make(tmp_path / "kept.db")
     assert (tmp_path / "kept.db").read_bytes() == before
 
 
 @every_file
 def test_a_database_of_something_else_is_left_alone(
-    tmp_path: Path, make: Callable[[Path], SqliteFile], error: type[StorageError]
+    tmp_path: Path, make: Callable[[Path], SqliteFile], kept: Kept
 ) -> None:
     alter(tmp_path / "accounts.db", "CREATE TABLE accounts (name)")
     before = (tmp_path / "accounts.db").read_bytes()
 
-    with pytest.raises(error, match=r"database of something else|no table of them"):
+    with refused(kept, r"database of something else|no table of them"):
         make(tmp_path / "accounts.db")
     assert (tmp_path / "accounts.db").read_bytes() == before
 
 
 @every_file
 def test_a_file_without_one_of_its_tables_is_refused_as_damaged(
-    tmp_path: Path, make: Callable[[Path], SqliteFile], error: type[StorageError]
+    tmp_path: Path, make: Callable[[Path], SqliteFile], kept: Kept
 ) -> None:
     for table in sorted(schema._TABLES):
         make(tmp_path / f"{table}.db").close()
         alter(tmp_path / f"{table}.db", f"DROP TABLE {table}")
 
-        with pytest.raises(error, match=f"there is no table (of them|{table}); restore"):
+        with refused(kept, f"there is no table (of them|{table}); restore"):
             make(tmp_path / f"{table}.db")
 
 
 @every_file
 def test_a_fault_of_the_disk_is_told_as_what_it_is(
-    tmp_path: Path, make: Callable[[Path], SqliteFile], error: type[StorageError]
+    tmp_path: Path, make: Callable[[Path], SqliteFile], kept: Kept
 ) -> None:
     (tmp_path / "no.db").write_bytes(b"this is no database at all" * 100)
-    with pytest.raises(error, match=r"no\.db: file is not a database"):
+    with refused(kept, r"no\.db: file is not a database"):
         make(tmp_path / "no.db")
-    assert error.code not in {other.code for _, other in EVERY_FILE.values() if other is not error}
 
 
 # Connections
@@ -237,7 +231,7 @@ def test_a_full_disk_costs_what_was_being_written_and_nothing_else(tmp_path: Pat
     with storage.contents._transaction() as database:
         database.execute(f"PRAGMA max_page_count = {pages + 5}")
 
-    with pytest.raises(ContentsStoreError, match="full"):
+    with refused(Kept.CONTENTS, "full"):
         storage.contents.change("a", "main", put=[StoredTool("y", "f", {"long": "x" * 100_000})])
     storage.contents.change("a", "main", put=[StoredTool("z", "f", {})])
     assert list(storage.contents.fingerprints("a", "main")) == ["x", "z"]
@@ -245,7 +239,7 @@ def test_a_full_disk_costs_what_was_being_written_and_nothing_else(tmp_path: Pat
 
 @every_file
 def test_what_was_closed_cannot_be_used_and_can_be_closed_again(
-    tmp_path: Path, make: Callable[[Path], SqliteFile], error: type[StorageError]
+    tmp_path: Path, make: Callable[[Path], SqliteFile], kept: Kept
 ) -> None:
     kept = make(tmp_path / "kept.db")
     store = getattr(kept, "_whole", kept)
@@ -255,7 +249,7 @@ def test_what_was_closed_cannot_be_used_and_can_be_closed_again(
     kept.close()
 
     for use in (store._reading, store._transaction):
-        with pytest.raises(error, match="closed"), use():
+        with refused(kept, "closed"), use():
             pass
 
 
@@ -279,7 +273,7 @@ def test_what_was_acknowledged_for_good_is_on_the_disk_and_what_piles_up_may_fol
 def test_a_reader_cannot_write(tmp_path: Path) -> None:
     kept = SqliteStorage(tmp_path / "kept.db").records
 
-    with pytest.raises(RecordStoreError, match="readonly"), kept._reading() as database:
+    with pytest.raises(StorageError, match="readonly"), kept._reading() as database:
         database.execute("DELETE FROM records")
 
 
@@ -355,7 +349,7 @@ def test_a_full_disk_passes_and_its_message_names_no_path(tmp_path: Path) -> Non
         with storage.transaction() as database:
             pages = database.execute("PRAGMA page_count").fetchone()[0]
             database.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(RecordStoreError, match="the disk is full") as full:
+        with pytest.raises(StorageError, match="the disk is full") as full:
             storage.records.put("a", "kind", "id", {"text": "x" * 100_000}, over=None, at_s=1.0)
 
     assert (full.value.status, full.value.code, full.value.retry_after_s) == (503, "store_unavailable", 30.0)
@@ -366,7 +360,7 @@ def test_what_is_wrong_with_a_store_for_good_names_its_path(tmp_path: Path) -> N
     with closing(SqliteStorage(tmp_path / "kept.db")) as storage:
         with storage.transaction() as database:
             database.execute("DROP TABLE records")
-        with pytest.raises(RecordStoreError, match=r"kept\.db") as broken:
+        with pytest.raises(StorageError, match=r"kept\.db") as broken:
             storage.records.count("a", "kind", at_s=1.0)
 
     assert broken.value.retry_after_s is None

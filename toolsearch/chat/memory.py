@@ -261,7 +261,7 @@ def _result(values: dict[str, Any]) -> ToolResult:
 
 
 class SqliteMessageStore(SqliteMessages[Message]):
-    """A `MessageStore` in one file. Failures to read or write are a MessageStoreError."""
+    """A `MessageStore` in one file. Failures to read or write are a StorageError."""
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(path, write=message_to_text, read=message_from_text)

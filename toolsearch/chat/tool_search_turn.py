@@ -14,7 +14,7 @@ from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.discovery.call_tools import inner_call
 from toolsearch.discovery.exposure import FIXED, SESSION_EXPOSURES
 from toolsearch.discovery.search_tool import MAX_QUERY_CHARACTERS
-from toolsearch.errors import ToolGoneError, ToolSearchError, UnknownToolError
+from toolsearch.errors import ToolSearchError, UnknownToolError
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
@@ -259,9 +259,9 @@ class _TurnScope:
             return self.attached[name]
         try:
             tool = self.session.resolve(name)
-        except ToolGoneError:
-            raise
         except UnknownToolError as error:
+            if error.is_gone:
+                raise
             raise UnknownToolError(name, near=near_names(name, [*self.attached, *error.near])) from None
         return self.searched.get(name, tool)
 

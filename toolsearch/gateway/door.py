@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from toolsearch.documents.json_values import as_list, as_object, is_object
-from toolsearch.errors import PinStoreError
+from toolsearch.errors import StorageError
 from toolsearch.gateway.exposure.own_tools import OwnTools
 from toolsearch.storage.files import write_private
 from toolsearch.storage.pins import APPROVALS_FILE
@@ -91,7 +91,7 @@ class GreetingFile:
         try:
             kept = as_object(json.loads(self._path.read_bytes())) or {}
             is_current = kept.get("key") == self._key() and kept.get("approvals") == self._approvals()
-        except (OSError, ValueError, PinStoreError):
+        except (OSError, ValueError, StorageError):
             return None
         instructions, lists = kept.get("instructions"), as_object(kept.get("lists"))
         if not is_current or not isinstance(instructions, str) or lists is None:

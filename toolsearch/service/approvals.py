@@ -14,7 +14,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.access.scopes import includes
 from toolsearch.api.base import Page
 from toolsearch.api.imports import Approval, ApprovedBody, FindingBody, Revocation, WaitingBody
-from toolsearch.errors import RecordConflictError, UnknownRecordError
+from toolsearch.errors import ConflictError, UnknownRecordError
 from toolsearch.gateway.approvals import Waiting, waiting_in
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.gate import PinStore, definition_diff
@@ -96,7 +96,7 @@ class Approvals:
     async def approve(self, tenant: str, catalog: str, entry: Decided, pin: str, *, by: str) -> None:
         """Approve the definition *pin*. It is in use once this returns.
 
-        Raises UnknownRecordError if the catalog does not have the server, and RecordConflictError if the entry was
+        Raises UnknownRecordError if the catalog does not have the server, and ConflictError if the entry was
         changed or removed meanwhile.
         """
         ref = CorpusRef(tenant, "catalog", catalog)
@@ -108,7 +108,7 @@ class Approvals:
     async def revoke(self, tenant: str, catalog: str, entry: Decided, *, by: str) -> None:
         """Withdraw the approval of the entry with any definition. Nobody can find or call it once this returns.
 
-        Raises UnknownRecordError if the catalog does not have the server, and RecordConflictError if the entry is not
+        Raises UnknownRecordError if the catalog does not have the server, and ConflictError if the entry is not
         approved.
         """
         ref = CorpusRef(tenant, "catalog", catalog)
@@ -125,7 +125,7 @@ class Approvals:
 
     async def _decided(self, corpus: Corpus, entry: Decided, *, done: bool) -> None:
         if not done:
-            raise RecordConflictError(APPROVAL, shown_name(entry.server, entry.kind, entry.name))
+            raise ConflictError(APPROVAL, shown_name(entry.server, entry.kind, entry.name))
         await corpus.gateway.review()
 
 

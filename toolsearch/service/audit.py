@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.api.activity import AuditEntry
 from toolsearch.api.base import Page
-from toolsearch.errors import AuditStoreError
+from toolsearch.errors import StorageError
 from toolsearch.service.keys.page import key_names
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.frame import PageRoute, visit_with
@@ -38,7 +38,7 @@ class Audit:
     clock: Callable[[], float]
 
     async def note(self, caller: ServiceCaller, action: str, subject: str, outcome: str = DONE) -> None:
-        """Raises AuditStoreError, so that unrecorded actions are not acknowledged.
+        """Raises StorageError, so that unrecorded actions are not acknowledged.
 
         action   a verb and a kind, such as ``create catalog``
         subject  name of the object, never its content
@@ -74,7 +74,7 @@ class Audited:
                 try:
                     await self._record(scope, message["status"])
                 # The error is sent here, since the route thinks that its answer was sent.
-                except AuditStoreError as error:
+                except StorageError as error:
                     is_recorded = False
                     await problem_of(error)(scope, receive, send)
             if is_recorded:

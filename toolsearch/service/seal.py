@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.environment import SECRET_KEY, SECRET_KEY_FILE
-from toolsearch.errors import BadSettingError, RecordConflictError, SealError, StorageError
+from toolsearch.errors import BadSettingError, ConflictError, SealError, StorageError
 from toolsearch.storage.files import has_modes, write_private
 from toolsearch.storage.records import THE_SERVICE, Record, RecordStore
 from toolsearch.storage.storage import Storage
@@ -135,7 +135,7 @@ def _prove(seal: Seal, records: RecordStore, clock: Callable[[], float]) -> None
     """Write a record that only the keys of *seal* open. If there is one already, they must open it."""
     if _proof(records, clock) is None:
         document: JsonObject = {"sealed": seal.seal(PROOF)}
-        with suppress(RecordConflictError):  # another start was faster
+        with suppress(ConflictError):  # another start was faster
             records.put(THE_SERVICE, PROOF, PROOF, document, over=0, at_s=clock())
     seal.open(_proof(records, clock) or "")
 
@@ -246,7 +246,7 @@ def _reseal(records: RecordStore, seal: Seal, tenant: str, kind: str, record: Re
                 at_s=found.changed_s,
                 expires_s=found.expires_s,
             )
-        except RecordConflictError:
+        except ConflictError:
             found = records.get(tenant, kind, record.id, at_s=_BEFORE_ANY_S)
         else:
             return work

@@ -19,7 +19,7 @@ from toolsearch.access.scopes import SCOPES
 from toolsearch.api.base import Page
 from toolsearch.api.keys import KeyBody, KeyMade, NewTenant, NewTenantKey, TenantBody
 from toolsearch.documents.json_values import is_object
-from toolsearch.errors import RecordConflictError, UnknownRecordError
+from toolsearch.errors import ConflictError, UnknownRecordError
 from toolsearch.service.audit import DONE
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.keys.keys import FIRST_TENANT, TENANT, Keys
@@ -69,12 +69,12 @@ class Tenants:
                 document: JsonObject = {"name": FIRST_TENANT}
                 over = found.version if found else 0
                 records.put(THE_SERVICE, TENANT, FIRST_TENANT, document, over=over, at_s=at_s)
-            except RecordConflictError:
+            except ConflictError:
                 return None
             return self.keys.make(FIRST_TENANT, "first administrator", SCOPES, is_operator=True)[0]
 
     async def create(self, tenant: str, description: str) -> Record:
-        """Raises RecordConflictError if the name is taken."""
+        """Raises ConflictError if the name is taken."""
         return await asyncio.to_thread(self._create, tenant, {"name": tenant, "description": description})
 
     async def get(self, tenant: str) -> Record:
@@ -221,7 +221,7 @@ async def create_on_page(request: Request, service: _Service, sent: _Sent) -> Re
         await create(body, service, sent.visit.caller)
     except ValidationError as error:
         return await _page(request, service, sent.visit, refused=what_is_wrong(error), sent=sent)
-    except RecordConflictError:
+    except ConflictError:
         refused = "There is a tenant of this name already."
         return await _page(request, service, sent.visit, refused=refused, sent=sent)
     key = NewTenantKey(name="first administrator", scopes=list(SCOPES))

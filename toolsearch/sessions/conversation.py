@@ -12,7 +12,7 @@ from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.discovery.exposure import APPEND, SESSION_EXPOSURES, Exposure, ExposurePolicy
 from toolsearch.discovery.search_tool import SearchArguments, search_tool_definition
 from toolsearch.discovery.view import View
-from toolsearch.errors import ToolGoneError, UndiscoveredToolError
+from toolsearch.errors import UndiscoveredToolError, UnknownToolError
 from toolsearch.option_values import name_list
 from toolsearch.sessions.answering import Found, answered_in, answers_in, load_in, search_in
 from toolsearch.sessions.host import ConversationHost
@@ -244,12 +244,12 @@ class Conversation:
         return tool  # unshortened, since arguments are validated by its schema
 
     def require_in_reach(self, name: str) -> Tool:
-        """Return the tool *name*. Raises ToolGoneError if the model was sent the tool before, or else
+        """Return the tool *name*. Raises UnknownToolError if the model was sent the tool before, or else
         UnknownToolError.
         """
         tool = self.view.find(name)
         if tool is None and self.state.sent.now.has_sent(name):
-            raise ToolGoneError(name)
+            raise UnknownToolError(name, is_gone=True)
         return self.view.get(name) if tool is None else tool
 
     def expand(self, name: str) -> None:

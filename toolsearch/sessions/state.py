@@ -15,7 +15,7 @@ from typing import Any, get_args
 from toolsearch.access.principals import LOCAL
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools, WeakSearches
-from toolsearch.errors import BadSettingError, SessionStoreError
+from toolsearch.errors import BadSettingError, Kept, StorageError
 from toolsearch.option_values import identity, name_list
 from toolsearch.sessions.sent import Sent, SentTools, read_sent, write_sent
 from toolsearch.storage.sessions import StoredSession
@@ -122,15 +122,19 @@ class SessionState:
     def from_json(cls, text: str, *, budget: Budget, clock: Callable[[], float]) -> SessionState:
         """Read back the result of `to_json`. *budget* is for sessions without one of their own.
 
-        Raises SessionStoreError if the text is damaged, or has another version.
+        Raises StorageError if the text is damaged, or has another version.
         """
         try:
             document = json.loads(text)
             if document["version"] != _VERSION:
-                raise SessionStoreError(f"it was stored in version {document['version']!r}, this is {_VERSION}")
+                raise StorageError(
+                    f"it was stored in version {document['version']!r}, this is {_VERSION}", Kept.SESSIONS
+                )
             return cls._read(document, budget, clock)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise SessionStoreError(f"what was stored is damaged ({type(error).__name__}: {error})") from error
+            raise StorageError(
+                f"what was stored is damaged ({type(error).__name__}: {error})", Kept.SESSIONS
+            ) from error
 
     @classmethod
     def _read(cls, document: dict[str, Any], budget: Budget, clock: Callable[[], float]) -> SessionState:

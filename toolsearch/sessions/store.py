@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from toolsearch.discovery.discovered import Budget
-from toolsearch.errors import SessionConflictError, SessionStoreError, UnknownSessionError
+from toolsearch.errors import ConflictError, Kept, StorageError, UnknownSessionError
 from toolsearch.option_values import identity
 from toolsearch.sessions.eviction import EvictionStrategy, LoadedSessions, LruEvictionStrategy
 from toolsearch.sessions.state import SessionState, merge
@@ -86,7 +86,7 @@ class SessionStore:
         Raises UnknownSessionError if the session does not belong to *owner*, the id of a principal.
 
         If the stored session cannot be read, its reach is lost. With *may_replace* a new session takes its place: say
-        so only if *factory* knows the reach. Otherwise SessionStoreError is raised, since the session must not come
+        so only if *factory* knows the reach. Otherwise StorageError is raised, since the session must not come
         back with a wider reach.
         """
         identity(session_id, "session_id")
@@ -145,7 +145,7 @@ class SessionStore:
 
         A session that has ended meanwhile is not written: *state* is returned unchanged. If it was opened again, the
         new session is returned, with the tools that *state* has discovered added to it. This needs *settle*, which
-        knows the reach, and so does merging the work of another process. Raises SessionConflictError without it, or if
+        knows the reach, and so does merging the work of another process. Raises ConflictError without it, or if
         others were faster in every attempt.
         """
         with self._lock_of(state.id):
@@ -225,7 +225,7 @@ class SessionStore:
         """Return the session as it is stored now; None if there is none. *state* is this process's knowledge of it.
 
         If the stored session cannot be read, *state* or the result of *instead* replaces it. Without both,
-        SessionStoreError is raised.
+        StorageError is raised.
         """
         stored = self._persistence.load(session_id) if self._persistence is not None else None
         if stored is None:
@@ -237,11 +237,12 @@ class SessionStore:
             return state
         try:
             theirs = self._parsed(stored)
-        except SessionStoreError as error:
+        except StorageError as error:
             if state is None and instead is None:
-                raise SessionStoreError(
+                raise StorageError(
                     f"the session {session_id!r} cannot be read back, nor what it may see: {error}; open it with a "
-                    "reach, or evict it"
+                    "reach, or evict it",
+                    Kept.SESSIONS,
                 ) from error
             _logger.warning("the session %r starts anew: %s", session_id, error)
             state = state or (instead() if instead is not None else None)
@@ -274,7 +275,7 @@ class SessionStore:
             text, version = state.to_json(), _version(state.saved)
             try:
                 version = self._persistence.save(state.id, text, version=version)
-            except SessionConflictError:
+            except ConflictError:
                 if settle is None:
                     raise
                 if self._read(state.id, state, None, settle, None) is not state:
@@ -282,7 +283,7 @@ class SessionStore:
             else:
                 state.saved = StoredSession(text, version)
                 return
-        raise SessionConflictError(state.id, retry_after_s=_RETRY_AFTER_S)
+        raise ConflictError("session", state.id, Kept.SESSIONS, retry_after_s=_RETRY_AFTER_S)
 
     def _parsed(self, stored: StoredSession) -> SessionState:
         state = SessionState.from_json(stored.text, budget=self._budget, clock=self._clock)
@@ -292,7 +293,7 @@ class SessionStore:
     def _base_of(self, state: SessionState) -> SessionState | None:
         try:
             return self._parsed(state.saved) if state.saved is not None else None
-        except SessionStoreError:
+        except StorageError:
             return None
 
     def _save_left(self, state: SessionState) -> None:
@@ -301,9 +302,9 @@ class SessionStore:
             return
         try:
             self._write(state, None)
-        except SessionConflictError:
+        except ConflictError:
             _logger.info("the evicted session %r stays as another process has written it since", state.id)
-        except SessionStoreError as error:  # a fault of an evicted session must not stop the session in use
+        except StorageError as error:  # a fault of an evicted session must not stop the session in use
             _logger.error("the evicted session %r could not be saved: %s", state.id, error)  # noqa: TRY400
         self._loaded.has_left(state)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from toolsearch.errors import BadSettingError, UsageStoreError
+from toolsearch.errors import BadSettingError, StorageError
 from toolsearch.sessions.usage_evidence import Evidence, LearntUse, Terms
 from toolsearch.storage.usage import StoredWeight, UsageCell, UsageStore
 
@@ -139,7 +139,7 @@ class UsageLog:
             return self._evidence(principal).learnt(self._clock())
 
     def principals(self) -> list[str]:
-        """The principals with evidence, sorted. Raises UsageStoreError."""
+        """The principals with evidence, sorted. Raises StorageError."""
         with self._lock:
             stored = self._store.principals() if self._store is not None else []
             return sorted(
@@ -147,7 +147,7 @@ class UsageLog:
             )
 
     def reset(self, principal: str | None = None) -> None:
-        """Forget one principal, or all. Raises UsageStoreError if it cannot be forgotten where it is kept."""
+        """Forget one principal, or all. Raises StorageError if it cannot be forgotten where it is kept."""
         with self._lock:
             if self._store is not None:
                 self._store.reset(principal)
@@ -167,7 +167,7 @@ class UsageLog:
             calls = self._calls[principal]
             try:
                 evidence = self._read(store, principal)
-            except UsageStoreError as error:
+            except StorageError as error:
                 logger.error("learning from use goes on with what is in memory: %s", error)  # noqa: TRY400
                 return
             with self._lock:
@@ -192,7 +192,7 @@ class UsageLog:
         return known or self._of([])
 
     def _read(self, store: UsageStore, principal: str) -> Evidence:
-        """Raises UsageStoreError."""
+        """Raises StorageError."""
         return self._of(store.load(principal))
 
     def _of(self, stored: Sequence[StoredWeight]) -> Evidence:
@@ -205,7 +205,7 @@ class UsageLog:
         """Log a failure of the store: learning is an extra, and must not make a search or a call fail."""
         try:
             return action()
-        except UsageStoreError as error:
+        except StorageError as error:
             logger.error("learning from use goes on in memory only: %s", error)  # noqa: TRY400
             return None
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from toolsearch.errors import FigureStoreError, MissStoreError, ReceiptStoreError
+from toolsearch.errors import Kept
 from toolsearch.storage.sql import SqlStore, storable
 
 By: TypeAlias = Literal["hour", "day", "key", "session"]
@@ -56,8 +56,7 @@ _GROUPS: Final[Mapping[By, str]] = {
 class FigureLog(SqlStore):
     """Sums of what was used and saved, by tenant and `FigureCell`."""
 
-    contents = "figures of use"
-    error_class = FigureStoreError
+    kept = Kept.FIGURES
 
     # Hours are whole numbers, and so is what they are compared with: PostgreSQL finds them by no index otherwise.
 
@@ -127,8 +126,7 @@ DELETE FROM receipts WHERE (tenant, id) IN (SELECT tenant, id FROM receipts WHER
 class ReceiptLog(SqlStore):
     """Receipts by tenant, in the order of their ids."""
 
-    contents = "receipts of calls"
-    error_class = ReceiptStoreError
+    kept = Kept.RECEIPTS
     durability = "ACKNOWLEDGED"
 
     def append(self, tenant: str, receipts: Sequence[Receipt]) -> None:
@@ -209,8 +207,7 @@ DELETE FROM misses WHERE (tenant, corpus, folded) IN (
 class MissLog(SqlStore):
     """Misses by tenant and corpus."""
 
-    contents = "requests without a good answer"
-    error_class = MissStoreError
+    kept = Kept.MISSES
 
     def add(
         self, tenant: str, corpus: str, query: str, kind: MissKind, *, best: str, best_score: float, at_s: float

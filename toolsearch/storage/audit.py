@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from toolsearch.errors import AuditStoreError
+from toolsearch.errors import Kept
 from toolsearch.storage.sql import Connection, SqlStore, storable
 
 
@@ -26,7 +26,7 @@ class AuditRecord:
 
 
 class AuditLog(Protocol):
-    """Safe to share between threads. Each method may raise AuditStoreError."""
+    """Safe to share between threads. Each method may raise StorageError."""
 
     def append(self, record: AuditRecord) -> None: ...
 
@@ -64,8 +64,7 @@ _END: Final = (1 << 63) - 1  # greater than all positions
 class SqlAuditLog(SqlStore):
     """An `AuditLog` in SQL."""
 
-    contents = "records of decisions"
-    error_class = AuditStoreError
+    kept = Kept.AUDIT
     durability = "ACKNOWLEDGED"
 
     def append(self, record: AuditRecord) -> None:

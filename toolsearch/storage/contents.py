@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from toolsearch.errors import ContentsConflictError, ContentsStoreError
+from toolsearch.errors import ConflictError, Kept, StorageError
 from toolsearch.storage import sql
 from toolsearch.storage.replicas import CONTENTS
 from toolsearch.storage.sql import Connection, SqlStore
@@ -77,8 +77,7 @@ WHERE tenant = ? AND catalog = ? AND name = wanted_name AND name >= ? AND name <
 class CatalogContents(SqlStore):
     """Tools by tenant and catalog."""
 
-    contents = "tools of catalogs"
-    error_class = ContentsStoreError
+    kept = Kept.CONTENTS
     durability = "FULL"
 
     def revision(self, tenant: str, catalog: str) -> int:
@@ -100,7 +99,7 @@ class CatalogContents(SqlStore):
     ) -> int:
         """Write and remove, all or nothing, over the revision *over* (None: whichever); return the new revision.
 
-        Raises ContentsConflictError, and changes nothing, if the catalog has another revision by now.
+        Raises ConflictError, and changes nothing, if the catalog has another revision by now.
         """
         rows = [
             (
@@ -115,8 +114,8 @@ class CatalogContents(SqlStore):
         ]
         with self._transaction() as database:
             new = sql.next_version(database, tenant, sql.CONTENTS)  # before anything is read, as it is the lock
-            if over is not None and (revision := _revision(database, tenant, catalog)) != over:
-                raise ContentsConflictError(catalog, revision)
+            if over is not None and _revision(database, tenant, catalog) != over:
+                raise ConflictError("catalog", catalog, Kept.CONTENTS)
             database.executemany(
                 "DELETE FROM contents WHERE tenant = ? AND catalog = ? AND name = ?",
                 [(tenant, catalog, name) for name in remove],
@@ -199,4 +198,4 @@ def _tool(row: tuple[str, str, str, str]) -> StoredTool:
     try:
         return StoredTool(name, fingerprint, json.loads(document), source)
     except ValueError as error:
-        raise ContentsStoreError(f"the tool {name!r} is damaged; restore the file from a backup") from error
+        raise StorageError(f"the tool {name!r} is damaged; restore the file from a backup", Kept.CONTENTS) from error

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolsearch.errors import KeyStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.replicas import KEY
 from toolsearch.storage.sql import SqlStore
 
@@ -45,10 +45,9 @@ _LOCK = "operators' keys"
 
 
 class KeyStore(SqlStore):
-    """The keys of all tenants. If a method raises KeyStoreError, no key may be accepted."""
+    """The keys of all tenants. If a method raises StorageError, no key may be accepted."""
 
-    contents = "API keys"
-    error_class = KeyStoreError
+    kept = Kept.KEYS
     durability = "FULL"  # a power cut must not bring back a revoked key
 
     def add(self, key: StoredKey) -> None:
@@ -121,12 +120,12 @@ class KeyStore(SqlStore):
 
 
 def _key(row: tuple[Any, ...]) -> StoredKey:
-    """Raises KeyStoreError for a row without its rules: a lost rule must not widen what a key may do."""
+    """Raises StorageError for a row without its rules: a lost rule must not widen what a key may do."""
     key_id, tenant, name, prefix, sha256, scopes, created_s, allow, deny, is_operator, *times = row
     try:
         lists = [tuple(map(str, json.loads(text))) for text in (scopes, allow, deny)]
     except (TypeError, ValueError) as error:
-        raise KeyStoreError(f"the key {key_id!r} is damaged; restore the file from a backup") from error
+        raise StorageError(f"the key {key_id!r} is damaged; restore the file from a backup", Kept.KEYS) from error
     return StoredKey(
         key_id, tenant, name, prefix, sha256, lists[0], created_s, lists[1], lists[2], bool(is_operator), *times
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic
 
-from toolsearch.errors import SessionConflictError
+from toolsearch.errors import ConflictError, Kept
 from toolsearch.storage.audit import AuditLog, AuditRecord
 from toolsearch.storage.pins import FIRST_SIGHT, Pin, SeenEntry, approval, withdrawal
 from toolsearch.storage.sessions import Message, StoredSession
@@ -30,7 +30,7 @@ class InMemorySessionPersistence:
         with self._lock:
             stored = self._sessions.get(session_id)
             if (stored.version if stored else 0) != version:
-                raise SessionConflictError(session_id)
+                raise ConflictError("session", session_id, Kept.SESSIONS)
             self._last_version += 1
             self._sessions[session_id] = StoredSession(text, self._last_version)
             return self._last_version

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from toolsearch.errors import PinStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.storage import audit, sql
 from toolsearch.storage.audit import AuditRecord, microseconds
 from toolsearch.storage.replicas import PINS
@@ -43,7 +43,7 @@ class SeenEntry:
 class PinPersistence(Protocol):
     """Keeps the approved definition of each entry, and the last definition that waits for approval.
 
-    Safe to share between threads. Each method raises PinStoreError if the approvals cannot be read; no definition may
+    Safe to share between threads. Each method raises StorageError if the approvals cannot be read; no definition may
     count as new then. A person's decision and its record in the audit are written together.
     """
 
@@ -133,8 +133,7 @@ LOCK: Final = "pins"  # of what a tenant has approved
 class SqlPins(SqlStore):
     """A `PinPersistence` in SQL. *tenant* is whose approvals these are in a service for many."""
 
-    contents = "approved tools"
-    error_class = PinStoreError
+    kept = Kept.PINS
     durability = "FULL"  # a power cut must not bring back a withdrawn approval
 
     def __init__(self, database: Database, *, tenant: str = "") -> None:
@@ -161,7 +160,7 @@ class SqlPins(SqlStore):
         try:
             entry: JsonObject | None = json.loads(row[0]) if row else None
         except (TypeError, ValueError) as error:
-            raise PinStoreError(f"the definition of {name!r} that was kept of {owner} is damaged") from error
+            raise StorageError(f"the definition of {name!r} that was kept of {owner} is damaged", Kept.PINS) from error
         return entry
 
     def keep(

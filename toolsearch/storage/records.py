@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolsearch.errors import RecordConflictError, RecordStoreError
+from toolsearch.errors import ConflictError, Kept, StorageError
 from toolsearch.storage import sql
 from toolsearch.storage.replicas import RECORD_KINDS
 from toolsearch.storage.sql import Connection, SqlStore
@@ -51,8 +51,7 @@ RETURNING tenant, kind, id
 class RecordStore(SqlStore):
     """Documents by tenant, kind and id."""
 
-    contents = "records"
-    error_class = RecordStoreError
+    kept = Kept.RECORDS
     durability = "FULL"
 
     def get(self, tenant: str, kind: str, record_id: str, *, at_s: float) -> Record | None:
@@ -81,7 +80,7 @@ class RecordStore(SqlStore):
     ) -> Record:
         """Write over the version *over*: 0 for what must be new, None for whatever is there.
 
-        Raises RecordConflictError, and writes nothing, if another version is there by now.
+        Raises ConflictError, and writes nothing, if another version is there by now.
         """
         text = json.dumps(document, separators=(",", ":"))
         with self._transaction() as database:
@@ -93,7 +92,7 @@ class RecordStore(SqlStore):
         return Record(record_id, document, version, at_s, expires_s)
 
     def delete(self, tenant: str, kind: str, record_id: str, *, over: int | None = None) -> bool:
-        """Return whether there was something to delete. Raises RecordConflictError as `put` does."""
+        """Return whether there was something to delete. Raises ConflictError as `put` does."""
         with self._transaction() as database:
             sql.next_version(database, tenant, sql.RECORDS)
             _require(database, tenant, kind, record_id, over, 0.0)
@@ -134,12 +133,12 @@ class RecordStore(SqlStore):
 
 
 def _require(database: Connection, tenant: str, kind: str, record_id: str, over: int | None, at_s: float) -> None:
-    """Raise RecordConflictError unless what is there has the version *over*."""
+    """Raise ConflictError unless what is there has the version *over*."""
     if over is None:
         return
     row = database.execute(f"{_VERSION} AND {_LIVING}", (tenant, kind, record_id, at_s)).fetchone()
     if (row[0] if row else 0) != over:
-        raise RecordConflictError(kind, record_id)
+        raise ConflictError(kind, record_id)
 
 
 def _record(row: tuple[Any, ...]) -> Record:
@@ -147,4 +146,6 @@ def _record(row: tuple[Any, ...]) -> Record:
     try:
         return Record(record_id, json.loads(document), version, changed_s, expires_s)
     except ValueError as error:
-        raise RecordStoreError(f"the record {record_id!r} is damaged; restore the file from a backup") from error
+        raise StorageError(
+            f"the record {record_id!r} is damaged; restore the file from a backup", Kept.RECORDS
+        ) from error

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from toolsearch.errors import MessageStoreError, SessionConflictError, SessionStoreError
+from toolsearch.errors import ConflictError, Kept, StorageError
 from toolsearch.storage import sql
 from toolsearch.storage.sql import Connection, Database, SqlStore
 
@@ -21,14 +21,14 @@ class StoredSession:
 
 
 class SessionPersistence(Protocol):
-    """Keeps texts by session id; safe to share between threads. Each method may raise SessionStoreError."""
+    """Keeps texts by session id; safe to share between threads. Each method may raise StorageError."""
 
     def load(self, session_id: str) -> StoredSession | None: ...
 
     def save(self, session_id: str, text: str, *, version: int) -> int:
         """Save over what was read as *version*, 0 where there was nothing; return the new version.
 
-        Raises SessionConflictError, and leaves what is there, if that has another version by now, or is gone.
+        Raises ConflictError, and leaves what is there, if that has another version by now, or is gone.
         """
         ...
 
@@ -50,8 +50,7 @@ _SAVINGS = 1 << 24  # of one session, before its versions could be those of one 
 class SqlSessionPersistence(SqlStore):
     """A `SessionPersistence` in SQL. Several processes may share it. *tenant* is whose sessions these are."""
 
-    contents = "sessions"
-    error_class = SessionStoreError
+    kept = Kept.SESSIONS
     durability = "ACKNOWLEDGED"
 
     def __init__(self, database: Database, *, tenant: str = "") -> None:
@@ -71,14 +70,14 @@ class SqlSessionPersistence(SqlStore):
         with self._statement() as database:
             done = database.execute(_REPLACE, (text, self._tenant, session_id, version))
             if not done.rowcount:
-                raise SessionConflictError(session_id)
+                raise ConflictError("session", session_id, Kept.SESSIONS)
         return version + 1
 
     def _add(self, session_id: str, text: str) -> int:
         with self._transaction() as database:
             new = sql.next_version(database, self._tenant, sql.SESSIONS) * _SAVINGS
             if not database.execute(_ADD, (self._tenant, session_id, text, new)).rowcount:
-                raise SessionConflictError(session_id)
+                raise ConflictError("session", session_id, Kept.SESSIONS)
         return new
 
     def delete(self, session_id: str) -> bool:
@@ -106,7 +105,7 @@ Message = TypeVar("Message")
 
 
 class MessageStore(Protocol[Message]):
-    """Where a memory keeps its messages. Safe to share between threads. Each method may raise MessageStoreError."""
+    """Where a memory keeps its messages. Safe to share between threads. Each method may raise StorageError."""
 
     def load(self, conversation_id: str) -> list[Message]:
         """``[]`` for a conversation that never was."""
@@ -131,8 +130,7 @@ _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 class SqlMessages(SqlStore, Generic[Message]):
     """A `MessageStore` in SQL, of messages that *write* makes a text of, and *read* brings back."""
 
-    contents = "conversations"
-    error_class = MessageStoreError
+    kept = Kept.CONVERSATIONS
     durability = "ACKNOWLEDGED"
 
     def __init__(self, database: Database, *, write: Callable[[Message], str], read: Callable[[str], Message]) -> None:
@@ -160,6 +158,6 @@ class SqlMessages(SqlStore, Generic[Message]):
         try:
             return [self._read(text) for text in json.loads(row[0])] if row else []
         except _UNREADABLE as error:
-            raise MessageStoreError(
-                f"the conversation {conversation_id!r} cannot be read ({error}); clear it to go on"
+            raise StorageError(
+                f"the conversation {conversation_id!r} cannot be read ({error}); clear it to go on", Kept.CONVERSATIONS
             ) from error

@@ -21,7 +21,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from toolsearch.errors import StorageError
+from toolsearch.errors import Kept
 from toolsearch.storage.replicas import OnChange, Subscription
 
 
@@ -105,8 +105,8 @@ class Database(Protocol):
         """A connection for one statement that writes. It is a transaction by itself, for the price of one statement."""
         ...
 
-    def translated(self, contents: str, error_class: type[StorageError]) -> AbstractContextManager[None]:
-        """Raise errors of the database as *error_class*, which names *contents*."""
+    def translated(self, kept: Kept) -> AbstractContextManager[None]:
+        """Raise errors of the database as StorageError, which names *kept*."""
         ...
 
     def follow(self, on_change: OnChange) -> Subscription:
@@ -123,13 +123,13 @@ class Database(Protocol):
 
 
 class SqlStore:
-    """A subclass says in *contents* what it keeps, in the plural, for messages, in *error_class* which error it raises,
-    and in *durability* what may be lost of the last second. Every method may raise that error, and may be called from
-    several threads at once. Objects of several subclasses may use one database.
+    """A subclass says in *kept* what it keeps, and in *durability* what may be lost of the last second.
+
+    Every method may raise StorageError, and may be called from several threads at once. Objects of several subclasses
+    may use one database.
     """
 
-    contents: ClassVar[str]
-    error_class: ClassVar[type[StorageError]]
+    kept: ClassVar[Kept]
     durability: ClassVar[Durability] = "NORMAL"
 
     def __init__(self, database: Database) -> None:
@@ -161,7 +161,7 @@ class SqlStore:
 
     @contextmanager
     def _translated(self) -> Generator[None]:
-        with self._database.translated(self.contents, self.error_class):
+        with self._database.translated(self.kept):
             yield
 
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar, Final
 
-from toolsearch.errors import StorageError
+from toolsearch.errors import Kept
 from toolsearch.storage import pins, sql, usage
 from toolsearch.storage.activity import FigureLog, MissLog, ReceiptLog
 from toolsearch.storage.audit import SqlAuditLog
@@ -28,8 +28,7 @@ _AT_ONCE = 512  # tenants in one statement
 class ChangeFeed(SqlStore):
     """Tells what replicas write. Those who write announce it by `Connection.announce`."""
 
-    contents = "versions of what is kept"
-    error_class = StorageError
+    kept = Kept.DATA
 
     def follow(self, on_change: OnChange) -> Subscription:
         """Call *on_change*, in another thread, with each change that any replica commits from now on, this one too.
@@ -158,8 +157,7 @@ class Storage(ABC):
 
 
 class _Whole(SqlStore):
-    contents = "data of the service"
-    error_class = StorageError
+    kept = Kept.DATA
     durability = "FULL"  # what was acknowledged stays
 
     def reading(self) -> AbstractContextManager[Connection]:

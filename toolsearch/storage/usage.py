@@ -7,7 +7,7 @@ from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from toolsearch.errors import UsageStoreError
+from toolsearch.errors import Kept
 from toolsearch.storage.sql import Connection, SqlStore
 
 
@@ -35,7 +35,7 @@ class StoredWeight:
 
 
 class UsageStore(Protocol):
-    """Keeps weights by principal and cell; safe to share between threads. Each method may raise UsageStoreError."""
+    """Keeps weights by principal and cell; safe to share between threads. Each method may raise StorageError."""
 
     def load(self, principal: str) -> list[StoredWeight]:
         """By term and tool."""
@@ -74,8 +74,7 @@ LOCK: Final = "usage"  # of what one principal has used
 class SqlUsageStore(SqlStore):
     """A `UsageStore` in SQL. Each process adds what it sees, and reads at its start what others saw."""
 
-    contents = "counts of use"
-    error_class = UsageStoreError
+    kept = Kept.USAGE
 
     def load(self, principal: str) -> list[StoredWeight]:
         with self._reading() as database:

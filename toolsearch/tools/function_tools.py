@@ -20,7 +20,7 @@ from toolsearch.tools.json_schema import InputType, require_callable_by, require
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import in_words, namespaced, require_legal_name, title_with_name
 from toolsearch.tools.results import Converter, require_converter
-from toolsearch.tools.signature import UnresolvedAnnotationError, is_context, read_signature, type_hints, underlying
+from toolsearch.tools.signature import is_context, read_signature, type_hints, underlying
 
 AnyFunction = TypeVar("AnyFunction", bound="Callable[..., Any] | classmethod[Any, ..., Any] | staticmethod[..., Any]")
 _ATTRIBUTE = "__toolsearch_tool__"
@@ -225,7 +225,7 @@ def _build_method(
     try:
         made = _build(function, options, server="", skip_first=not is_static)
     except BadToolError as error:
-        if isinstance(error.__cause__, UnresolvedAnnotationError):
+        if error.__cause__ is not None and isinstance(error.__cause__.__cause__, NameError):
             return None
         raise
     return None if is_static else made

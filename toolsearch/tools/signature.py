@@ -36,10 +36,6 @@ from toolsearch.tools.json_types import Json, JsonObject
 _NOT_RESULTS = (Callable, Generator, Iterator, AsyncGenerator, AsyncIterable, AsyncIterator)
 
 
-class UnresolvedAnnotationError(BadToolError):
-    """An annotation has a name that is not defined, or not yet: a method may name its own class."""
-
-
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
     """The parameters of one function: the schema that a model sees, and how to call the function with arguments.
@@ -112,14 +108,15 @@ def _require_result(annotation: Any) -> None:
 
 
 def type_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations with their names resolved. Raises BadToolError if a name is not defined."""
+    """Return the annotations with their names resolved.
+
+    Raises BadToolError if one cannot be: from a NameError, if a name is not defined, or not yet.
+    """
     owner = underlying(function)
     if not hasattr(owner, "__annotations__"):
         return {}  # a builtin function
     try:
         return typing.get_type_hints(owner, include_extras=True)
-    except NameError as error:
-        raise UnresolvedAnnotationError(f"its annotations cannot be resolved: {error}") from error
     except Exception as error:  # string annotations are evaluated, so anything may be raised
         raise BadToolError(f"its annotations cannot be resolved: {error}") from error
 

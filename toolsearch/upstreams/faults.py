@@ -17,7 +17,7 @@ from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED
 
 from toolsearch.documents.json_values import is_object
-from toolsearch.errors import LoginRequiredError, ServerBusyError, ServerUnavailableError, ToolTimeoutError
+from toolsearch.errors import LoginRequiredError, ServerUnavailableError, ToolTimeoutError
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.config import McpServer, StdioServer
 from toolsearch.upstreams.http import (
@@ -267,7 +267,7 @@ class ServerErrors:
         if not is_connected:
             return self.unavailable(f"it was not connected and listed within {timeout_s:g} s; the request did not run")
         text = f"MCP server {self._name!r} had no room for this request within {timeout_s:g} s; it did not run"
-        return ServerBusyError(text)
+        return ServerUnavailableError(text, is_busy=True)
 
     def unanswered(self, fault: Fault) -> Exception:
         """The error for a request that was sent, or that a proxy on the way has refused."""

@@ -159,8 +159,7 @@ class Upstream(Protocol):
 
         MCPError                the server's own refusal, to be passed on as it is
         LoginRequiredError      the request was not sent
-        ServerBusyError         the request was not sent, because too many wait
-        ServerUnavailableError  the request was not sent, or may have run; the message says which
+        ServerUnavailableError  the request was not sent, as if *is_busy*, or may have run; the message says which
         ToolTimeoutError        the request may have run
         """
         ...

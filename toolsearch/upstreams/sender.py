@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mcp import MCPError
 
-from toolsearch.errors import LoginRequiredError, ServerBusyError, ServerUnavailableError, ToolTimeoutError
+from toolsearch.errors import LoginRequiredError, ServerUnavailableError, ToolTimeoutError
 from toolsearch.upstreams.config import StdioServer
 from toolsearch.upstreams.faults import (
     Breaker,
@@ -43,12 +43,13 @@ class ConcurrencyLimit:
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None]:
-        """Hold a slot, and wait for one if need be. Raises ServerBusyError at once if too many wait already."""
+        """Hold a slot, and wait for one if need be. Raises ServerUnavailableError at once if too many wait already."""
         if self._free.locked() and self.waiting >= self._max_waiting:
             self.shed += 1
-            raise ServerBusyError(
+            raise ServerUnavailableError(
                 f"MCP server {self._server!r} is busy: {self.running} requests run and {self.waiting} wait; "
-                "this one did not run, try again later"
+                "this one did not run, try again later",
+                is_busy=True,
             )
         self.waiting += 1
         try:

@@ -21,7 +21,7 @@ from tests.kit.commands import Ran, environment, is_running
 from tests.kit.gateway import raw_server, served
 from toolsearch.access.principals import LOCAL
 from toolsearch.cli.gateway import open_page
-from toolsearch.errors import PinStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.reports.commands import announced, running_gateways
@@ -142,7 +142,7 @@ def test_check_fails_where_it_cannot_pin_what_it_shows(run, configured, monkeypa
     config = configured({"raw": raw_server()})
 
     def refuse(*_: object, **__: object) -> None:
-        raise PinStoreError("the disk is full")
+        raise StorageError("the disk is full", Kept.PINS)
 
     monkeypatch.setattr(PinStore, "keep", refuse)
     ran = run("check", "--config", config, "--json")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.errors import ContentsConflictError
+from toolsearch.errors import ConflictError
 from toolsearch.storage.contents import CatalogContents, ContentsSince, StoredTool
 
 
@@ -126,7 +126,7 @@ class CatalogContentsContract:
         read = kept.change("a", "main", put=[tool("x")], over=0)
         now = kept.change("a", "main", put=[tool("y")], over=read)
 
-        with pytest.raises(ContentsConflictError, match=f"'main' has revision {now} by now"):
+        with pytest.raises(ConflictError, match=f"'main' has revision {now} by now"):
             kept.change("a", "main", put=[tool("z")], remove=["x"], over=read)
         assert list(kept.fingerprints("a", "main")) == ["x", "y"]
         assert kept.revision("a", "main") == now

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.errors import KeyStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.keys import KeyStore, StoredKey
 
 
@@ -46,7 +46,7 @@ class KeyStoreContract:
     def test_no_two_keys_have_one_hash_or_one_id(self, kept: KeyStore, twin: StoredKey) -> None:
         kept.add(key("k1"))
 
-        with pytest.raises(KeyStoreError):
+        with pytest.raises(StorageError, check=lambda error: error.kept is Kept.KEYS):
             kept.add(twin)
         assert kept.by_hash("hash of k1") == key("k1")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.errors import RecordConflictError
+from toolsearch.errors import ConflictError
 from toolsearch.storage.records import Record, RecordStore
 
 
@@ -34,9 +34,9 @@ class RecordStoreContract:
     ) -> None:
         there = kept.put("a", "toolset", "x", {"n": 1}, over=0, at_s=1.0)
 
-        with pytest.raises(RecordConflictError, match="toolset 'x' is another by now"):
+        with pytest.raises(ConflictError, match="toolset 'x' is another by now"):
             kept.put("a", "toolset", "x", {"n": 2}, over=stale, at_s=2.0)
-        with pytest.raises(RecordConflictError):
+        with pytest.raises(ConflictError):
             kept.delete("a", "toolset", "x", over=stale)
         assert kept.get("a", "toolset", "x", at_s=9.0) == there
 
@@ -106,7 +106,7 @@ class RecordStoreContract:
         def put(number: int) -> int:
             try:
                 return kept.put("a", "toolset", "x", {"n": number}, over=there.version, at_s=2.0).version
-            except RecordConflictError:
+            except ConflictError:
                 return 0
 
         with ThreadPoolExecutor(8) as threads:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.errors import SessionConflictError
+from toolsearch.errors import ConflictError
 from toolsearch.storage.sessions import SessionPersistence, StoredSession
 
 
@@ -44,7 +44,7 @@ class SessionPersistenceContract:
     ) -> None:
         version = kept.save("a", "theirs", version=0)
 
-        with pytest.raises(SessionConflictError, match="'a' was changed by another writer") as refused:
+        with pytest.raises(ConflictError, match="'a' was changed by another writer") as refused:
             kept.save("a", "ours", version=stale)
         assert refused.value.session_id == "a"
         assert kept.load("a") == StoredSession("theirs", version)
@@ -53,7 +53,7 @@ class SessionPersistenceContract:
         version = kept.save("a", "1", version=0)
         kept.delete("a")
 
-        with pytest.raises(SessionConflictError):
+        with pytest.raises(ConflictError):
             kept.save("a", "2", version=version)
         assert kept.load("a") is None
 
@@ -62,7 +62,7 @@ class SessionPersistenceContract:
         kept.delete("a")
         kept.save("a", "new", version=0)
 
-        with pytest.raises(SessionConflictError):
+        with pytest.raises(ConflictError):
             kept.save("a", "stale", version=version)
 
     def test_of_many_that_save_at_once_over_one_version_one_wins(self, kept: SessionPersistence) -> None:
@@ -71,7 +71,7 @@ class SessionPersistenceContract:
         def save(number: int) -> int:
             try:
                 return kept.save("a", str(number), version=version)
-            except SessionConflictError:
+            except ConflictError:
                 return 0
 
         with ThreadPoolExecutor(8) as threads:

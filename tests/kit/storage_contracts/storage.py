@@ -15,7 +15,7 @@ from tests.kit.storage_contracts.keys import key
 from tests.kit.storage_contracts.misses import miss
 from tests.kit.storage_contracts.pins import seen
 from tests.kit.storage_contracts.receipts import receipt
-from toolsearch.errors import RecordConflictError, SessionConflictError, StorageError
+from toolsearch.errors import ConflictError, StorageError
 from toolsearch.storage.audit import AuditRecord
 from toolsearch.storage.storage import Storage
 from toolsearch.storage.usage import UsageCell
@@ -75,7 +75,7 @@ class StorageContract:
         version = ours.save("s", "ours", version=0)
 
         assert (theirs.load("s"), theirs.ids(), theirs.delete("s")) == (None, [], False)
-        with pytest.raises(SessionConflictError):
+        with pytest.raises(ConflictError):
             theirs.save("s", "theirs", version=version)
         theirs.save("s", "theirs", version=0)
         loaded = storage.sessions("a").load("s")
@@ -148,7 +148,7 @@ class StorageContract:
                 with pytest.raises(TimeoutError):
                     other.result(timeout=0.2)
                 storage.records.put("a", "job", "x", {"n": 1}, over=first.version, at_s=2.0)
-            with pytest.raises(RecordConflictError):
+            with pytest.raises(ConflictError):
                 other.result()
         assert storage.records.hold("a", "job", "y", at_s=2.0) is None
 
@@ -159,7 +159,7 @@ class StorageContract:
                 assert storage.contents.count("a") == 1
                 storage.records.put("a", "catalog", "main", {}, over=over, at_s=1.0)
 
-        with pytest.raises(RecordConflictError):
+        with pytest.raises(ConflictError):
             write_both(over=7)
         assert storage.contents.count("a") == 0
 
@@ -271,9 +271,9 @@ class StorageContract:
         storage.keys.add(key("k1"))
         with storage.transaction():
             storage.records.put("a", "toolset", "x", {}, over=0, at_s=1.0)
-            with pytest.raises(RecordConflictError):
+            with pytest.raises(ConflictError):
                 storage.records.put("a", "toolset", "x", {}, over=0, at_s=1.0)
-            with pytest.raises(SessionConflictError):
+            with pytest.raises(ConflictError):
                 storage.sessions("a").save("s", "new", version=version + 1)
             with storage.transaction():
                 with pytest.raises(StorageError), storage.transaction():

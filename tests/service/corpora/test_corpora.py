@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolsearch.catalog.requests_file import packed_tool, write_requests
-from toolsearch.errors import ContentsStoreError, RequestsFileError, UnknownRecordError
+from toolsearch.errors import Kept, RequestsFileError, StorageError, UnknownRecordError
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
@@ -120,7 +120,7 @@ class Spied:
             if gate := self.gates.get(catalog):
                 assert gate.wait(10)
             if catalog in self.broken:
-                raise ContentsStoreError("the disk is gone")
+                raise StorageError("the disk is gone", Kept.CONTENTS)
             return fingerprints(tenant, catalog)
 
         monkeypatch.setattr(storage.contents, "fingerprints", spied)
@@ -215,7 +215,7 @@ async def test_an_opening_that_fails_hurts_nobody_else_and_is_tried_again(storag
             return found(corpus, "letter")
 
     *failed, fine = await asyncio.gather(use("broken"), use("broken"), use("whole"), return_exceptions=True)
-    assert [type(each) for each in failed] == [ContentsStoreError, ContentsStoreError]
+    assert [str(each) for each in failed] == ["the disk is gone", "the disk is gone"]
     assert fine == ["send_mail"]
     spied.broken.clear()
     assert await use("broken") == ["send_mail"]

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from tests.kit.imports import NOW_S, TENANT, ImportsKit, importing, petstore
-from toolsearch.errors import BadSettingError, EncoderError, RecordConflictError, StillRunningError, UnknownRecordError
+from toolsearch.errors import BadSettingError, ConflictError, EncoderError, StillRunningError, UnknownRecordError
 from toolsearch.service.catalogs.imports.sources import CatalogSource, SourceSecrets
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch_indexes.documents import ToolDocument
@@ -224,7 +224,7 @@ async def test_sources_of_catalogs_with_similar_names_are_kept_apart(kit: Import
 
 async def test_a_second_source_of_one_name_is_refused(kit: ImportsKit) -> None:
     await kit.add("mail", "listing", LISTING)
-    with pytest.raises(RecordConflictError):
+    with pytest.raises(ConflictError):
         await kit.add("mail", "listing", [])
     assert len(kit.tools()) == 2
 

@@ -10,7 +10,7 @@ import pytest
 from tests.kit.clock import Clock
 from tests.kit.outage import outage
 from toolsearch.documents.json_values import as_list
-from toolsearch.errors import RecordStoreError, SourceError, StillRunningError, UnknownRecordError
+from toolsearch.errors import Kept, SourceError, StillRunningError, StorageError, UnknownRecordError
 from toolsearch.service.job_records import JOB, Job, JobRecords, JobStep
 from toolsearch.service.jobs import Jobs, Progress, Work, new_job_id
 from toolsearch.service.replicas import ReplicaLease
@@ -229,14 +229,14 @@ class LosesAnswer(SqliteStorage):
     def transaction(self) -> Iterator[Connection]:
         with super().transaction() as connection:
             yield connection
-        raise RecordStoreError("the connection was cut", retry_after_s=2)
+        raise StorageError("the connection was cut", Kept.RECORDS, retry_after_s=2)
 
 
 async def test_a_job_that_was_written_though_the_store_did_not_say_so_is_not_running_for_ever(
     tmp_path: Path, clock: Clock
 ) -> None:
     jobs, job_id = jobs_in(LosesAnswer(tmp_path / "records.db"), clock, look_every_s=0.01), new_job_id()
-    with pytest.raises(RecordStoreError):
+    with pytest.raises(StorageError):
         await jobs.start("acme", job_id, "catalog/default/github", Steered())
 
     assert (await jobs.ended("acme", job_id)).state == "interrupted"

@@ -17,7 +17,7 @@ from tests.kit.upstream_actors import free_port
 from tests.mcp_servers.rich_http import rich_over_http
 from tests.mcp_servers.rich_server import Rich
 from tests.service.integration.test_mcp_sources import LOOPBACK, SOURCES, UPDATE, Deaf, added, outcome
-from toolsearch.errors import PinStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.service.corpora.toolset_specs import by_subject, versions_of_catalog
 
 APPROVALS = "/v1/catalogs/default/approvals"
@@ -132,7 +132,7 @@ async def test_no_call_is_let_through_while_nobody_can_tell_what_is_approved(
     storage = both.two.service.storage
 
     def fail(*_: Any, **__: Any) -> Any:
-        raise PinStoreError("the disk is gone")
+        raise StorageError("the disk is gone", Kept.PINS)
 
     for method in ("version", "approved", "waiting", "keep"):
         monkeypatch.setattr(type(storage.pins("default")), method, fail)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.kit.postgres import PostgresServer
 from tests.kit.replicas import DEFAULT, Replicas, eventually, replicas
 from tests.kit.service import ServiceKit
-from toolsearch.errors import ContentsConflictError, RecordConflictError, UnknownRecordError
+from toolsearch.errors import ConflictError, UnknownRecordError
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.corpora.stored_tools import to_row
 from toolsearch.service.corpora.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
@@ -82,7 +82,7 @@ async def _step(both: Replicas, kit: ServiceKit, what: str, ref: CorpusRef, valu
                 await service.toolsets.change(ref.tenant, ref.name, lambda _: spec)
             case _:
                 await _revoke(both, kit)
-    except (UnknownRecordError, RecordConflictError, ContentsConflictError):
+    except (UnknownRecordError, ConflictError):
         """Another step was faster."""
 
 

@@ -20,7 +20,7 @@ from starlette.routing import Mount, Route
 
 from benchmarks.fault_kit import HttpFault, StdioFault, serving, until
 from tests.kit.upstream_actors import call, echo, free_port, list_work, running, settings_of, text
-from toolsearch.errors import ServerBusyError, ServerUnavailableError, ToolTimeoutError
+from toolsearch.errors import ServerUnavailableError, ToolTimeoutError
 from toolsearch.upstreams import sender
 from toolsearch.upstreams.config import identity_hash
 from toolsearch.upstreams.connection import Connector
@@ -113,7 +113,7 @@ async def test_requests_run_in_order_of_arrival_and_one_that_gives_up_holds_up_n
             tasks.append(group.create_task(ride(name)))
             await asyncio.sleep(0)
         assert (limit.running, limit.waiting) == (1, 3)
-        with pytest.raises(ServerBusyError, match="1 requests run and 3 wait; this one did not run"):
+        with pytest.raises(ServerUnavailableError, match="1 requests run and 3 wait; this one did not run"):
             await ride("e")
         tasks[1].cancel()
         release.set()
@@ -311,7 +311,7 @@ async def test_requests_beyond_its_limit_wait_and_then_are_refused_without_being
         await stdio.running("sent")
         waiting = asyncio.create_task(actor.request(call(id="waiting")))
         await asyncio.sleep(0)
-        with pytest.raises(ServerBusyError, match="did not run"):
+        with pytest.raises(ServerUnavailableError, match="did not run"):
             await actor.request(call(id="shed"))
         assert (actor.status().running, actor.status().waiting, actor.status().shed) == (1, 1, 1)
         await asyncio.gather(sent, waiting, return_exceptions=True)

@@ -11,7 +11,7 @@ from toolsearch.access.reach import GlobSet, Reach
 from toolsearch.discovery.exposure import APPEND, FIXED, WHOLE, Exposure
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
-from toolsearch.errors import SessionStoreError, UnknownSessionError
+from toolsearch.errors import StorageError, UnknownSessionError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.settings import Exposing
 from toolsearch.session import Session
@@ -144,7 +144,7 @@ class ClientSessions:
                 return
         except UnknownSessionError:  # clients whose list does not grow have no session
             pass
-        except SessionStoreError as error:
+        except StorageError as error:
             logger.warning("a use of a tool is not noted: %s", error)
             return
         if self._engine.usage and not is_error:

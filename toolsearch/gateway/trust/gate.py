@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Self, TypeAlias
 
 from toolsearch.documents.json_values import is_list, is_object
-from toolsearch.errors import BadSettingError, PinStoreError
+from toolsearch.errors import BadSettingError, StorageError
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.scan import ScanCache, Scanner
 from toolsearch.gateway.trust.verdicts import Entry, Kind, OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
@@ -29,7 +29,7 @@ class PinStore:
     """The pins of the servers of one configuration, under the configuration's names.
 
     *identities* gives each server's identity. If a name is pointed at another server, nothing of it is approved any
-    more. Safe to share between threads. Raises PinStoreError if the approvals cannot be read, and BadSettingError for a
+    more. Safe to share between threads. Raises StorageError if the approvals cannot be read, and BadSettingError for a
     server that the configuration does not have.
     """
 
@@ -174,7 +174,7 @@ _Key: TypeAlias = tuple[Kind, str]
 def make_gate(config: GatewayConfig, pins: PinPersistence | None = None) -> ToolGate:
     """The gate of *config*, with its pins in *pins*, or else in the state folder.
 
-    Raises PinStoreError if they cannot be kept.
+    Raises StorageError if they cannot be kept.
     """
     trust = config.settings.trust
     if trust.first_seen == trust.changed == trust.suspicious == "allow":
@@ -204,7 +204,7 @@ class PinGate:
         """
         try:
             version = self._store.version()
-        except PinStoreError:
+        except StorageError:
             return _UNREADABLE_VERSION
         return _UNREADABLE_VERSION - self._failures if self._unreadable_servers else version
 
@@ -217,7 +217,7 @@ class PinGate:
     def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:
         try:
             verdict = self._judged_by_pins(server, entries, others)
-        except PinStoreError as error:
+        except StorageError as error:
             if error.retry_after_s is None or server not in self._unreadable_servers:
                 logger.error("everything of %s is held: %s", server, error)  # noqa: TRY400
             self._unreadable_servers.add(server)

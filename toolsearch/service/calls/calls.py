@@ -15,8 +15,8 @@ from mcp.types import METHOD_NOT_FOUND
 from toolsearch.access.principals import Principal
 from toolsearch.discovery.call_tools import called_tool
 from toolsearch.errors import (
+    ConflictError,
     NotCallableHereError,
-    RecordConflictError,
     StorageError,
     ToolExecutionError,
     ToolNotHereError,
@@ -222,7 +222,7 @@ class Calls:
     def _take(self, tenant: str, call_id: str, version: int) -> bool:
         try:
             return self._records.delete(tenant, HANDED_BACK, call_id, over=version)
-        except RecordConflictError:  # the call was reported twice at the same moment
+        except ConflictError:  # the call was reported twice at the same moment
             return False
 
     async def _note_in_session(self, caller: ServiceCaller, session_id: str, tool: str, *, is_error: bool) -> None:

@@ -16,13 +16,7 @@ from toolsearch.api.catalogs import CatalogPatch, ToolPatch
 from toolsearch.discovery.view import View
 from toolsearch.documents.json_values import as_object
 from toolsearch.documents.reading import not_json
-from toolsearch.errors import (
-    ContentsConflictError,
-    RecordConflictError,
-    TooManyError,
-    UnknownRecordError,
-    UnknownToolError,
-)
+from toolsearch.errors import ConflictError, Kept, TooManyError, UnknownRecordError, UnknownToolError
 from toolsearch.service.catalogs.writing import (
     EntryReader,
     ItemOutcome,
@@ -100,7 +94,7 @@ class Catalogs:
         return RefusedTools(self.storage.records, self.clock)
 
     async def create(self, tenant: str, name: str, document: JsonObject) -> Record:
-        """Raises RecordConflictError if the name is taken, and TooManyError."""
+        """Raises ConflictError if the name is taken, and TooManyError."""
         await self.require_room(tenant, "catalogs", 1)
         record = await self._put(tenant, name, document, over=0)
         await self.corpora.renew_toolsets(CorpusRef(tenant, CATALOG, name))
@@ -137,21 +131,21 @@ class Catalogs:
         return count, await self.revision(tenant, name)
 
     async def describe(self, tenant: str, name: str, changes: CatalogPatch, *, over: int | None) -> Record:
-        """Write *changes* over the document of the catalog. Raises UnknownRecordError, RecordConflictError."""
+        """Write *changes* over the document of the catalog. Raises UnknownRecordError, ConflictError."""
         record = await self.get(tenant, name)
         if over not in (None, record.version):
-            raise RecordConflictError(CATALOG, name)
+            raise ConflictError(CATALOG, name)
         return await self._put(tenant, name, {**record.document, **changes}, over=record.version)
 
     async def delete(self, tenant: str, name: str, *, over: int | None = None) -> None:
-        """Delete the catalog with its tools. Raises UnknownRecordError, RecordConflictError, and the errors of
+        """Delete the catalog with its tools. Raises UnknownRecordError, ConflictError, and the errors of
         `stopping`.
 
         If this is interrupted, the catalog still exists, and can be deleted again.
         """
         record = await self.get(tenant, name)
         if over not in (None, record.version):
-            raise RecordConflictError(CATALOG, name)
+            raise ConflictError(CATALOG, name)
         for stop in self.stopping:
             await stop(tenant, name)
         ref = CorpusRef(tenant, CATALOG, name)
@@ -283,8 +277,8 @@ class Catalogs:
                 revision = await self.corpora.change(
                     CorpusRef(tenant, CATALOG, name), put=planned.put, remove=planned.remove, over=revision
                 )
-            except ContentsConflictError:
-                if attempt == _ATTEMPTS - 1:
+            except ConflictError as error:
+                if error.kept is not Kept.CONTENTS or attempt == _ATTEMPTS - 1:
                     raise
             else:
                 return Written(planned.outcomes, revision)

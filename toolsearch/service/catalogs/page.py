@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from toolsearch.access.reach import Reach
 from toolsearch.api.catalogs import NewCatalog
-from toolsearch.errors import RecordConflictError, TooManyError
+from toolsearch.errors import ConflictError, TooManyError
 from toolsearch.service.catalogs.catalogs import Catalogs
 from toolsearch.service.catalogs.imports import routes as source_routes
 from toolsearch.service.corpora.asked import opened
@@ -78,7 +78,7 @@ async def create(request: Request, service: _Service, sent: _Sent) -> Response:
         await service[Catalogs].create(sent.visit.caller.tenant, body.name, {"description": body.description})
     except ValidationError:
         return await _list(request, service, sent.visit, refused="A name has a-z, 0-9 and -, at most 63 of them.")
-    except (RecordConflictError, TooManyError) as error:
+    except (ConflictError, TooManyError) as error:
         return await _list(request, service, sent.visit, refused=str(error))
     return see_other(f"{frame.ROOT}/catalogs/{body.name}")
 

@@ -13,13 +13,7 @@ from toolsearch.catalog.loading import MODULE_PREFIX
 from toolsearch.catalog.source import LoadReport, sift
 from toolsearch.catalog.sources.functions import ModuleSource
 from toolsearch.documents.json_values import as_list
-from toolsearch.errors import (
-    BadSettingError,
-    RecordConflictError,
-    ToolNotHereError,
-    ToolSearchError,
-    UnknownRecordError,
-)
+from toolsearch.errors import BadSettingError, ConflictError, ToolNotHereError, ToolSearchError, UnknownRecordError
 from toolsearch.service.catalogs.catalogs import CATALOG
 from toolsearch.service.catalogs.imports.sources import Exchanger
 from toolsearch.service.corpora.stored_tools import definition_of, to_row
@@ -216,7 +210,7 @@ class Registrar:
                 await asyncio.to_thread(forget)
 
     async def _require_catalog(self, tenant: str, name: str) -> None:
-        with suppress(RecordConflictError):  # the catalog exists already
+        with suppress(ConflictError):  # the catalog exists already
             await asyncio.to_thread(
                 self._storage.records.put, tenant, CATALOG, name, {"description": ""}, over=0, at_s=self._clock()
             )

@@ -117,7 +117,7 @@ class Corpora:
 
         Once this returns, searches find the new tools, and no removed ones. *also* writes first, in the same
         transaction and in a thread. Nothing is changed if it raises. Raises UnknownRecordError if there is no such
-        catalog, and ContentsConflictError.
+        catalog, and ConflictError.
 
         After a large change, a catalog that is not in memory is opened, so that the next search need not index it all.
         """

@@ -13,7 +13,7 @@ from toolsearch.api.catalogs import ToolsetEntry, ToolsetMember, ToolsetRule, To
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
 from toolsearch.engine import ToolSearch
-from toolsearch.errors import NotCallableHereError, ToolGoneError
+from toolsearch.errors import NotCallableHereError, UnknownToolError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.relay import Relay
@@ -131,10 +131,10 @@ class CatalogTool:
     find: Callable[[str], Tool | None]
 
     def get(self) -> Tool:
-        """Raises ToolGoneError."""
+        """Raises UnknownToolError."""
         tool = self.find(self.name)
         if tool is None:
-            raise ToolGoneError(self.shown_name)
+            raise UnknownToolError(self.shown_name, is_gone=True)
         return tool
 
 
@@ -150,7 +150,7 @@ class ByCallback:
     def _callback(self) -> ToolCallback:
         tool = self.tool.get()
         if tool.callback is None:
-            raise ToolGoneError(self.tool.shown_name)
+            raise UnknownToolError(self.tool.shown_name, is_gone=True)
         return tool.callback
 
 
@@ -176,7 +176,7 @@ class ByServer:
         def readmit() -> None:
             now = self.tool.get()
             if (now.remote_name, now.definition) != (tool.remote_name, tool.definition):
-                raise ToolGoneError(self.tool.shown_name)
+                raise UnknownToolError(self.tool.shown_name, is_gone=True)
 
         return readmit
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from toolsearch.catalog.snapshot import LazyTools
 from toolsearch.documents.json_values import as_list, as_object, is_object
-from toolsearch.errors import ContentsStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.contents import StoredTool
 from toolsearch.tools.definition import Tool, ToolCallback, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
@@ -32,17 +32,17 @@ def to_row(tool: Tool, *, source: str = "", execution: JsonObject = BY_CALLER) -
 
 
 def definition_of(row: StoredTool) -> ToolDefinition:
-    """Raises ContentsStoreError for a row that is damaged."""
+    """Raises StorageError for a row that is damaged."""
     try:
         values: dict[str, Any] = dict(as_object(row.document["definition"]) or {})
         values |= {name: tuple(values[name]) for name in _LISTS}
         return ToolDefinition(**values)
     except (KeyError, TypeError) as error:
-        raise ContentsStoreError(f"the tool {row.name!r} is damaged; write it again") from error
+        raise StorageError(f"the tool {row.name!r} is damaged; write it again", Kept.CONTENTS) from error
 
 
 def to_tool(row: StoredTool, make_callback: MakeCallback) -> Tool:
-    """Raises ContentsStoreError for a row that is damaged."""
+    """Raises StorageError for a row that is damaged."""
     definition = definition_of(row)
     execution = as_object(row.document.get("execution")) or BY_CALLER
     return Tool(definition, make_callback(row, execution), source=row.source)

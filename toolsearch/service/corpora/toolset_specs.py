@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
 from toolsearch.api.catalogs import ToolsetMember, ToolsetRule
-from toolsearch.errors import BadSettingError, BadToolError, ContentsStoreError, RecordConflictError, UnknownRecordError
+from toolsearch.errors import BadSettingError, BadToolError, ConflictError, Kept, StorageError, UnknownRecordError
 from toolsearch.storage.records import Record
 from toolsearch.storage.replicas import PINS, Change
 from toolsearch.storage.storage import Storage
@@ -59,7 +59,7 @@ class ToolsetSpec:
 
     @classmethod
     def of(cls, document: JsonObject) -> ToolsetSpec:
-        """Raises ContentsStoreError if the document is damaged."""
+        """Raises StorageError if the document is damaged."""
         values: dict[str, Any] = dict(document)
         try:
             return cls(
@@ -69,7 +69,7 @@ class ToolsetSpec:
                 values["number"],
             )
         except (KeyError, TypeError) as error:
-            raise ContentsStoreError("a toolset is damaged; write it again") from error
+            raise StorageError("a toolset is damaged; write it again", Kept.CONTENTS) from error
 
 
 def overrides_of(member: ToolsetMember) -> JsonObject:
@@ -139,7 +139,7 @@ class ToolsetNames:
         """Keep *holders* for the version *number* of the toolset. Return the valid ones: holders that others kept first
         win.
 
-        Nothing is kept if the toolset was deleted meanwhile. Raises RecordConflictError if others keep writing.
+        Nothing is kept if the toolset was deleted meanwhile. Raises ConflictError if others keep writing.
         """
         for _ in range(_ATTEMPTS):
             kept, version = self._read()
@@ -150,12 +150,12 @@ class ToolsetNames:
                 return agreed
             try:
                 self._write(KeptNames(number, agreed), over=version)
-            except RecordConflictError:
+            except ConflictError:
                 continue
             except UnknownRecordError:
                 pass
             return agreed
-        raise RecordConflictError(NAMES, self._of[2])
+        raise ConflictError(NAMES, self._of[2])
 
     def _read(self) -> tuple[KeptNames, int]:
         record = self._storage.records.get(*self._of, at_s=self._clock())

@@ -16,7 +16,7 @@ from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import EVERY_TOOL, Reach, RuleKind
 from toolsearch.access.scopes import Scope, includes
 from toolsearch.access.settings import token_sha256
-from toolsearch.errors import BadSettingError, KeyStoreError, UnknownRecordError
+from toolsearch.errors import BadSettingError, StorageError, UnknownRecordError
 from toolsearch.service.seal import Seal
 from toolsearch.storage.keys import StoredKey
 from toolsearch.storage.records import RecordStore
@@ -221,7 +221,7 @@ class Keys:
     async def _write_use(self, key_id: str, at_s: float) -> None:
         try:
             await asyncio.to_thread(self._store.note_use, key_id, at_s=at_s)
-        except KeyStoreError as error:
+        except StorageError as error:
             logger.warning("the last use of a key was not written down: %s", error)
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ValidationError
 
 from toolsearch.api.catalogs import NewToolset, ToolsetMember, ToolsetRule
-from toolsearch.errors import BadSettingError, RecordConflictError, TooManyError, UnknownRecordError
+from toolsearch.errors import BadSettingError, ConflictError, TooManyError, UnknownRecordError
 from toolsearch.service.catalogs.catalogs import Catalogs
 from toolsearch.service.corpora.asked import opened
 from toolsearch.service.corpora.toolset_specs import TOOLSET, ToolsetSpec
@@ -217,7 +217,7 @@ async def go_back(request: Request, service: _Service, sent: _Sent, name: str, n
     earlier = await service[Toolsets].version(tenant, name, number)
     try:
         await service[Toolsets].change(tenant, name, lambda _: earlier.spec, over=int(over) if over.isdecimal() else -1)
-    except RecordConflictError:
+    except ConflictError:
         return await _version(request, service, sent.visit, name, number, refused=_CHANGED)
     except BadSettingError as error:
         return await _version(request, service, sent.visit, name, number, refused=str(error))
@@ -249,7 +249,7 @@ async def _sent_form(request: Request, service: ServiceParts, sent: Sent, kept: 
         change = await _change(service, visit.caller.tenant, spec, kept)
     except ValidationError as error:
         return await _form(request, service, visit, draft, kept, refused=what_is_wrong(error))
-    except RecordConflictError:
+    except ConflictError:
         refused = _CHANGED if kept else f"There is a toolset {draft.name} already."
         return await _form(request, service, visit, draft, kept, refused=refused)
     except (BadSettingError, TooManyError) as error:
@@ -270,10 +270,10 @@ async def _apply(
 
 
 async def _require_free(service: ServiceParts, tenant: str, name: str) -> None:
-    """Raises RecordConflictError."""
+    """Raises ConflictError."""
     with suppress(UnknownRecordError):
         await service[Toolsets].get(tenant, name)
-        raise RecordConflictError(TOOLSET, name)
+        raise ConflictError(TOOLSET, name)
 
 
 async def _change(service: ServiceParts, tenant: str, spec: ToolsetSpec, kept: KeptToolset | None) -> Change:

@@ -12,7 +12,7 @@ from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.api.catalogs import ToolsetEntry, ToolsetMember
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.errors import RecordConflictError, UnknownRecordError
+from toolsearch.errors import ConflictError, UnknownRecordError
 from toolsearch.service.catalogs.catalogs import RequireRoom, no_limit
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
@@ -76,7 +76,7 @@ class Toolsets:
     require_room: RequireRoom = no_limit
 
     async def create(self, tenant: str, name: str, spec: ToolsetSpec) -> KeptToolset:
-        """Raises RecordConflictError if the name is taken, BadSettingError and TooManyError."""
+        """Raises ConflictError if the name is taken, BadSettingError and TooManyError."""
         spec.check()
         await self.require_room(tenant, "toolsets", 1)
         kept = await asyncio.to_thread(self._put, tenant, name, replace(spec, number=1), 0)
@@ -97,11 +97,11 @@ class Toolsets:
     ) -> KeptToolset:
         """Make a new version of the toolset, over the version *over* if it is given.
 
-        Raises UnknownRecordError, RecordConflictError, BadSettingError.
+        Raises UnknownRecordError, ConflictError, BadSettingError.
         """
         before = await self.get(tenant, name)
         if over not in (None, before.version):
-            raise RecordConflictError(TOOLSET, name)
+            raise ConflictError(TOOLSET, name)
         after = replace(change(before.spec), number=before.spec.number)
         if after == before.spec:
             return before
@@ -134,10 +134,10 @@ class Toolsets:
         return Preview(before.members, after.members, after.absent)
 
     async def delete(self, tenant: str, name: str, *, over: int | None = None) -> None:
-        """Raises UnknownRecordError, RecordConflictError."""
+        """Raises UnknownRecordError, ConflictError."""
         ref, kept = CorpusRef(tenant, TOOLSET, name), await self.get(tenant, name)
         if over not in (None, kept.version):
-            raise RecordConflictError(TOOLSET, name)
+            raise ConflictError(TOOLSET, name)
         await self.corpora.alone(ref, lambda: self._delete(tenant, name))
         await self.corpora.drop(ref)
 

@@ -17,7 +17,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolsearch.errors import RecordConflictError, SealError, StorageError
+from toolsearch.errors import ConflictError, SealError, StorageError
 from toolsearch.service.replicas import OwedWrites, Presence
 from toolsearch.service.seal import Seal
 from toolsearch.service.web.bodies import read_body, replay
@@ -146,7 +146,7 @@ class Idempotency:
     def _is_first(self, attempt: Attempt, over: int = 0) -> bool:
         try:
             self._put(attempt, {}, over)
-        except RecordConflictError:
+        except ConflictError:
             return False
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.access.jwt import is_loopback
 from toolsearch.api.base import Health
-from toolsearch.errors import StorageError, ToolSearchError
+from toolsearch.errors import Kept, SealError, StorageError
 from toolsearch.service.web.callers import ServiceCaller, metrics_reader
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.service.web.paths import API, METRICS, OPEN, is_under
@@ -210,15 +210,7 @@ _CLIENT_LEFT: Final = 499  # nginx's number for a client that has left early
 _POLLED: Final = OPEN | {METRICS}
 
 
-def _codes(kind: type[ToolSearchError]) -> Iterator[str]:
-    """The codes of *kind* and its subclasses that are the service's own fault."""
-    if kind.status >= 500:
-        yield kind.code
-    for below in kind.__subclasses__():
-        yield from _codes(below)
-
-
-_STORE_CODES: Final = frozenset(_codes(StorageError))
+_STORE_CODES: Final = {StorageError.code, SealError.code, *(kept.case.code for kept in Kept if kept.case)}
 
 
 class Observed:

@@ -14,7 +14,7 @@ import psycopg
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from toolsearch.errors import StorageError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.postgres import listening, schema
 from toolsearch.storage.postgres.connecting import Availability, AwayError, WatchedConnection, connection_parameters
 from toolsearch.storage.replicas import Change, OnChange, Subscription
@@ -62,22 +62,23 @@ _BY_STATE: Final = {
 
 
 @contextmanager
-def translated(contents: str, error_class: type[StorageError]) -> Generator[None]:
-    """Raise errors of PostgreSQL as *error_class*, which names *contents*, and no value that was sent."""
+def translated(kept: Kept) -> Generator[None]:
+    """Raise errors of PostgreSQL as StorageError, which names *kept*, and no value that was sent."""
     try:
         yield
     except schema.UnusableTablesError as error:
-        raise error_class(f"the {contents} in PostgreSQL {error}") from error
+        raise StorageError(f"the {kept.contents} in PostgreSQL {error}", kept) from error
     except PoolClosed as error:
-        raise error_class(f"cannot use the {contents} in PostgreSQL: it was closed") from error
+        raise StorageError(f"cannot use the {kept.contents} in PostgreSQL: it was closed", kept) from error
     except BadValueError as error:
-        raise error_class(f"cannot be kept among the {contents}: {error}", is_callers_fault=True) from error
+        raise StorageError(f"cannot be kept among the {kept.contents}: {error}", kept, is_callers_fault=True) from error
     except (psycopg.Error, UnicodeError) as error:
         told = _told(error)
         if told is None:
-            raise error_class(f"cannot use the {contents} in PostgreSQL: {_first_line(error)}") from error
-        raise error_class(
-            f"cannot use the {contents}: {told.text}",
+            raise StorageError(f"cannot use the {kept.contents} in PostgreSQL: {_first_line(error)}", kept) from error
+        raise StorageError(
+            f"cannot use the {kept.contents}: {told.text}",
+            kept,
             retry_after_s=told.retry_after_s,
             outcome_is_unknown=isinstance(error, OutcomeUnknownError),
         ) from error
@@ -212,8 +213,8 @@ class PostgresDatabase:
             else:
                 yield connection
 
-    def translated(self, contents: str, error_class: type[StorageError]) -> AbstractContextManager[None]:
-        return translated(contents, error_class)
+    def translated(self, kept: Kept) -> AbstractContextManager[None]:
+        return translated(kept)
 
     def follow(self, on_change: OnChange) -> Subscription:
         return listening.Listener(self._url, on_change)

@@ -17,7 +17,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from toolsearch.errors import StorageError, VectorStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.place import BATCH, NOT_COPIED, OnProgress, State, copy_tables
 from toolsearch.storage.postgres.connecting import connected, shown
 from toolsearch.storage.postgres.database import MAX_CONNECTIONS, PostgresDatabase, translated
@@ -47,8 +47,7 @@ _FORGET: Final = f"DELETE FROM leases WHERE until_s < {_NOW} - 3600"  # noqa: S6
 class PostgresLeases(SqlStore):
     """`Leases` that replicas share."""
 
-    contents = "leases of replicas"
-    error_class = StorageError
+    kept = Kept.DATA
 
     def take(self, name: str, holder: str, *, for_s: float) -> bool:
         with self._transaction() as database:
@@ -74,10 +73,9 @@ _PUT: Final = "INSERT INTO vectors (key, value) VALUES (?, ?) ON CONFLICT (key) 
 
 
 class PostgresVectors(SqlStore):
-    """A `VectorStore` that replicas share. Raises VectorStoreError, which is an IndexStoreError."""
+    """A `VectorStore` that replicas share. Raises StorageError, which is an IndexStoreError."""
 
-    contents = "vectors"
-    error_class = VectorStoreError
+    kept = Kept.VECTORS
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         found = dict[bytes, bytes]()
@@ -233,7 +231,7 @@ class PostgresStorage(Storage):
     is_shared = True
 
     def __init__(self, url: str, *, max_connections: int = MAX_CONNECTIONS) -> None:
-        with translated("data of the service", StorageError):
+        with translated(Kept.DATA):
             database = PostgresDatabase(url, max_connections=max_connections)
         super().__init__(database, PostgresLeases(database), PostgresVectors(database))
         self._url = url

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from toolsearch.errors import StorageError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.replicas import NothingToHear, OnChange, Subscription
 from toolsearch.storage.sql import BadValueError, Durability, SqlStore, StoreLoad, checked
 from toolsearch.storage.sqlite.schema import VERSION, UnusableFileError, migrate, version_of
@@ -131,10 +131,10 @@ class SqliteDatabase:
         return self.transaction(durability)
 
     @contextmanager
-    def translated(self, contents: str, error_class: type[StorageError]) -> Generator[None]:
-        """Raise errors of SQLite as *error_class*. That the disk is full is logged once, until something is written."""
+    def translated(self, kept: Kept) -> Generator[None]:
+        """Raise errors of SQLite as StorageError. That the disk is full is logged once, until something is written."""
         try:
-            with translated(self.path, contents, error_class):
+            with translated(self.path, kept):
                 yield
         except StorageError as error:
             if error.retry_after_s is not None and not self._is_refusing:
@@ -250,21 +250,22 @@ class SqliteDatabase:
 
 
 @contextmanager
-def translated(path: str | Path, contents: str, error_class: type[StorageError]) -> Generator[None]:
-    """Raise errors of SQLite as *error_class*, which names *contents*, and *path* unless the disk is full."""
+def translated(path: str | Path, kept: Kept) -> Generator[None]:
+    """Raise errors of SQLite as StorageError, which names *kept*, and *path* unless the disk is full."""
     try:
         yield
     except UnusableFileError as error:
-        raise error_class(f"the {contents} in {path} {error}") from error
+        raise StorageError(f"the {kept.contents} in {path} {error}", kept) from error
     except BadValueError as error:
-        raise error_class(f"cannot be kept among the {contents}: {error}", is_callers_fault=True) from error
+        raise StorageError(f"cannot be kept among the {kept.contents}: {error}", kept, is_callers_fault=True) from error
     except (sqlite3.Error, OSError, UnicodeError) as error:
         if _is_of_the_disk(error):
-            raise error_class(
-                f"cannot use the {contents}: the disk is full, or fails; try again later, and tell the operator",
+            raise StorageError(
+                f"cannot use the {kept.contents}: the disk is full, or fails; try again later, and tell the operator",
+                kept,
                 retry_after_s=_FULL_S,
             ) from error
-        raise error_class(f"cannot use the {contents} in {path}: {error}") from error
+        raise StorageError(f"cannot use the {kept.contents} in {path}: {error}", kept) from error
 
 
 def _is_of_the_disk(error: Exception) -> bool:
@@ -333,7 +334,7 @@ class SqliteFile(SqlStore):
                 migrate(database)
 
     def _opening(self, path: str | Path) -> AbstractContextManager[None]:
-        return translated(path, self.contents, self.error_class)
+        return translated(path, self.kept)
 
 
 def _use_write_ahead_log(database: sqlite3.Connection) -> None:

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from toolsearch.errors import StorageError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.files import make_private
 from toolsearch.storage.place import OnProgress, State
 from toolsearch.storage.replicas import ProcessLeases
@@ -117,7 +117,7 @@ def _copy_migrated(path: Path, to: Path) -> None:
 
 @contextmanager
 def _translated(path: Path) -> Generator[None]:
-    with translated(path, "data of the service", StorageError):
+    with translated(path, Kept.DATA):
         yield
 
 
@@ -158,8 +158,7 @@ class SqliteStorage(Storage):
 
 
 class _ServiceFile(SqliteFile):
-    contents = "data of the service"
-    error_class = StorageError
+    kept = Kept.DATA
 
     def __init__(self, path: Path) -> None:
         with self._opening(path):

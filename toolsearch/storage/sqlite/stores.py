@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from toolsearch.errors import PinStoreError
+from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.audit import SqlAuditLog
 from toolsearch.storage.files import make_private
 from toolsearch.storage.pins import SqlPins
@@ -56,8 +56,7 @@ _REMEDY = "restore it from a backup, or remove it to approve everything anew"
 
 
 class _PinFile(SqliteFile):
-    contents = SqlPins.contents
-    error_class = PinStoreError
+    kept = Kept.PINS
     durability = SqlPins.durability
 
 
@@ -74,7 +73,7 @@ class SqlitePins(_PinFile, SqlPins):
         super().__init__(path)
 
     def copy_to(self, path: Path) -> None:
-        """Copy the whole file, even while others write to it. Raises PinStoreError."""
+        """Copy the whole file, even while others write to it. Raises StorageError."""
         with self._translated(), self.file.reading() as database, closing(sqlite3.connect(path)) as copy:
             database.backup(copy)
 
@@ -92,7 +91,7 @@ def _make(path: Path) -> None:
 
     It is put in its place when it is complete, even if several processes create it at once. So an empty file is one
     that lost its contents. SQLite would take it for a new one, and every tool for one seen for the first time; that is
-    a PinStoreError.
+    a StorageError.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
@@ -102,7 +101,7 @@ def _make(path: Path) -> None:
             _PinFile(new).close()
             _put_in_place(new, path)
     if not path.stat().st_size:
-        raise PinStoreError(f"{path} is empty; restore it, or remove it to approve everything anew")
+        raise StorageError(f"{path} is empty; restore it, or remove it to approve everything anew", Kept.PINS)
     path.chmod(0o600)
 
 

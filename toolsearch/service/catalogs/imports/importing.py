@@ -231,7 +231,7 @@ class Importing:
     async def delete(self, source: CatalogSource) -> int:
         """Delete the source with its tools, all or nothing. Return the number of deleted tools.
 
-        Raises RecordConflictError if the source was changed meanwhile, for example by a new import.
+        Raises ConflictError if the source was changed meanwhile, for example by a new import.
         """
         done = await self.exchanger.exchange(
             *(source.tenant, source.catalog, source.name), (), also=lambda _: self.noting.forget(source)

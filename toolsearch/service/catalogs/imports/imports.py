@@ -8,7 +8,8 @@ from typing import Final
 
 from toolsearch.errors import (
     BadSettingError,
-    RecordConflictError,
+    ConflictError,
+    Kept,
     StillRunningError,
     ToolSearchError,
     UnknownRecordError,
@@ -60,7 +61,7 @@ class Imports:
     ) -> tuple[CatalogSource, Job | None]:
         """Store the new source, and begin to import *document* or the document at its URL, or to connect the server.
 
-        Without any of these there is no job until a document is uploaded. Raises RecordConflictError if the name is
+        Without any of these there is no job until a document is uploaded. Raises ConflictError if the name is
         taken, and UnknownRecordError if the catalog was deleted.
         """
         source = await in_thread(self._add, replace(source, sealed=self.sources.sealed(secrets)))
@@ -101,8 +102,10 @@ class Imports:
                     return await self._importing.delete(source)
                 # Forgotten first, so that it is not connected again meanwhile.
                 await in_thread(self._noting.forget, source)
-            except RecordConflictError:  # another import of the source has begun
-                continue
+            except ConflictError as error:  # another import of the source has begun
+                if error.kept is Kept.RECORDS:
+                    continue
+                raise
             return await self.connecting.disconnect(source)
         raise StillRunningError(f"imports of the source {name!r} are begun again and again; end that, and repeat")
 
@@ -142,7 +145,7 @@ class Imports:
                 break
             try:
                 return await self._started(source, document)
-            except RecordConflictError:  # another caller has begun an import
+            except ConflictError:  # another caller has begun an import
                 source = await self.sources.get(source.tenant, source.catalog, source.name)
         raise StillRunningError(
             f"the job {source.job!r} imports the source {source.name!r}; wait for its end, or cancel it"

@@ -93,7 +93,7 @@ class Noting:
             await in_thread(write)
 
     def forget(self, source: CatalogSource) -> None:
-        """Delete it, in a thread. Raises RecordConflictError if it has another version by now."""
+        """Delete it, in a thread. Raises ConflictError if it has another version by now."""
         with self.storage.transaction():
             self.sources.remove(source)
             self.refused.remove(source)

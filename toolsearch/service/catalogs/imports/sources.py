@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from toolsearch.api.imports import SourceKind
-from toolsearch.errors import ContentsConflictError, DuplicateToolError, UnknownRecordError
+from toolsearch.errors import ConflictError, DuplicateToolError, Kept, UnknownRecordError
 from toolsearch.service.catalogs.writing import owning_server
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import CorpusRef
@@ -145,7 +145,7 @@ class Sources:
         return [source.name for source in await self.of_catalog(tenant, catalog) if source.kind == "mcp"]
 
     async def save(self, source: CatalogSource) -> CatalogSource:
-        """Write it over the version that it has. Raises RecordConflictError if there is another by now."""
+        """Write it over the version that it has. Raises ConflictError if there is another by now."""
         return await asyncio.to_thread(self.write, source)
 
     def write(self, source: CatalogSource) -> CatalogSource:
@@ -169,7 +169,7 @@ class Sources:
         return self.write(replace(there, is_settled=True, origin=source.origin, schemes=source.schemes, last=last))
 
     def remove(self, source: CatalogSource) -> None:
-        """For threads. Raises RecordConflictError if the source was changed meanwhile, for example by a new import."""
+        """For threads. Raises ConflictError if the source was changed meanwhile, for example by a new import."""
         self.records.delete(source.tenant, SOURCE, source.id, over=source.version)
 
 
@@ -260,7 +260,7 @@ class Exchanger:
         """Replace all rows or none. *planned* is the result of `plan` for the same rows, if it was called.
 
         *also* writes first, in the same transaction, in a thread; its errors undo everything. Raises
-        ContentsConflictError if others keep writing to the catalog.
+        ConflictError if others keep writing to the catalog.
         """
         ref = CorpusRef(tenant, "catalog", catalog)
         for attempt in range(_ATTEMPTS):
@@ -273,8 +273,8 @@ class Exchanger:
                     )
                 else:
                     await in_thread(self._alone, also, plan)
-            except ContentsConflictError:
-                if attempt == _ATTEMPTS - 1:
+            except ConflictError as error:
+                if error.kept is not Kept.CONTENTS or attempt == _ATTEMPTS - 1:
                     raise
             else:
                 return plan
