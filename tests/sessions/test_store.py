@@ -306,7 +306,7 @@ def test_of_two_stores_over_one_persistence_the_slower_one_is_told_or_adds_to_wh
     fast.save(state)
 
     before.counters.searches = 7
-    with pytest.raises(ConflictError, match="'a' was changed by another writer"):
+    with pytest.raises(ConflictError, match="session 'a' is another by now"):
         slow.save(before)
     assert SessionStore(persistence=kept).get("a").counters.searches == 1
 

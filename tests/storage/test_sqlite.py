@@ -241,12 +241,12 @@ def test_a_full_disk_costs_what_was_being_written_and_nothing_else(tmp_path: Pat
 def test_what_was_closed_cannot_be_used_and_can_be_closed_again(
     tmp_path: Path, make: Callable[[Path], SqliteFile], kept: Kept
 ) -> None:
-    kept = make(tmp_path / "kept.db")
-    store = getattr(kept, "_whole", kept)
+    file = make(tmp_path / "kept.db")
+    store = getattr(file, "_whole", file)
     with store._reading():
         pass
-    kept.close()
-    kept.close()
+    file.close()
+    file.close()
 
     for use in (store._reading, store._transaction):
         with refused(kept, "closed"), use():

@@ -44,9 +44,9 @@ class SessionPersistenceContract:
     ) -> None:
         version = kept.save("a", "theirs", version=0)
 
-        with pytest.raises(ConflictError, match="'a' was changed by another writer") as refused:
+        with pytest.raises(ConflictError, match="session 'a' is another by now") as refused:
             kept.save("a", "ours", version=stale)
-        assert refused.value.session_id == "a"
+        assert (refused.value.code, refused.value.name) == ("session_conflict", "a")
         assert kept.load("a") == StoredSession("theirs", version)
 
     def test_a_session_that_is_gone_is_not_saved_back_to_life(self, kept: SessionPersistence) -> None:

@@ -8,9 +8,10 @@ import httpx2
 import pytest
 
 from tests.kit.imports import NOW_S, TENANT, ImportsKit, importing, petstore
-from toolsearch.errors import BadSettingError, ConflictError, EncoderError, StillRunningError, UnknownRecordError
-from toolsearch.service.catalogs.imports.sources import CatalogSource, SourceSecrets
+from toolsearch.errors import BadSettingError, ConflictError, EncoderError, Kept, StillRunningError, UnknownRecordError
+from toolsearch.service.catalogs.imports.sources import CatalogSource, Exchange, Exchanger, SourceSecrets
 from toolsearch.service.corpora.corpus import CorpusRef
+from toolsearch.storage.contents import StoredTool
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
 
@@ -226,6 +227,36 @@ async def test_a_second_source_of_one_name_is_refused(kit: ImportsKit) -> None:
     await kit.add("mail", "listing", LISTING)
     with pytest.raises(ConflictError):
         await kit.add("mail", "listing", [])
+    assert len(kit.tools()) == 2
+
+
+async def test_what_was_changed_beside_the_tools_of_a_source_is_not_written_over_by_trying_again(
+    kit: ImportsKit,
+) -> None:
+    tried: list[Exchange] = []
+
+    def also(planned: Exchange) -> None:
+        tried.append(planned)
+        raise ConflictError("source", "mail")
+
+    exchanger = Exchanger(kit.storage, kit.corpora, kit.imports.sources)
+    with pytest.raises(ConflictError, match="source 'mail'"):
+        await exchanger.exchange(TENANT, "default", "mail", [StoredTool("send", "1", {})], also=also)
+    assert len(tried) == 1
+
+
+async def test_a_deletion_that_others_always_overtake_says_that_the_catalog_was_changed(
+    kit: ImportsKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not that an import runs, as if the source itself was changed."""
+
+    def overtaken(tenant: str, catalog: str, **_: object) -> int:
+        raise ConflictError("catalog", catalog, Kept.CONTENTS)
+
+    await kit.add("mail", "listing", LISTING)
+    monkeypatch.setattr(kit.storage.contents, "change", overtaken)
+    with pytest.raises(ConflictError, match="catalog 'default'"):
+        await kit.imports.delete(TENANT, "default", "mail")
     assert len(kit.tools()) == 2
 
 

@@ -113,8 +113,9 @@ async def test_requests_run_in_order_of_arrival_and_one_that_gives_up_holds_up_n
             tasks.append(group.create_task(ride(name)))
             await asyncio.sleep(0)
         assert (limit.running, limit.waiting) == (1, 3)
-        with pytest.raises(ServerUnavailableError, match="1 requests run and 3 wait; this one did not run"):
+        with pytest.raises(ServerUnavailableError, match="1 requests run and 3 wait; this one did not run") as refused:
             await ride("e")
+        assert (refused.value.code, refused.value.status) == ("server_busy", 429)
         tasks[1].cancel()
         release.set()
 
