@@ -138,17 +138,17 @@ class Kept(Enum):
     """What a `StorageError` is about: how messages name it, its code, and what to do."""
 
     DATA = "data of the service", ""  # the code is that of the error's class
-    AUDIT = "records of decisions", "audit_store_error", "See that it can be written. No decision is made before."
+    AUDIT = "records of decisions", "audit_store_error", "See that the store works. No decision is made before."
     CONTENTS = "tools of catalogs", "contents_store_error"
     CONVERSATIONS = "conversations", "message_store_error", "Restore a backup, or clear the one that is damaged."
     FIGURES = "figures of use", "figure_store_error"
-    KEYS = "API keys", "key_store_error", "See that the store can be read. No key is accepted before.", 503
+    KEYS = "API keys", "key_store_error", "See that the store works. No key is accepted before.", 503
     MISSES = "requests without a good answer", "miss_store_error"
     PINS = "approved tools", "pin_store_error", "Restore `trust.db` from a backup. Nothing is approved before."
     RECEIPTS = "receipts of calls", "receipt_store_error"
     RECORDS = "records", "record_store_error"
     SESSIONS = "sessions", "session_store_error", "Open the session with its reach given, or restore a backup."
-    USAGE = "counts of use", "usage_store_error", "See that it can be written. Searches use what is in memory."
+    USAGE = "counts of use", "usage_store_error", "See that the store works. Searches use what is in memory."
     VECTORS = "vectors", "vector_store_error", "See that the store works. Vectors are worked out anew if need be."
 
     def __init__(self, contents: str, code: str, remedy: str = _SEE_THE_STORE, status: int = 500) -> None:
@@ -168,7 +168,8 @@ class StorageError(ToolSearchError, code="storage_error"):
     model_text = "what has to be kept cannot be read or written at the moment; try again later"
     AWAY = Case(
         *("store_unavailable", 503, "The database is away, busy or takes no writes at the moment."),
-        "Wait as `error.retry_after_s` says, and repeat. With `error.outcome_is_unknown`, look first what came of it.",
+        "Wait as `Retry-After` or `error.retry_after_s` says, then repeat. With `error.outcome_is_unknown`, look first "
+        "what came of it.",
     )
     BAD_VALUE = Case(
         "bad_value", 422, "No database can keep the value.", "Take out what no database keeps, such as NUL characters."
@@ -189,12 +190,12 @@ class StorageError(ToolSearchError, code="storage_error"):
         self.kept = kept
         self.retry_after_s = retry_after_s
         self.outcome_is_unknown = outcome_is_unknown
-        if self.code == self.BAD_VALUE.code:
-            self.model_text = ""  # empty, so that the model reads the message itself
+        if is_callers_fault:
+            self.model_text = ""  # the model reads the message itself
 
 
 class ConflictError(StorageError, code="changed_meanwhile", status=409):
-    """Another writer has changed or ended it since it was read; nothing was written. *kept* says what it is.
+    """Another writer was faster since this was read; nothing was written.
 
     With *retry_after_s*, this has happened in every attempt, because others use it; the status is 503.
     """

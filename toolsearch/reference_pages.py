@@ -29,7 +29,8 @@ _ERRORS_INTRODUCTION = """\
 
 Every error of ours has a `code`, which stays the same over versions, and a `status`, which the service answers with.
 The message says what was wrong with this very call; programs go by the code. The classes stand in `toolsearch.errors`,
-as drawn below; `ToolSearchError` catches all of them. `error.remedy` is what to do.
+as drawn below; `ToolSearchError` catches all of them. `error.remedy` is what to do, and `error.kept` what a
+`StorageError` is about.
 
 A code reaches you in one of these ways:
 

@@ -22,7 +22,7 @@ from toolsearch_indexes.forking import follow_forks
 class VectorStore(Protocol):
     """A mapping from keys to the bytes of vectors. It may forget entries. Safe to share between threads.
 
-    Each method may raise IndexStoreError.
+    Each method may raise ToolSearchError; a file raises IndexStoreError.
     """
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:

@@ -73,7 +73,7 @@ _PUT: Final = "INSERT INTO vectors (key, value) VALUES (?, ?) ON CONFLICT (key) 
 
 
 class PostgresVectors(SqlStore):
-    """A `VectorStore` that replicas share. Raises StorageError, which is an IndexStoreError."""
+    """A `VectorStore` that replicas share. Raises StorageError."""
 
     kept = Kept.VECTORS
 
