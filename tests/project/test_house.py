@@ -1,6 +1,6 @@
-"""What grows by itself has a bound: public names and settings. Whoever needs more takes something out, or says why."""
+"""What grows by itself has a bound: names, settings and errors. Whoever needs more takes something out, or says why."""
 
-from tests.project.house import count_of_settings, names_to_know, public_names
+from tests.project.house import count_of_settings, error_classes, names_to_know, public_names
 
 
 def test_the_public_names_are_few() -> None:
@@ -10,3 +10,8 @@ def test_the_public_names_are_few() -> None:
 
 def test_the_settings_are_few() -> None:
     assert count_of_settings() <= 105
+
+
+def test_the_classes_of_errors_are_few() -> None:
+    """One for what somebody catches by itself, or for data; for another code alone, a `Case`."""
+    assert len(error_classes()) <= 40
