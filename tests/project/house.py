@@ -21,11 +21,13 @@ import pkgutil
 import re
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+import types
+import typing
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import toolsearch
 from toolsearch import Catalog, ToolSearch, ToolSearchError, reference_pages, tool
@@ -41,6 +43,7 @@ DOORS: Final = (
 )
 _ALIKE: Final = 0.75  # share of the fields that one class has of another
 _FEWEST: Final = 5  # fields of classes that are compared
+_Field: TypeAlias = tuple[str, str]  # its name and its type
 _SENTENCE: Final = re.compile(r"\w+(?:\W+\w+){5}")
 
 
@@ -105,8 +108,8 @@ def error_classes() -> list[str]:
 
 
 def mirrors() -> list[str]:
-    """Pairs of classes of which one has most fields of the other, and does not inherit them."""
-    fields: dict[str, tuple[type, frozenset[str]]] = {}
+    """Pairs of classes of which one has most fields of the other, by name and type, and does not inherit them."""
+    fields: dict[str, tuple[type, frozenset[_Field]]] = {}
     for name in _modules():
         module = importlib.import_module(name)
         for cls in vars(module).values():
@@ -121,7 +124,7 @@ def mirrors() -> list[str]:
         common, bases = own & theirs, set(cls.__mro__) & set(second.__mro__)
         inherited = frozenset().union(*map(_fields_of, bases))
         if len(common - inherited) >= _ALIKE * min(len(own), len(theirs)):
-            pairs.append(f"{name} ~ {other}: {', '.join(sorted(common))}")
+            pairs.append(f"{name} ~ {other}: {', '.join(sorted(name for name, _ in common))}")
     return pairs
 
 
@@ -213,10 +216,37 @@ class _Entered:
             self.files.add(code.co_filename)
 
 
-def _fields_of(cls: type) -> frozenset[str]:
+def _fields_of(cls: type) -> frozenset[_Field]:
     if dataclasses.is_dataclass(cls):
-        return frozenset(field.name for field in dataclasses.fields(cls))
-    return frozenset(getattr(cls, "model_fields", ()))
+        hints = _hints_of(cls)
+        return frozenset((field.name, _plain(hints.get(field.name, field.type))) for field in dataclasses.fields(cls))
+    fields: dict[str, Any] = getattr(cls, "model_fields", {})
+    return frozenset((name, _plain(field.annotation)) for name, field in fields.items())
+
+
+def _hints_of(cls: type) -> dict[str, Any]:
+    """Nothing for a class whose types cannot be read while programs run."""
+    try:
+        return typing.get_type_hints(cls)
+    except (NameError, TypeError):
+        return {}
+
+
+def _plain(annotation: Any) -> str:
+    """The type as text, in which any sequence is a list, and any mapping a dict."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is None:
+        return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    if origin is typing.Annotated:
+        return _plain(inner[0])
+    if origin is typing.Literal:
+        return str(sorted(map(str, inner)))
+    if origin in (typing.Union, types.UnionType):
+        return " | ".join(sorted(map(_plain, inner)))
+    if isinstance(origin, type) and origin is not type:
+        kind = "dict" if issubclass(origin, Mapping) else "list" if issubclass(origin, Sequence) else origin.__name__
+        return f"{kind}[{', '.join(_plain(each) for each in inner if each is not ...)}]"
+    return str(annotation)
 
 
 def _pairs(items: list[Any]) -> Iterator[tuple[Any, Any]]:
