@@ -9,8 +9,7 @@ import pytest
 
 from toolsearch import Catalog, PassThrough, Reach, SessionOptions, ToolDefinition, ToolSearch, UsageLog
 from toolsearch.errors import BadQueryError, BadSettingError
-from toolsearch_indexes.documents import Hit, ToolDocument
-from toolsearch_indexes.explanation import Explanation
+from toolsearch_indexes.documents import Explanation, Hit, ToolDocument
 from toolsearch_indexes.queries import Selection
 from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
 

@@ -39,12 +39,12 @@ from toolsearch.tools.summaries import reference_to
 from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import RevealSetting
 from toolsearch.wire.formats import RenderedTools
+from toolsearch_indexes.documents import Explanation
 from toolsearch_indexes.queries import RANKINGS, Ranking, Strategy, require_limit, require_text
 
 if TYPE_CHECKING:  # indexes and numpy are loaded when an engine is made, since many imports make none
     from toolsearch.catalog.index_opening import IndexKeeper
     from toolsearch_indexes.encoders.protocol import Encoder
-    from toolsearch_indexes.explanation import Explanation
     from toolsearch_indexes.reader import Reader
     from toolsearch_indexes.tool_index import ToolIndex
     from toolsearch_indexes.vector_cache import VectorCache
@@ -234,7 +234,6 @@ class ToolSearch:
         A tool that *principal* may not reach is explained as one that does not exist. Raises the errors of `search`,
         and BadSettingError if an index of your own has no method `explain`.
         """
-        from toolsearch_indexes.explanation import Explanation
         from toolsearch_indexes.tool_index import ExplainsSearches
 
         require_text(query, "the query")

@@ -2,81 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
-
 import numpy as np
 
+from toolsearch_indexes.documents import Explanation, Outcome, WordMatch
 from toolsearch_indexes.keyword import FIELDS, WordReading
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.request import Request
 from toolsearch_indexes.scores import FOLLOWING, LEAST
 from toolsearch_indexes.vectors import IntArray
 from toolsearch_indexes.views import SearchSpace
-
-Outcome: TypeAlias = Literal[
-    "found",
-    "by its words",
-    "by a part",
-    "by name",
-    "by pattern",
-    "does not fit",
-    "no match",
-    "below min_score",
-    "out of reach",
-    "no such tool",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class WordMatch:
-    """A query word in the tool: the *terms* it was read as, the *fields* that contain one of them, and its worth."""
-
-    word: str
-    terms: tuple[str, ...]
-    fields: tuple[str, ...]
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """How *tool* is ranked for a query, and why.
-
-    outcome     "found": by its score; "by its words": that would be further behind, but of all tools it has the words
-                best, and these are sure enough to be the fifth; "by a part": likewise, as it surely serves a part of
-                the request; "by name", "by pattern": the query names it, or its pattern matches; "does not fit": its
-                *raw* score is not the *least* that it needs, or that of the best tool is not, or a reader says no;
-                "no match": nothing of the query is in it; "below min_score": the engine's options ask for more; "out
-                of reach": it may not be seen; "no such tool"
-    place       1 the best; a search gives as many as its limit. None if it is not found
-    score       as of a hit, in (0, 1]; 0 without a match
-    words       the words of the query that it holds; *missing* are the others, as far as any tool holds them
-    word_score  what *words* are worth together; more than their sum where no other tool holds one of them
-    cosine      of the query with the tool; None by keyword
-    deviations  how far *cosine* lies above that of unrelated texts, in their standard deviations
-    weight      what one deviation is worth: raw = word_score + weight * deviations
-    raw, least  the sum, and what it has to be: more for the best of all tools, on which hangs whether there is an
-                answer, than for the others
-    favoured    what favour adds to *raw* if it is among the first
-    read        the log odds that it serves the request, by a reader that reads the first tools of an answer; None where
-                there is none, or it was not among these. The *score* of a tool that is found is then of both
-    """
-
-    tool: str
-    strategy: str
-    outcome: Outcome
-    place: int | None = None
-    score: float = 0.0
-    words: tuple[WordMatch, ...] = ()
-    missing: tuple[str, ...] = ()
-    word_score: float = 0.0
-    cosine: float | None = None
-    deviations: float = 0.0
-    weight: float = 0.0
-    raw: float = 0.0
-    least: float = 0.0
-    favoured: float = 0.0
-    read: float | None = None
 
 
 def explain_row(

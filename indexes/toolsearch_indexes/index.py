@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch_indexes.arrays import mapping_of
-from toolsearch_indexes.documents import Hit, ToolDocument
+from toolsearch_indexes.documents import Explanation, Hit, ToolDocument
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import BadQueryError
-from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.keyword import KeywordParameters
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.queries import (

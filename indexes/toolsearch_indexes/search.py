@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from toolsearch_indexes.analysis import name_words
-from toolsearch_indexes.documents import Hit
+from toolsearch_indexes.documents import Explanation, Hit, Outcome
 from toolsearch_indexes.errors import EncoderError
-from toolsearch_indexes.explanation import Explanation, Outcome, explain_row
+from toolsearch_indexes.explanation import explain_row
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters, WordReading
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.queries import Pattern, QueryForm, Select, Selection, Words, clauses, name_candidates, sentences

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
-from toolsearch_indexes.documents import Hit, ToolDocument
-from toolsearch_indexes.explanation import Explanation
+from toolsearch_indexes.documents import Explanation, Hit, ToolDocument
 from toolsearch_indexes.queries import Ranking, Selection, Strategy
 
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from toolsearch_indexes.documents import ToolDocument
+from toolsearch_indexes.documents import ToolDocument, WordMatch
 from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.encoders.static import HashingEncoder
-from toolsearch_indexes.explanation import WordMatch
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters
 

@@ -116,7 +116,9 @@ def _written(service: Service, key_id: str, session: str) -> None:
     storage.receipts.append(
         TENANT,
         [
-            Receipt(f"rec_{place}", NOW_S, key, session, corpus, tool, "ab" * 32, "refused", "refused", "c" * 60, 1e7)
+            Receipt(
+                tool, "ab" * 32, "refused", "refused", "c" * 60, 1e7, f"rec_{place}", key, session, corpus, "", NOW_S
+            )
             for place, (key, tool) in enumerate([(key_id, NAME), (LONG, LONG)])
         ],
     )

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_validator, with_config
 
-from toolsearch.api.base import AnswerBody, OverCorpus, ToolName
-from toolsearch.storage.activity import By, Decision, MissKind, Outcome
+from toolsearch.api.base import ANSWER, AnswerBody, OverCorpus, ToolName
+from toolsearch.sessions.savings import ToolCosts, ToolTokens
+from toolsearch.storage.activity import By, CallRecord, MissKind
 
 _Row = TypeVar("_Row")
 
 
-class ReceiptBody(AnswerBody):
+@with_config(ANSWER)
+@dataclass(frozen=True, slots=True)
+class ReceiptBody(CallRecord):
     """One call: who called which definition, what was decided, how it ended. Never what was said."""
 
-    id: str
     at: datetime
-    key: str
-    session: str
-    corpus: str = Field(description="As catalog/NAME or toolset/NAME.")
-    tool: str
-    fingerprint: str = Field(description="Of the definition that was called; empty if there was none.")
-    decision: Decision
-    outcome: Outcome
-    code: str = Field(description="The stable code of the error, if there was one.")
-    latency_ms: float
-    request_id: str
 
 
-class UsageRow(AnswerBody):
+@with_config(ANSWER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRow(ToolTokens):
     """What one hour, day, key or session did. Tokens are those of tools alone, counted as in SavingsRow."""
 
-    group: str = Field(description="The beginning of the hour or day, or the id of the key or session.")
-    searches: int = Field(description="Queries.")
-    weak_searches: int = Field(description="Of these, those that nothing fits well.")
-    requests: int = Field(description="Lists of tools that were handed out.")
-    sent_tokens: int
-    written_tokens: int
-    all_tools_tokens: int
+    group: Annotated[str, Field(description="The beginning of the hour or day, or the id of the key or session.")]
+    searches: Annotated[int, Field(description="Queries.")]
+    weak_searches: Annotated[int, Field(description="Of these, those that nothing fits well.")]
     calls: int
     failed_calls: int
     refused_calls: int
@@ -58,21 +49,11 @@ class Usage(_OverTime[UsageRow]):
     pass
 
 
-class _Costs(AnswerBody):
-    requests: int = Field(description="Lists of tools that were handed out.")
-    sent_tokens: int = Field(description="Of the lists as they were sent, and of what searching added. Counted.")
-    written_tokens: int = Field(description="By the model, in order to search. Counted.")
-    all_tools_tokens: int = Field(
-        description="With every tool in reach in each of these requests, except those that follow a reply which only "
-        "searched: without a search they would not have been made. Counted up to 2,000 tools, else an estimate."
-    )
-    saved_tokens: int = Field(
-        description="all_tools_tokens without sent_tokens and written_tokens. Below 0 if searching took more."
-    )
-    saved_share: float | None = Field(description="Of all_tools_tokens; null while that is 0.")
+@with_config(ANSWER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavingsRow(ToolCosts):
+    """Costs of one hour, day, key or session, or of all of them."""
 
-
-class SavingsRow(_Costs):
     group: str
 
 
@@ -82,13 +63,17 @@ class SavingsAnswer(_OverTime[SavingsRow]):
     notes: list[str] = Field(description="What is counted, what is estimated, and what is left out.")
 
 
-class SessionSavings(_Costs):
+@with_config(ANSWER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSavings(ToolCosts):
     """What one session has cost and saved: the same count as that of a SavingsRow of the session."""
 
     session: str
-    search_rounds: int = Field(description="Requests over HTTP that follow a reply which only searched.")
-    cache_breaks: int = Field(description="Lists that the provider may have had in its cache, and that changed.")
-    is_estimate: bool = Field(description="Tokens are estimated from lengths instead of counted.")
+    search_rounds: Annotated[int, Field(description="Requests over HTTP that follow a reply which only searched.")]
+    cache_breaks: Annotated[
+        int, Field(description="Lists that the provider may have had in its cache, and that changed.")
+    ]
+    is_estimate: Annotated[bool, Field(description="Tokens are estimated from lengths instead of counted.")]
 
 
 class Feedback(OverCorpus):

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Generic, Self, TypeAlias, TypeVar
+from dataclasses import Field as DataclassField
+from dataclasses import fields
+from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 _Item = TypeVar("_Item")
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, DataclassField[Any]]]
+
+
+_Body = TypeVar("_Body", bound=_Dataclass)
 
 
 def _number(value: object) -> object:
@@ -24,6 +33,23 @@ class RequestBody(BaseModel):
 
 class AnswerBody(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+def _as_sent(schema: dict[str, Any]) -> None:
+    """Take out what concerns only those who make the object, since all its fields are always sent."""
+    for field in schema["properties"].values():
+        field.pop("default", None)
+        field.pop("readOnly", None)
+
+
+# For an answer that is a dataclass, because it inherits the fields of an object of ours.
+ANSWER: Final = ConfigDict(extra="ignore", json_schema_serialization_defaults_required=True, json_schema_extra=_as_sent)
+
+
+def body_of(body: type[_Body], source: object, **more: object) -> _Body:
+    """Make a *body* that inherits fields of *source*; *more* has the fields that the body adds."""
+    shared = {field.name: getattr(source, field.name) for field in fields(body) if field.name not in more}
+    return body(**shared, **more)
 
 
 class Page(AnswerBody, Generic[_Item]):

@@ -183,13 +183,16 @@ class FindingBody(AnswerBody):
     evidence: str = Field(description="The words, made printable.")
 
 
-class WaitingBody(AnswerBody):
-    """What waits. It can be neither found nor called until it is approved, by its pin."""
-
+class _EntryBody(AnswerBody):
     label: str
     server: str
     kind: EntryKind
     name: str = Field(description="The server's own name for it.")
+
+
+class WaitingBody(_EntryBody):
+    """What waits. It can be neither found nor called until it is approved, by its pin."""
+
     pin: str = Field(description="Of the definition that waits. An approval names it.")
     why: Literal["new", "changed", "suspicious", "withdrawn", "approvals cannot be read"]
     findings: list[FindingBody]
@@ -199,11 +202,7 @@ class WaitingBody(AnswerBody):
     difference: list[str] = Field(description="Line by line, or the whole definition if none was approved.")
 
 
-class ApprovedBody(AnswerBody):
-    label: str
-    server: str
-    kind: EntryKind
-    name: str
+class ApprovedBody(_EntryBody):
     pin: str
     by: str = Field(description="The id of the key that approved it, or 'first sight'.")
     seen_at: datetime

@@ -42,16 +42,19 @@ class Rotation(RequestBody):
     )
 
 
-class KeyBody(AnswerBody):
+class _Permissions(AnswerBody):
+    scopes: list[str]
+    allow: list[str]
+    deny: list[str]
+    operator: bool
+
+
+class KeyBody(_Permissions):
     """A key, without the key itself, of which only a hash is kept."""
 
     id: str
     name: str
     prefix: str = Field(description="The first characters of the key.")
-    scopes: list[str]
-    allow: list[str]
-    deny: list[str]
-    operator: bool
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None = Field(description="From when on it is not accepted; may be in the future.")
@@ -62,15 +65,11 @@ class KeyMade(KeyBody):
     key: str = Field(description="Shown this once. Send it as 'Authorization: Bearer ...'.")
 
 
-class Me(AnswerBody):
+class Me(_Permissions):
     """Who asks, and what the credential allows."""
 
     tenant: str
     key_id: str
-    scopes: list[str]
-    allow: list[str]
-    deny: list[str]
-    operator: bool
 
 
 class NewTenant(RequestBody):

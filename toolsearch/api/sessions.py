@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_validator, with_config
 
-from toolsearch.api.base import AnswerBody, OverCorpus, RequestBody, Rules, SearchLimit, ToolName
+from toolsearch.api.base import ANSWER, AnswerBody, OverCorpus, RequestBody, Rules, SearchLimit, ToolName
+from toolsearch.tools.definition import ToolReference
 from toolsearch.wire.capabilities import RevealSetting
 from toolsearch.wire.formats import WireFormat
+from toolsearch_indexes.documents import Confidence, Explanation
 from toolsearch_indexes.queries import Ranking
 
 SearchStrategy: TypeAlias = Literal["auto", "hybrid", "keyword", "semantic", "regex"]
@@ -44,48 +47,38 @@ class SearchRequest(OverCorpus):
         return self
 
 
-class FoundTool(AnswerBody):
+@with_config(ANSWER)
+@dataclass(frozen=True, slots=True)
+class FoundTool(ToolReference):
     """*score* is how likely a tool that matches so well is what was asked for, from 0 to 1."""
 
-    name: str
-    score: float
-    confidence: Literal["high", "low"] = Field(
-        description="low: requests that no tool serves often have an answer of such a score. If the first tool of an "
-        "answer is low, all are: ask again in other words."
-    )
-    summary: str
-    runs_here: bool = Field(description="Whether the service runs it. A call of another is handed back to the caller.")
+    confidence: Annotated[
+        Confidence,
+        Field(
+            description="low: requests that no tool serves often have an answer of such a score. If the first tool of "
+            "an answer is low, all are: ask again in other words."
+        ),
+    ] = "high"
+    is_callable: Annotated[
+        bool,
+        Field(
+            alias="runs_here",
+            description="Whether the service runs it. A call of another is handed back to the caller.",
+        ),
+    ] = True
 
 
-class ExplainedWord(AnswerBody):
-    word: str
-    terms: list[str] = Field(description="What the word was read as.")
-    fields: list[str] = Field(description="Which fields of the tool hold one of them.")
-    score: float
-
-
-class ExplainedTool(AnswerBody):
+@with_config(ANSWER)
+@dataclass(frozen=True, slots=True)
+class ExplainedTool(Explanation):
     """The parts of a score: *raw* is *word_score* + *weight* * *deviations*, and has to be *least* at least."""
 
-    tool: str
-    strategy: str
-    outcome: str = Field(
-        description="found, by name, by pattern, does not fit, no match, out of reach, no such tool ..."
-    )
-    place: int | None = Field(description="1 is the best; null if it is not found.")
-    score: float
-    words: list[ExplainedWord]
-    missing: list[str]
-    word_score: float
-    cosine: float | None
-    deviations: float
-    weight: float
-    raw: float
-    least: float
-    favoured: float = Field(description="What learning from use adds.")
-    read: float | None = Field(
-        description="The log odds that it serves the request, by the reader; null if it did not read the tool."
-    )
+    place: Annotated[int | None, Field(description="1 is the best; null if it is not found.")] = None
+    favoured: Annotated[float, Field(description="What learning from use adds.")] = 0.0
+    read: Annotated[
+        float | None,
+        Field(description="The log odds that it serves the request, by the reader; null if it did not read the tool."),
+    ] = None
 
 
 class QueryAnswer(AnswerBody):
@@ -173,9 +166,11 @@ class SessionSearch(RequestBody):
     server: str | None = None
 
 
+@with_config(ANSWER)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveredTool(FoundTool):
-    fit: str = Field(description="fits, may fit or related.")
-    is_loaded: bool = Field(description="The model is shown its definition from now on.")
+    fit: Annotated[str, Field(description="fits, may fit or related.")]
+    is_loaded: Annotated[bool, Field(description="The model is shown its definition from now on.")]
 
 
 class SessionFound(AnswerBody):

@@ -30,7 +30,7 @@ from toolsearch.tools.definition import ToolReference
 if TYPE_CHECKING:
     from toolsearch.access.reach import Reach, Rule
     from toolsearch.engine import ToolSearch
-    from toolsearch_indexes.explanation import Explanation
+    from toolsearch_indexes.documents import Explanation
 
 # Measured on the labelled sets of `benchmarks.recall` except clinc: up to 300 test queries each, five hybrid hits,
 # 1,881 answers in all. The first tool does not count. Below this share of the best score, one tool in 160 was right;

@@ -19,7 +19,7 @@ from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import ToolReference
-from toolsearch_indexes.explanation import Explanation
+from toolsearch_indexes.documents import Explanation
 from toolsearch_indexes.queries import Ranking
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -6,7 +6,7 @@ A request may have several queries, names to look up, and a tool whose place is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, Response
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.api.activity import Feedback
+from toolsearch.api.base import body_of
 from toolsearch.api.sessions import (
     DiscoveredTool,
     ExplainedTool,
@@ -25,7 +26,6 @@ from toolsearch.api.sessions import (
     SessionSearch,
     SessionSearchAnswer,
 )
-from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
@@ -42,7 +42,7 @@ from toolsearch.threads import search_threads
 from toolsearch.tools.definition import ToolReference
 from toolsearch.tools.summaries import reference_to
 from toolsearch.wire.formats import WireFormat, render_definition
-from toolsearch_indexes.explanation import Explanation
+from toolsearch_indexes.documents import Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> R
     notes = [SearchNote(each.query, each.found) for each in answered.queries if not each.error]
     service[Activity].searched(Who(caller.tenant, caller.key_id, "", caller.request_id), ref, notes)
     # Written directly, without validation.
-    return Response(_body(answered).model_dump_json(), media_type="application/json")
+    return Response(_body(answered).model_dump_json(by_alias=True), media_type="application/json")
 
 
 def _body(answered: Answered) -> SearchAnswer:
@@ -172,19 +172,13 @@ def _query(answered: QueryResult) -> QueryAnswer:
     return QueryAnswer.model_construct(
         query=answered.query,
         tools=list(map(found_tool, answered.found)),
-        explanations=[ExplainedTool.model_validate(asdict(each)) for each in answered.explanations],
+        explanations=[body_of(ExplainedTool, each) for each in answered.explanations],
         error=answered.error,
     )
 
 
 def found_tool(reference: ToolReference) -> FoundTool:
-    return FoundTool.model_construct(
-        name=reference.name,
-        score=reference.score,
-        confidence=reference.confidence,
-        summary=reference.summary,
-        runs_here=reference.is_callable,
-    )
+    return body_of(FoundTool, reference)
 
 
 session_router = APIRouter(tags=["sessions"])
@@ -199,25 +193,15 @@ async def search_in_session(
     arguments = body.model_dump(exclude_none=True)
     async with service[Sessions].using(caller, session) as opened:
         answered = await service[Calls].search(caller, opened, arguments)
-        catalog = opened.corpus.engine.catalog
     text = "\n".join(block["text"] for block in answered.output.content)
-    return SessionSearchAnswer(text=text, answers=[_found(answer, catalog) for answer in answered.queries])
+    return SessionSearchAnswer(text=text, answers=list(map(_found, answered.queries)))
 
 
-def _found(answer: AnsweredQuery, catalog: Catalog) -> SessionFound:
+def _found(answer: AnsweredQuery) -> SessionFound:
     return SessionFound(
         query=answer.query,
         tools=[
-            DiscoveredTool(
-                name=tool.name,
-                score=tool.reference.score,
-                confidence=tool.reference.confidence,
-                summary=tool.reference.summary,
-                runs_here=(known := catalog.find(tool.name)) is not None and known.is_callable,
-                fit=tool.fit,
-                is_loaded=tool.is_loaded,
-            )
-            for tool in answer.tools
+            body_of(DiscoveredTool, tool.reference, fit=tool.fit, is_loaded=tool.is_loaded) for tool in answer.tools
         ],
         not_found=list(answer.missing),
         too_long=list(answer.too_long),

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import AwareDatetime
 
 from toolsearch.api.activity import SavingsAnswer, SavingsRow, SessionSavings, Usage, UsageRow
-from toolsearch.service.activity.activity import Activity, ToolCosts
+from toolsearch.api.base import body_of
+from toolsearch.service.activity.activity import Activity, costs_of
 from toolsearch.service.keys.page import key_names
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.filters import Plot, Series, Stack, stacked_bars
@@ -23,6 +24,7 @@ from toolsearch.service.web.answers import time_of
 from toolsearch.service.web.callers import ServiceCaller, Visit, caller_with, whose_key
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.sessions.conversation import Conversation
+from toolsearch.sessions.savings import ToolCosts
 from toolsearch.storage.activity import By, FigureSum
 
 router = APIRouter(tags=["activity"])
@@ -90,7 +92,7 @@ async def usage(service: _Service, caller: _Searcher, asked: _Asked) -> Usage:
 @router.get("/savings", summary="Say what searching for tools has saved, by time, key or session")
 async def savings(service: _Service, caller: _Searcher, asked: _Asked) -> SavingsAnswer:
     sums = await _sums(service, caller, asked)
-    rows = [_savings_row(group, amounts) for group, amounts in sums.items() if ToolCosts.of(amounts) != ToolCosts()]
+    rows = [_savings_row(group, amounts) for group, amounts in sums.items() if costs_of(amounts) != ToolCosts()]
     return SavingsAnswer(
         by=asked.by,
         since=asked.since,
@@ -107,8 +109,8 @@ async def session_savings(session: str, service: _Service, caller: _Searcher) ->
     async with service[Sessions].using(caller, session) as opened:
         rounds, breaks, is_estimate = await opened.run(_of_session)
     costs = await service[Activity].costs_of_session(caller.tenant, session)
-    return SessionSavings(
-        session=session, search_rounds=rounds, cache_breaks=breaks, is_estimate=is_estimate, **_costs(costs)
+    return body_of(
+        SessionSavings, costs, session=session, search_rounds=rounds, cache_breaks=breaks, is_estimate=is_estimate
     )
 
 
@@ -117,11 +119,6 @@ def _of_session(conversation: Conversation) -> tuple[int, int, bool]:
     state = conversation.state
     is_estimate = conversation.host.counter.estimate or conversation.view.is_estimated
     return state.counters.search_rounds, state.sent.now.breaks, is_estimate
-
-
-def _costs(costs: ToolCosts) -> dict[str, Any]:
-    """The fields of bodies about costs."""
-    return {**asdict(costs), "saved_tokens": costs.saved_tokens, "saved_share": costs.saved_share}
 
 
 async def _sums(service: ServiceParts, caller: ServiceCaller, asked: Asked) -> dict[str, dict[str, float]]:
@@ -155,12 +152,12 @@ def _added_up(sums: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
 
 
 def _usage_row(group: str, amounts: Mapping[str, float]) -> UsageRow:
-    names = UsageRow.model_fields.keys() - {"group"}
-    return UsageRow.model_validate({"group": group, **{name: int(amounts.get(name, 0)) for name in names}})
+    counts = {each.name: int(amounts.get(each.name, 0)) for each in fields(UsageRow) if each.name != "group"}
+    return UsageRow(group=group, **counts)
 
 
 def _savings_row(group: str, amounts: Mapping[str, float]) -> SavingsRow:
-    return SavingsRow(group=group, **_costs(ToolCosts.of(amounts)))
+    return body_of(SavingsRow, costs_of(amounts), group=group)
 
 
 page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -185,7 +182,7 @@ class UsageRowShown:
     def of(cls, label: str, figures: Mapping[str, float]) -> UsageRowShown:
         return cls(
             label,
-            ToolCosts.of(figures),
+            costs_of(figures),
             figures.get("searches", 0.0),
             figures.get("weak_searches", 0.0),
             figures.get("calls", 0.0),

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import Field, computed_field
 
 from toolsearch.discovery.view import View
 from toolsearch.sessions.host import ConversationHost
@@ -24,16 +26,50 @@ from toolsearch.wire.sendable import sendable
 
 
 @dataclass(frozen=True, slots=True)
-class Savings:
-    """The tool tokens of a session's requests, and the tokens that they would have with every definition in each.
-
-    sent_tokens       the tool lists as they were sent, additions by messages and answers, and the searches
-                      with their answers; each request sends all of that again
-    written_tokens    tokens that the model wrote in order to search
-    all_tools_tokens  every definition in reach once per request, without the requests that only a search made necessary
+class ToolTokens:
+    """The tool tokens of requests of models, and the tokens that they would have with every definition in each.
 
     Neither count includes the rest of the conversation, which a request for a search repeats. Neither takes account of
     the provider's prompt cache, which makes repeated text cheaper.
+    """
+
+    requests: Annotated[int, Field(description="Lists of tools that were handed out.")] = 0
+    sent_tokens: Annotated[
+        int, Field(description="Of the lists as they were sent, and of what searching added. Counted.")
+    ] = 0
+    written_tokens: Annotated[int, Field(description="By the model, in order to search. Counted.")] = 0
+    all_tools_tokens: Annotated[
+        int,
+        Field(
+            description="With every tool in reach in each of these requests, except those that follow a reply which "
+            "only searched: without a search they would not have been made. Counted up to 2,000 tools, else an "
+            "estimate."
+        ),
+    ] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCosts(ToolTokens):
+    """Tool tokens, and the difference that the search makes."""
+
+    @computed_field(  # type: ignore[prop-decorator]  # mypy knows no decorator above a property
+        description="all_tools_tokens without sent_tokens and written_tokens. Below 0 if searching took more."
+    )
+    @property
+    def saved_tokens(self) -> int:
+        return self.all_tools_tokens - self.sent_tokens - self.written_tokens
+
+    @computed_field(  # type: ignore[prop-decorator]
+        description="Of all_tools_tokens; null while that is 0."
+    )
+    @property
+    def saved_share(self) -> float | None:
+        return self.saved_tokens / self.all_tools_tokens if self.all_tools_tokens else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Savings(ToolCosts):
+    """What the requests of one session have cost and saved.
 
     cache_breaks      how often a request had another tool list than the one before, and began no new one, although the
                       provider may have had that in its cache. What messages and answers add breaks nothing
@@ -41,18 +77,10 @@ class Savings:
                       was given it, or else the tokens of tools alone
     """
 
-    requests: int
     search_rounds: int
-    sent_tokens: int
-    written_tokens: int
-    all_tools_tokens: int
     cache_breaks: int
     is_estimate: bool
     break_tokens: int = 0
-
-    @property
-    def saved_tokens(self) -> int:
-        return self.all_tools_tokens - self.sent_tokens - self.written_tokens
 
     @property
     def saved_share(self) -> float:

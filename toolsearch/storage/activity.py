@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
+
+from pydantic import Field
 
 from toolsearch.errors import Kept
 from toolsearch.storage.sql import SqlStore, storable
@@ -95,24 +97,36 @@ Outcome: TypeAlias = Literal["ok", "tool_error", "refused", "handed_back"]
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """One call. *at_s* is in seconds since 1970, *fingerprint* of the definition that was called, "" if none was.
+class CallNote:
+    """How a call ended."""
 
-    *code* is the stable code of the error, if there was one. Ids grow with time, so that they are also the order.
+    tool: str
+    fingerprint: Annotated[str, Field(description="Of the definition that was called; empty if there was none.")]
+    decision: Decision
+    outcome: Outcome
+    code: Annotated[str, Field(description="The stable code of the error, if there was one.")]
+    latency_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord(CallNote):
+    """One call: who called which definition, what was decided, how it ended. Never what was said.
+
+    Ids grow with time, so that they are also the order. *key* and *session* are ids, too; *session* may be empty.
     """
 
     id: str
-    at_s: float
     key: str
     session: str
-    corpus: str
-    tool: str
-    fingerprint: str
-    decision: Decision
-    outcome: Outcome
-    code: str
-    latency_ms: float
-    request_id: str = ""
+    corpus: Annotated[str, Field(description="As catalog/NAME or toolset/NAME.")]
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt(CallRecord):
+    """The record of a call as it is kept. *at_s* is in seconds since 1970."""
+
+    at_s: float
 
 
 _COLUMNS = ", ".join(field.name for field in fields(Receipt))

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolsearch_indexes.documents import Hit, ToolDocument
+from toolsearch_indexes.documents import Explanation, Hit, ToolDocument
 from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.encoders.static import HashingEncoder
-from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.queries import Selection
 from toolsearch_indexes.views import View, ViewCache

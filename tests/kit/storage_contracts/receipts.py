@@ -8,7 +8,7 @@ from toolsearch.storage.activity import Receipt, ReceiptLog
 
 
 def receipt(receipt_id: str, at_s: float = 1.0, *, session: str = "s1", key: str = "k1", tool: str = "t1") -> Receipt:
-    return Receipt(receipt_id, at_s, key, session, "catalog/main", tool, "f1", "allowed", "ok", "", 12.5, "req_1")
+    return Receipt(tool, "f1", "allowed", "ok", "", 12.5, receipt_id, key, session, "catalog/main", "req_1", at_s)
 
 
 class ReceiptLogContract:

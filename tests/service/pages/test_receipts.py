@@ -38,7 +38,7 @@ async def test_a_key_that_is_gone_is_shown_by_its_whole_id(tmp_path: Path) -> No
 
 
 def _receipt(key: str) -> Receipt:
-    return Receipt("rec_1", NOW_S + 7, key, "", "catalog/default", "send_mail", "ab", "allowed", "ok", "", 5.0)
+    return Receipt("send_mail", "ab", "allowed", "ok", "", 5.0, "rec_1", key, "", "catalog/default", "", NOW_S + 7)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Final, TypeAlias
 
 from toolsearch.discovery.answers import AnsweredQuery
@@ -21,7 +21,8 @@ from toolsearch.gateway.status import CallEnd
 from toolsearch.service.activity.figures import Batches, Figures
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.settings import ActivitySettings
-from toolsearch.storage.activity import Decision, MissKind, MissLog, Outcome, Receipt
+from toolsearch.sessions.savings import ToolCosts
+from toolsearch.storage.activity import CallNote, Decision, MissKind, MissLog, Outcome, Receipt
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.definition import ToolReference
 from toolsearch.tools.summaries import one_line
@@ -29,36 +30,9 @@ from toolsearch.upstreams.secrets import as_secrets, redacted, secrets_of_argume
 from toolsearch_indexes.queries import Words, read_form
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCosts:
-    """Sums over the known requests of models. Over MCP, each list that was handed out counts as a request.
-
-    sent_tokens       tokens of the lists as they were sent, and of the searches and answers that conversations keep
-    written_tokens    tokens that models wrote in order to search
-    all_tools_tokens  every definition in reach once in each of these requests, except those that follow a reply which
-                      only searched: without a search tool they would not have been made
-    """
-
-    requests: int = 0
-    sent_tokens: int = 0
-    written_tokens: int = 0
-    all_tools_tokens: int = 0
-
-    @classmethod
-    def of(cls, figures: Mapping[str, float]) -> ToolCosts:
-        """*figures* are amounts by `FigureName`."""
-        names = ("requests", "sent_tokens", "written_tokens", "all_tools_tokens")
-        return cls(*(int(figures.get(name, 0)) for name in names))
-
-    @property
-    def saved_tokens(self) -> int:
-        """Below 0 if searching took more than it saved."""
-        return self.all_tools_tokens - self.sent_tokens - self.written_tokens
-
-    @property
-    def saved_share(self) -> float | None:
-        """Saved share of *all_tools_tokens*; None without a known request that would have sent definitions."""
-        return self.saved_tokens / self.all_tools_tokens if self.all_tools_tokens else None
+def costs_of(figures: Mapping[str, float]) -> ToolCosts:
+    """*figures* are amounts by `FigureName`. Over MCP, each list that was handed out counts as a request."""
+    return ToolCosts(*(int(figures.get(field.name, 0)) for field in fields(ToolCosts)))
 
 
 _QUERY_CHARACTERS: Final = 300
@@ -152,18 +126,6 @@ class Who:
     request_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CallNote:
-    """The end of a call. *fingerprint* is the definition's, or ""; *code* is the error's, or ""."""
-
-    tool: str
-    fingerprint: str
-    decision: Decision
-    outcome: Outcome
-    code: str
-    seconds: float
-
-
 class Activity:
     """Use it within one event loop. *used_tokens* is called with the tokens that models were sent, by tenant
     and key.
@@ -220,7 +182,7 @@ class Activity:
         sums = await asyncio.to_thread(
             self._storage.figures.sums, tenant, by="session", since_s=0, until_s=self._clock() + 1, session=session
         )
-        return ToolCosts.of({each.name: each.amount for each in sums})
+        return costs_of({each.name: each.amount for each in sums})
 
     def answered(self, who: Who, *, sent_tokens: int) -> None:
         """A model was sent the answer to a search."""
@@ -277,18 +239,13 @@ class Activity:
         order_us = max(int(now_s * 1_000_000), self._last_us.get(who.tenant, 0) + 1)
         self._last_us[who.tenant] = order_us
         return Receipt(
+            **asdict(note) | {"tool": note.tool[:_MAX_NAME]},
             id=f"rcp_{order_us:014x}{secrets.token_hex(3)}",
-            at_s=now_s,
             key=who.key,
             session=who.session,
             corpus=str(corpus),
-            tool=note.tool[:_MAX_NAME],
-            fingerprint=note.fingerprint,
-            decision=note.decision,
-            outcome=note.outcome,
-            code=note.code,
-            latency_ms=round(note.seconds * 1_000, 3),
             request_id=who.request_id,
+            at_s=now_s,
         )
 
     def _write_receipts(self, batch: Sequence[tuple[str, Receipt]]) -> None:
@@ -332,8 +289,13 @@ def search_notes(answers: Sequence[AnsweredQuery]) -> list[SearchNote]:
 
 def call_note(end: CallEnd) -> CallNote:
     fingerprint = end.definition.fingerprint() if end.definition is not None else ""
+    latency_ms = in_ms(end.seconds)
     if end.is_handed_back:
-        return CallNote(end.name, fingerprint, "handed_back", "handed_back", "", end.seconds)
+        return CallNote(end.name, fingerprint, "handed_back", "handed_back", "", latency_ms)
     outcome: Outcome = "ok" if not end.code else "tool_error" if end.was_run else "refused"
     decision: Decision = "allowed" if end.was_run else "refused"
-    return CallNote(end.name, fingerprint, decision, outcome, end.code, end.seconds)
+    return CallNote(end.name, fingerprint, decision, outcome, end.code, latency_ms)
+
+
+def in_ms(seconds: float) -> float:
+    return round(seconds * 1_000, 3)

@@ -6,13 +6,12 @@ No receipt contains arguments or results.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from toolsearch.api.activity import ReceiptBody
-from toolsearch.api.base import Page
+from toolsearch.api.base import Page, body_of
 from toolsearch.service.keys.page import key_names
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.frame import PageRoute, visit_with
@@ -50,7 +49,7 @@ async def receipts(
 
 
 def _body(receipt: Receipt) -> ReceiptBody:
-    return ReceiptBody.model_validate({**asdict(receipt), "at": time_of(receipt.at_s)})
+    return body_of(ReceiptBody, receipt, at=time_of(receipt.at_s))
 
 
 page_router = APIRouter(route_class=PageRoute, include_in_schema=False)

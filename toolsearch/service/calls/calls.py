@@ -24,7 +24,7 @@ from toolsearch.errors import (
     UnknownSessionError,
 )
 from toolsearch.gateway.caller import Caller
-from toolsearch.service.activity.activity import Activity, CallNote, Who, search_notes
+from toolsearch.service.activity.activity import Activity, Who, in_ms, search_notes
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.keys.keys import is_same_owner
@@ -32,6 +32,7 @@ from toolsearch.service.sessions.sessions import OpenSession, Sessions
 from toolsearch.service.web.callers import ServiceCaller
 from toolsearch.service.web.limits import Limits
 from toolsearch.sessions.answering import Answered
+from toolsearch.storage.activity import CallNote
 from toolsearch.storage.records import Record, RecordStore
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.json_types import JsonObject
@@ -137,7 +138,7 @@ class Calls:
             "handed_back",
             "tool_error" if is_error else "ok",
             ToolExecutionError.code if is_error else "",
-            seconds,
+            in_ms(seconds),
         )
         who = Who(caller.tenant, caller.key_id, document["session"], caller.request_id)
         await self._activity.reported(who, ref, note)

@@ -17,7 +17,7 @@ from toolsearch.access.scopes import SCOPES, includes
 from toolsearch.scanning.texts import visible
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.summaries import one_line
-from toolsearch_indexes.explanation import Explanation, Outcome
+from toolsearch_indexes.documents import Explanation, Outcome
 
 HEIGHT: Final = 220.0
 BOTTOM: Final = 26.0  # room for the labels of the horizontal axis
