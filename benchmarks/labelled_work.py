@@ -8,7 +8,7 @@ from typing import Protocol
 
 from benchmarks.agent_queries import AgentQuery, read_queries
 from benchmarks.datasets import AGENT_QUERIES
-from toolsearch.bench.conversations import Conversation, Preset, Step, Turn, Use, made_conversations
+from toolsearch.bench.conversations import Dialogue, Preset, Step, Turn, Use, made_conversations
 from toolsearch.tools.definition import ToolDefinition
 
 FIRST = 10  # hits among which the model sees a right tool, if there is one
@@ -39,7 +39,7 @@ def labelled_conversations(
     count: int,
     *,
     seed: int = 0,
-) -> list[Conversation]:
+) -> list[Dialogue]:
     """*count* conversations that need only tools with a labelled query, which is what the user says and the model asks.
 
     Where it does not find the tool, the model asks once more, in the tool's own words.
@@ -58,7 +58,7 @@ def needed_tools(queries: Sequence[AgentQuery], searched: Searches) -> dict[str,
     return texts
 
 
-def relabelled(conversation: Conversation, texts: Mapping[str, str]) -> Conversation:
+def relabelled(conversation: Dialogue, texts: Mapping[str, str]) -> Dialogue:
     return replace(conversation, turns=tuple(_turn(turn, texts) for turn in conversation.turns))
 
 

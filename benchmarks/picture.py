@@ -77,7 +77,7 @@ def play() -> Conversation:
             return Conversation(len(catalog), *asyncio.run(_replay(exchanges, engine.session("counted"))))
 
 
-async def _replay(exchanges: Sequence[story.Exchange], session: Session) -> tuple[list[int], list[int]]:
+async def _replay(exchanges: Sequence[story.StoryExchange], session: Session) -> tuple[list[int], list[int]]:
     sent: list[int] = []
     every: list[int] = []
     for exchange in exchanges:

@@ -32,10 +32,10 @@ from toolsearch.bench.prices import prices_of
 from toolsearch.bench.study import (
     CACHINGS,
     OpenEngine,
-    Row,
     Size,
     Study,
     StudyOptions,
+    StudyRow,
     break_even,
     searching_rows,
     study,
@@ -185,7 +185,7 @@ def _figures(name: str, preset: str, found: Study, size: Size) -> Figures:
     return figures
 
 
-def _way(row: Row) -> Figures:
+def _way(row: StudyRow) -> Figures:
     costs = row.costs("none")
     return {
         **({"refused": row.refused} if row.refused else {}),
@@ -200,7 +200,7 @@ def _way(row: Row) -> Figures:
     }
 
 
-def _dollars(row: Row, caching: Caching) -> float | None:
+def _dollars(row: StudyRow, caching: Caching) -> float | None:
     """For a turn that has not failed."""
     dollars = row.costs(caching).dollars_per_done
     return None if dollars is None else round(dollars, 7)

@@ -90,7 +90,7 @@ class Instruments:
         )
 
 
-Kind: TypeAlias = Literal["internal", "client", "server"]
+OperationKind: TypeAlias = Literal["internal", "client", "server"]
 Attributes: TypeAlias = dict[str, str | bool | int | float | Sequence[str]]
 
 
@@ -118,7 +118,7 @@ class _Operation:
         attributes: Attributes | None = None,
         labels: Attributes | None = None,
         *,
-        kind: Kind = "internal",
+        kind: OperationKind = "internal",
         is_current: bool = True,
         carrier: Mapping[str, str] | None = None,
     ) -> None:
@@ -126,7 +126,7 @@ class _Operation:
         self._name = name
         self._attributes = attributes or {}
         self._labels = labels or {}  # labels of the metrics, with few values each
-        self._kind: Kind = kind
+        self._kind: OperationKind = kind
         self._is_current = is_current
         self._carrier = carrier  # headers that may name a parent in another process
         self._error_type = ""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from toolsearch.bench.report_page import COLOURS, HEIGHT, SERIES, WIDTH, Curve, Plot, as_svg
+from toolsearch.bench.report_page import COLOURS, HEIGHT, SERIES, WIDTH, Curve, ReportPlot, as_svg
 
 FOLDER: Final = "docs/images/figures"
 
@@ -30,7 +30,7 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
 
 def pictures(stored: Mapping[str, Any]) -> dict[str, str]:
     """By the name of the file, what is drawn of *stored*: figures by the stem of their file."""
-    plots: dict[str, Plot] = {}
+    plots: dict[str, ReportPlot] = {}
     if growth := stored.get("growth"):
         plots |= _growth_plots(growth)
     if latency := stored.get("latency"):
@@ -38,7 +38,7 @@ def pictures(stored: Mapping[str, Any]) -> dict[str, str]:
     return {name: picture(plot) for name, plot in plots.items()}
 
 
-def _growth_plots(growth: Mapping[str, Any]) -> Iterator[tuple[str, Plot]]:
+def _growth_plots(growth: Mapping[str, Any]) -> Iterator[tuple[str, ReportPlot]]:
     by_strategy = {
         strategy: [each for each in growth["searches"] if each["strategy"] == strategy]
         for strategy in dict.fromkeys(each["strategy"] for each in growth["searches"])
@@ -67,7 +67,7 @@ def _growth_plots(growth: Mapping[str, Any]) -> Iterator[tuple[str, Plot]]:
     yield "session-memory.svg", _plot("Memory of a session: KiB", "sessions", curves)
 
 
-def _latency_plot(latency: Sequence[Mapping[str, Any]]) -> Plot:
+def _latency_plot(latency: Sequence[Mapping[str, Any]]) -> ReportPlot:
     curves = [
         _curve(what, [each for each in latency if each["what"] == what], "tools", "median_ms")
         for what in ("rank-bm25", "keyword", "hybrid")
@@ -79,11 +79,11 @@ def _curve(name: str, points: Iterable[Mapping[str, Any]], across: str, up: str,
     return Curve(name, tuple((each[across], each[up]) for each in points), is_limit)
 
 
-def _plot(title: str, across: str, curves: Iterable[Curve]) -> Plot:
-    return Plot(title, across, "", tuple(curves), is_log=True)
+def _plot(title: str, across: str, curves: Iterable[Curve]) -> ReportPlot:
+    return ReportPlot(title, across, "", tuple(curves), is_log=True)
 
 
-def picture(plot: Plot) -> str:
+def picture(plot: ReportPlot) -> str:
     """An SVG file of *plot* that stands alone."""
     width, height = WIDTH + 3 * _EDGE, _TITLE + HEIGHT + _LINE * len(plot.curves) + 2 * _EDGE
     return "\n".join(

@@ -12,7 +12,7 @@ from benchmarks.datasets import SETS
 from benchmarks.labelled import LabelledQuery, LabelledSet, read_set
 from benchmarks.published.side_by_side import SEED, ByWay, Line, Workload, costs_of, paragraphs, played_in, searching
 from toolsearch import ToolDefinition
-from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Dialogue, Step, Turn, Use
 from toolsearch.bench.costs import Caching, Played
 from toolsearch.bench.ways import EVERY, FOUND_BEFORE, WayName
 from toolsearch.catalog.indexing import document_of
@@ -126,9 +126,9 @@ def _selections(drawn: Sequence[Catalogue]) -> ByWay:
     return by_way
 
 
-def _request(query: LabelledQuery) -> Conversation:
+def _request(query: LabelledQuery) -> Dialogue:
     (name,) = query.relevant
-    return Conversation((Turn(query.text, (Step((Use(name, {}, "", (query.text,)),)),)),))
+    return Dialogue((Turn(query.text, (Step((Use(name, {}, "", (query.text,)),)),)),))
 
 
 def selection(played: Played) -> Played:

@@ -22,7 +22,7 @@ from benchmarks.published.side_by_side import (
     tokens_of,
 )
 from toolsearch import ToolDefinition
-from toolsearch.bench.conversations import Conversation, Preset, Step
+from toolsearch.bench.conversations import Dialogue, Preset, Step
 from toolsearch.bench.ways import EVERY, FOUND_BEFORE
 from toolsearch.catalog.indexing import document_of
 from toolsearch.wire.capabilities import Endpoint
@@ -99,8 +99,8 @@ def found(queries: Sequence[AgentQuery], hits: Sequence[Collection[str]]) -> str
     return f"{right / len(queries):.0%} ({right}/{len(queries)})"
 
 
-def _asked_once(conversation: Conversation) -> Conversation:
+def _asked_once(conversation: Dialogue) -> Dialogue:
     """The model does not search again where its first query finds nothing."""
     (turn,) = conversation.turns
     steps = tuple(Step(tuple(replace(use, queries=use.queries[:1]) for use in step.calls)) for step in turn.steps)
-    return Conversation((replace(turn, steps=steps),))
+    return Dialogue((replace(turn, steps=steps),))

@@ -19,7 +19,7 @@ from benchmarks.published.side_by_side import (
     tokens_of,
 )
 from toolsearch import ToolDefinition
-from toolsearch.bench.conversations import Conversation, Step, Turn, Use, sample_arguments
+from toolsearch.bench.conversations import Dialogue, Step, Turn, Use, sample_arguments
 from toolsearch.bench.ways import EVERY
 from toolsearch.wire.capabilities import Endpoint
 
@@ -90,7 +90,7 @@ def sized(
     return sorted(candidates, key=lambda tool: (abs(tokens[tool.name] - wanted / count), tool.name))[:count]
 
 
-def _question(tool: ToolDefinition) -> Conversation:
+def _question(tool: ToolDefinition) -> Dialogue:
     query = tool.description.partition(".")[0].lower()
     use = Use(tool.name, sample_arguments(tool.input_schema), text_of(200), (query,))
-    return Conversation((Turn(f"Please {query}.", (Step((use,)),), text_of(60)),))
+    return Dialogue((Turn(f"Please {query}.", (Step((use,)),), text_of(60)),))

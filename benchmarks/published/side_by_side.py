@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolsearch import Tool, ToolDefinition, ToolSearch
-from toolsearch.bench.conversations import Conversation
+from toolsearch.bench.conversations import Dialogue
 from toolsearch.bench.costs import Caching, Costs, Played, Player, costs_by_turn, total
 from toolsearch.bench.prices import prices_of
 from toolsearch.bench.prompts import PartCounter
@@ -46,7 +46,7 @@ class Workload:
 
 def played_in(
     definitions: Iterable[ToolDefinition],
-    conversations: Sequence[Conversation],
+    conversations: Sequence[Dialogue],
     endpoint: Endpoint,
     *,
     found_before: int = 10,
@@ -59,7 +59,7 @@ def played_in(
 
 async def _played(
     definitions: Iterable[ToolDefinition],
-    conversations: Sequence[Conversation],
+    conversations: Sequence[Dialogue],
     endpoint: Endpoint,
     ways: Sequence[WayName],
     found_before: int,

@@ -18,7 +18,7 @@ from benchmarks.published.side_by_side import (
     tokens_of,
 )
 from toolsearch import ToolDefinition
-from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Dialogue, Step, Turn, Use
 from toolsearch.bench.ways import EVERY
 from toolsearch.wire.capabilities import Endpoint
 
@@ -92,7 +92,7 @@ def three_server_tools(catalogue: Iterable[ToolDefinition]) -> list[ToolDefiniti
     return chosen
 
 
-def prompts() -> dict[str, Conversation]:
+def prompts() -> dict[str, Dialogue]:
     issues = Use(
         "github__issues_list-for-repo",
         {"owner": "acme", "repo": "shop", "per_page": 10},
@@ -110,5 +110,5 @@ def prompts() -> dict[str, Conversation]:
     }
 
 
-def _asked(user: str, *uses: Use) -> Conversation:
-    return Conversation((Turn(user, tuple(Step((use,)) for use in uses), text_of(150)),), text_of(_OWN_TOKENS))
+def _asked(user: str, *uses: Use) -> Dialogue:
+    return Dialogue((Turn(user, tuple(Step((use,)) for use in uses), text_of(150)),), text_of(_OWN_TOKENS))

@@ -17,7 +17,7 @@ from benchmarks.published.side_by_side import (
     tokens_of,
 )
 from toolsearch import ToolDefinition
-from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Dialogue, Step, Turn, Use
 from toolsearch.bench.ways import EVERY
 from toolsearch.wire.capabilities import Endpoint
 
@@ -82,7 +82,7 @@ def _lines(endpoint: Endpoint) -> Iterator[Line]:
     yield from money_lines(by_way, endpoint.model, of)
 
 
-def weather_conversation() -> Conversation:
+def weather_conversation() -> Dialogue:
     """As it went there: the time first, then the weather and the shops at once."""
     place, now = "Landsmeer, NL", "2025-12-11T10:15:00"
     clock = Use("currentTime", {"location": place}, f"{now}.123456", ("current date and time",))
@@ -97,7 +97,7 @@ def weather_conversation() -> Conversation:
         f"What should I wear today in {place}? Name clothing shops near there that are open now. Ask the tools "
         "what time it is, and assume no date and no time."
     )
-    return Conversation((Turn(asked, (Step((clock,)), Step((sky, shops))), text_of(150)),))
+    return Dialogue((Turn(asked, (Step((clock,)), Step((sky, shops))), text_of(150)),))
 
 
 def weather_tools() -> list[ToolDefinition]:

@@ -53,7 +53,7 @@ class Hit:
     confidence: Confidence = "low"
 
 
-Outcome: TypeAlias = Literal[
+RankOutcome: TypeAlias = Literal[
     "found",
     "by its words",
     "by a part",
@@ -103,7 +103,7 @@ class Explanation:
 
     tool: str
     strategy: str
-    outcome: Outcome
+    outcome: RankOutcome
     place: int | None = None
     score: float = 0.0
     words: tuple[WordMatch, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from toolsearch_indexes.documents import Explanation, Outcome, WordMatch
+from toolsearch_indexes.documents import Explanation, RankOutcome, WordMatch
 from toolsearch_indexes.keyword import FIELDS, WordReading
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.request import Request
@@ -28,7 +28,7 @@ def explain_row(
         cosine = float(request.nearness.meaning.cosines(segment.vectors, here)[0])
         deviations = float(request.nearness.deviations(segment, here)[0])
     best = _best_raw(space, request, raw)
-    outcome: Outcome = "no match"
+    outcome: RankOutcome = "no match"
     score = 0.0
     if word_score > 0 or request.nearness is not None:
         outcome, score = "does not fit", request.scale.score(raw)

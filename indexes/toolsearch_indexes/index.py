@@ -32,7 +32,7 @@ from toolsearch_indexes.segments import IndexState, Segment, build_segment, tidy
 from toolsearch_indexes.semantic import SemanticArm, SemanticStatistics
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray
-from toolsearch_indexes.views import SearchSpace, View, ViewCache
+from toolsearch_indexes.views import SearchSpace, SelectionView, SelectionViews
 
 
 class ToolSearchIndex:
@@ -57,7 +57,7 @@ class ToolSearchIndex:
         self.arm = SemanticArm(encoder, cache) if encoder else None
         self.reader = reader
         self._write_lock = threading.Lock()
-        self.views = ViewCache()
+        self.views = SelectionViews()
         empty = IndexState(semantic=SemanticStatistics.empty(encoder.dimensions) if encoder else None)
         self._moment = self._moment_of(empty)
         self.update(documents)
@@ -203,7 +203,7 @@ class ToolSearchIndex:
 
     def _space(self, state: IndexState, selection: Selection, *, is_kept: bool) -> SearchSpace:
         """*is_kept*: the selection may come again, so that its view is worth keeping."""
-        view = self.views.get(state, selection) if is_kept else View.of(state, selection)
+        view = self.views.get(state, selection) if is_kept else SelectionView.of(state, selection)
         return SearchSpace.seen(state, view, self.lexicon, self.parameters, self.views if is_kept else None)
 
 

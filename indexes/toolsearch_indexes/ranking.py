@@ -44,7 +44,7 @@ class Sure(NamedTuple):
     why: Sureness
 
 
-class Found(NamedTuple):
+class RankedRow(NamedTuple):
     """A row of a segment, by its number. The raw score is *negated*: the best sorts first, equal ones by name."""
 
     negated: float
@@ -57,15 +57,15 @@ class Found(NamedTuple):
         return -self.negated
 
 
-class Ranking(NamedTuple):
+class RankedHits(NamedTuple):
     """The best hits for a request, the place of the *first*, and the tools that are *sure* to get a place."""
 
     hits: list[Hit]
-    first: Found | None
+    first: RankedRow | None
     sure: Callable[[], list[Sure]]
 
 
-def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> Ranking:
+def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> RankedHits:
     """The best *limit* rows, if the best one fits. A hybrid search adds the best row by words if its words are a sure
     match.
 
@@ -88,10 +88,10 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
         ]
         best[:_PLACES_FOR_FAVOUR] = sorted(moved)
     hits = _hits(best[:limit], request.scale, is_sure=is_sure)
-    return Ranking(hits, best[0] if best else None, partial(_sure_by_words, space, request, word_scores))
+    return RankedHits(hits, best[0] if best else None, partial(_sure_by_words, space, request, word_scores))
 
 
-def _this_way_first(space: SearchSpace, request: str, best: Sequence[Found]) -> list[Found]:
+def _this_way_first(space: SearchSpace, request: str, best: Sequence[RankedRow]) -> list[RankedRow]:
     """Reorder conversions between the same two things: those in the requested direction take the first places and
     scores.
 
@@ -108,11 +108,11 @@ def _this_way_first(space: SearchSpace, request: str, best: Sequence[Found]) -> 
     return moved
 
 
-def _direction_of(space: SearchSpace, found: Found) -> Direction | None:
+def _direction_of(space: SearchSpace, found: RankedRow) -> Direction | None:
     return direction(space.segments[found.segment].names.own_names[found.row])
 
 
-def _hits(found: Sequence[Found], scale: Scale, *, is_sure: bool) -> list[Hit]:
+def _hits(found: Sequence[RankedRow], scale: Scale, *, is_sure: bool) -> list[Hit]:
     """Make a hit of each, as `_hit` does."""
     least = SURE_SCORE if is_sure else math.inf
     scores = scale.scores([-negated for negated, _, _, _ in found])
@@ -130,7 +130,9 @@ def favoured(request: Request, favour: Mapping[str, float], name: str) -> float:
     return _MOST_FAVOUR / request.scale.slope * min(1.0, favour.get(name, 0.0))
 
 
-def _best_by_word(space: SearchSpace, request: Request, word_scores: Sequence[FloatArray], count: int) -> list[Found]:
+def _best_by_word(
+    space: SearchSpace, request: Request, word_scores: Sequence[FloatArray], count: int
+) -> list[RankedRow]:
     """The best *count* rows for an answer by words alone; none if the best one makes no answer."""
     best = _best(space, [_by_word(*of, count) for of in zip(word_scores, space.allowed, strict=True)], count)
     return _in_answer(request, best) if best and request.scale.fits(best[0].raw) else []
@@ -138,7 +140,7 @@ def _best_by_word(space: SearchSpace, request: Request, word_scores: Sequence[Fl
 
 def _best_of_both(
     space: SearchSpace, request: Request, nearness: Nearness, word_scores: Sequence[FloatArray], count: int
-) -> list[Found]:
+) -> list[RankedRow]:
     """The best *count* rows for an answer; none if the best one makes no answer.
 
     The best sum need not be the best of either arm. The score of a row's words is known exactly. The score of its
@@ -156,7 +158,7 @@ def _best_of_both(
     return _in_answer(request, best) if best and request.scale.fits(best[0].raw) else []
 
 
-def _in_answer(request: Request, best: Sequence[Found]) -> list[Found]:
+def _in_answer(request: Request, best: Sequence[RankedRow]) -> list[RankedRow]:
     kept = len(best)
     # Hits are sorted, so that only the last ones need a look.
     while kept and not request.scale.follows(best[kept - 1].raw):
@@ -253,12 +255,12 @@ def _least_of_best(scores: FloatArray, count: int) -> np.float32:
     return np.float32(ordered[-count])
 
 
-def _best(space: SearchSpace, found: Sequence[_Scored], count: int) -> list[Found]:
+def _best(space: SearchSpace, found: Sequence[_Scored], count: int) -> list[RankedRow]:
     """The best *count* rows of all segments, by name."""
-    best: list[Found] = []
+    best: list[RankedRow] = []
     for number, (segment, (rows, scores)) in enumerate(zip(space.segments, _best_of_all(found, count), strict=True)):
         numbers = rows.tolist()
-        best += map(Found, (-scores).tolist(), segment.names.names.at(numbers), repeat(number), numbers)
+        best += map(RankedRow, (-scores).tolist(), segment.names.names.at(numbers), repeat(number), numbers)
     best.sort()
     return best[:count]
 

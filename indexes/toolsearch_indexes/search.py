@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from toolsearch_indexes.analysis import name_words
-from toolsearch_indexes.documents import Explanation, Hit, Outcome
+from toolsearch_indexes.documents import Explanation, Hit, RankOutcome
 from toolsearch_indexes.errors import EncoderError
 from toolsearch_indexes.explanation import explain_row
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters, WordReading
@@ -16,7 +16,7 @@ from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.queries import Pattern, QueryForm, Select, Selection, Words, clauses, name_candidates, sentences
 from toolsearch_indexes.ranking import (
     SURE_PLACE,
-    Ranking,
+    RankedHits,
     Sure,
     favoured,
     rank,
@@ -24,9 +24,9 @@ from toolsearch_indexes.ranking import (
     with_places_for,
 )
 from toolsearch_indexes.reader import Reader
-from toolsearch_indexes.reading import READ, is_readable, read_again
 from toolsearch_indexes.regex import compile_pattern
 from toolsearch_indexes.request import Known, Request, read_request
+from toolsearch_indexes.reranking import READ, is_readable, read_again
 from toolsearch_indexes.segments import IndexState, Segment
 from toolsearch_indexes.semantic import SemanticArm
 from toolsearch_indexes.views import SearchSpace
@@ -72,7 +72,7 @@ class Answer:
     """
 
     hits: list[Hit]
-    how: Mapping[str, Outcome]
+    how: Mapping[str, RankOutcome]
     read: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
@@ -154,7 +154,7 @@ class Search:
             raise EncoderError(f"the reader did not give a number for each of the {len(names)} tools that it was shown")
         return dict(zip(names, said.tolist(), strict=True))
 
-    def _rank(self, text: str, limit: int) -> Ranking:
+    def _rank(self, text: str, limit: int) -> RankedHits:
         request = self._read(text)
         ranking = rank(self.space, request, limit, self.favour)
         if request.words is not None and request.words.filler:

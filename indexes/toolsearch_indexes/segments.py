@@ -19,8 +19,8 @@ from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.keyword import FIELDS, BoolArray, KeywordPart, KeywordStatistics, LongArray
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.queries import name_key
-from toolsearch_indexes.reading import as_read
 from toolsearch_indexes.regex import Lines, RegexPart
+from toolsearch_indexes.reranking import as_read
 from toolsearch_indexes.semantic import DoubleArray, SemanticStatistics
 from toolsearch_indexes.vectors import FloatArray, VectorPart
 
@@ -29,7 +29,7 @@ HashArray = NDArray[np.uint32]
 RowArray = NDArray[np.int32]
 
 
-class Names:
+class SegmentNames:
     """Shared by all states of the segment.
 
     names, own_names    by row: the full name, and the one without the server's prefix
@@ -46,7 +46,7 @@ class Names:
         self._hashes, self._rows = key_hashes.data, key_rows.data
 
     @classmethod
-    def of(cls, names: Sequence[str], own_names: Sequence[str]) -> Names:
+    def of(cls, names: Sequence[str], own_names: Sequence[str]) -> SegmentNames:
         hashes: list[int] = []
         rows: list[int] = []
         for row, (name, own_name) in enumerate(zip(names, own_names, strict=True)):
@@ -56,7 +56,7 @@ class Names:
         return cls(PackedTexts.of(names), PackedTexts.of(own_names), *_by_hash(np.array(hashes, np.uint32), rows))
 
     @classmethod
-    def merge(cls, parts: Sequence[Names], keep: Sequence[RowMask]) -> Names:
+    def merge(cls, parts: Sequence[SegmentNames], keep: Sequence[RowMask]) -> SegmentNames:
         """Merge the rows that *keep* (one mask for each part) selects, in order."""
         hashes: list[HashArray] = []
         rows: list[RowArray] = []
@@ -106,7 +106,7 @@ class Names:
         return packed | {"key_hashes": self.key_hashes, "key_rows": self.key_rows}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Names:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> SegmentNames:
         """Raises KeyError where one is missing."""
         full, own = (PackedTexts(arrays[f"{kind}.blob"], arrays[f"{kind}.ends"]) for kind in ("full", "own"))
         return cls(full, own, arrays["key_hashes"], arrays["key_rows"])
@@ -136,7 +136,7 @@ _GROWTH = 4  # a segment is merged into the previous one unless that one is at l
 class Segment:
     """Rows 0 to size - 1 of every arm, and the requests of users. *alive* is None if all rows are alive."""
 
-    names: Names
+    names: SegmentNames
     keyword: KeywordPart
     regex: RegexPart
     requests: Lines
@@ -162,7 +162,7 @@ class Segment:
 
 def build_segment(documents: Sequence[ToolDocument], lexicon: Lexicon, vectors: FloatArray | None) -> Segment:
     return Segment(
-        Names.of([d.name for d in documents], [d.own_name for d in documents]),
+        SegmentNames.of([d.name for d in documents], [d.own_name for d in documents]),
         KeywordPart.build(documents, lexicon),
         RegexPart.build(documents),
         Lines.build([document.requests for document in documents]),
@@ -177,7 +177,7 @@ def merge_segments(segments: Sequence[Segment]) -> Segment:
     keep = [segment.kept() for segment in segments]
     vectors = [segment.vectors for segment in segments if segment.vectors is not None]
     return Segment(
-        Names.merge([s.names for s in segments], keep),
+        SegmentNames.merge([s.names for s in segments], keep),
         KeywordPart.merge([s.keyword for s in segments], keep),
         RegexPart.merge([s.regex for s in segments], keep),
         Lines.merge([s.requests for s in segments], keep),
@@ -233,7 +233,7 @@ _BLOCK = 1024  # rows whose vectors are summed in float32; the block sums are th
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class SegmentShare:
     """The rows of a segment within a selection. It does not refer to the segment, so that a merged one can be freed.
 
     names      the names of the segment, which identify it
@@ -243,7 +243,7 @@ class Share:
     total      the sum of their vectors (d,), empty without vectors
     """
 
-    names: ref[Names]
+    names: ref[SegmentNames]
     mask: BoolArray
     alive: BoolArray | None
     allowed: BoolArray
@@ -253,7 +253,7 @@ class Share:
     total: DoubleArray
 
     @classmethod
-    def of(cls, segment: Segment, mask: BoolArray) -> Share:
+    def of(cls, segment: Segment, mask: BoolArray) -> SegmentShare:
         dimensions = segment.vectors.dimensions if segment.vectors else 0
         nothing = cls(
             ref(segment.names),
@@ -267,7 +267,7 @@ class Share:
         )
         return nothing._with(segment, mask if segment.alive is None else mask & segment.alive)
 
-    def at(self, segment: Segment) -> Share:
+    def at(self, segment: Segment) -> SegmentShare:
         """The share of another state of the same segment."""
         if segment.alive is self.alive:
             return self
@@ -278,12 +278,12 @@ class Share:
         arrays = {id(array): array for array in (self.mask, self.alive, self.allowed) if array is not None}
         return sum(array.nbytes for array in arrays.values())
 
-    def _with(self, segment: Segment, allowed: BoolArray) -> Share:
+    def _with(self, segment: Segment, allowed: BoolArray) -> SegmentShare:
         """Add or remove the rows in which *allowed* differs."""
         rows = np.flatnonzero(allowed != self.allowed)
         signs: NDArray[np.int64] = np.where(allowed[rows], 1, -1)
         lengths = segment.keyword.lengths[rows]
-        return Share(
+        return SegmentShare(
             self.names,
             self.mask,
             segment.alive,

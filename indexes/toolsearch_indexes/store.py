@@ -23,7 +23,7 @@ from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters, KeywordPart, KeywordStatistics
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.regex import Lines, RegexPart
-from toolsearch_indexes.segments import IndexState, Names, Segment, merge_segments
+from toolsearch_indexes.segments import IndexState, Segment, SegmentNames, merge_segments
 from toolsearch_indexes.semantic import SemanticStatistics
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
@@ -142,7 +142,7 @@ def _arrays(lexicon: Lexicon, state: IndexState, parameters: KeywordParameters) 
 
 
 def _state(arrays: Arrays, *, with_vectors: bool) -> IndexState:
-    names = Names.from_arrays(_group(arrays, "names"))
+    names = SegmentNames.from_arrays(_group(arrays, "names"))
     df, surface_df, lengths, filled = (
         arrays[f"statistics.{name}"] for name in ("df", "surface_df", "lengths", "filled")
     )

@@ -28,7 +28,7 @@ from toolsearch_indexes.keyword import (
 )
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.queries import Selection
-from toolsearch_indexes.segments import IndexState, Segment, Share
+from toolsearch_indexes.segments import IndexState, Segment, SegmentShare
 from toolsearch_indexes.semantic import SemanticStatistics
 
 _MAX_BYTES = 56 << 20  # bytes of all views of an index together
@@ -62,7 +62,7 @@ class _Memory:
 
 
 @dataclass(eq=False, slots=True)
-class View:
+class SelectionView:
     """Figures of the tools of one selection at one moment of an index.
 
     means     mean lengths of the fields; see KeywordStatistics
@@ -72,7 +72,7 @@ class View:
     """
 
     moment: int
-    shares: tuple[Share, ...]
+    shares: tuple[SegmentShare, ...]
     documents: int
     means: tuple[float, ...]
     is_usual: bool
@@ -82,13 +82,13 @@ class View:
     used: int = 0
 
     @classmethod
-    def of(cls, state: IndexState, selection: Selection, before: View | None = None) -> View:
+    def of(cls, state: IndexState, selection: Selection, before: SelectionView | None = None) -> SelectionView:
         """*before* is the view of another moment through the same selection."""
         known = {share.names(): share for share in before.shares} if before else {}
-        shares: list[Share] = []
+        shares: list[SegmentShare] = []
         for segment in state.segments:
             share = known.get(segment.names)
-            shares.append(share.at(segment) if share else Share.of(segment, _mask(selection, segment)))
+            shares.append(share.at(segment) if share else SegmentShare.of(segment, _mask(selection, segment)))
         nothing = np.zeros_like(state.keyword.lengths)
         lengths = sum((share.lengths for share in shares), start=nothing)
         filled = sum((share.filled for share in shares), start=nothing)
@@ -114,7 +114,7 @@ class View:
         self.memories = tuple(_Memory() for _ in self.memories)
 
 
-class ViewCache:
+class SelectionViews:
     """The views of an index, by selection; together they take at most *max_bytes* for long.
 
     Over that, the views that were not used for longest forget their terms first, and are dropped if that is not enough.
@@ -123,15 +123,15 @@ class ViewCache:
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._views: WeakKeyDictionary[Selection, View] = WeakKeyDictionary()
+        self._views: WeakKeyDictionary[Selection, SelectionView] = WeakKeyDictionary()
         self._nbytes = 0  # an upper bound; dropped selections are subtracted when room is made
         self._clock = count()
         self._lock = threading.Lock()
 
-    def get(self, state: IndexState, selection: Selection) -> View:
+    def get(self, state: IndexState, selection: Selection) -> SelectionView:
         view = self._views.get(selection)
         if view is None or view.moment != state.moment:
-            view = View.of(state, selection, view)
+            view = SelectionView.of(state, selection, view)
             with self._lock:
                 self._views[selection] = view
             view.used = next(self._clock)
@@ -153,7 +153,7 @@ class ViewCache:
         with self._lock:
             return sum(view.nbytes for view in self._views.values())
 
-    def _make_room(self, views: list[tuple[Selection, View]]) -> None:
+    def _make_room(self, views: list[tuple[Selection, SelectionView]]) -> None:
         views.sort(key=lambda item: item[1].used)
         self._nbytes = sum(view.nbytes for _, view in views)
         room = int(_KEPT_SHARE * self._max_bytes)
@@ -172,10 +172,10 @@ class TermsInView:
     """The words of the tools of a *view*; see TermCounts. A *cache* is told how much is remembered."""
 
     segments: Sequence[Segment]
-    view: View
+    view: SelectionView
     lexicon: Lexicon
     parameters: KeywordParameters
-    cache: ViewCache | None
+    cache: SelectionViews | None
     readings: dict[str, WordReading] = field(init=False, default_factory=dict[str, WordReading])
     _memories: tuple[_Memory, ...] = field(init=False)
 
@@ -224,7 +224,7 @@ class TermsInView:
         self._grown(self._memories[number], sum(array.nbytes for array in found[1:] if array is not None))
         return found
 
-    def _find_term(self, part: KeywordPart, share: Share, term: int) -> _Term:
+    def _find_term(self, part: KeywordPart, share: SegmentShare, term: int) -> _Term:
         where = part.postings(term)
         if where is None:
             return _NOWHERE
@@ -295,7 +295,12 @@ class SearchSpace:
 
     @classmethod
     def seen(
-        cls, state: IndexState, view: View, lexicon: Lexicon, parameters: KeywordParameters, cache: ViewCache | None
+        cls,
+        state: IndexState,
+        view: SelectionView,
+        lexicon: Lexicon,
+        parameters: KeywordParameters,
+        cache: SelectionViews | None,
     ) -> SearchSpace:
         """*view* belongs to *state*, and is in *cache* unless that is None."""
         allowed = tuple(share.allowed for share in view.shares)

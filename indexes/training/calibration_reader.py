@@ -30,7 +30,7 @@ from toolsearch_indexes.encoders.opening import AUTO, BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.reader import Reader, open_reader
-from toolsearch_indexes.reading import READ
+from toolsearch_indexes.reranking import READ
 from toolsearch_indexes.scores import SURE, log_odds_of
 from training.calibration import QUERIES, RECORD, SEED
 from training.calibration_samples import ALL_TOOLS, NOTHING, REMOVED

@@ -14,7 +14,7 @@ from toolsearch_indexes.queries import Ranking, Selection
 from toolsearch_indexes.ranking import rank
 from toolsearch_indexes.request import Nearness, familiarity_of, read_request, sense_of
 from toolsearch_indexes.scores import Scale, hybrid_scale, keyword_scale, semantic_scale
-from toolsearch_indexes.views import SearchSpace, View
+from toolsearch_indexes.views import SearchSpace, SelectionView
 
 STRATEGIES: Final[tuple[Ranking, ...]] = ("keyword", "semantic", "hybrid")
 ALL_TOOLS, FEW_TOOLS, REMOVED, NOTHING = "all tools", "few tools", "right tools removed", "nothing serves"
@@ -110,7 +110,7 @@ def _sample(catalog: str, index: ToolSearchIndex, case: Case) -> Sample:
 def _space(index: ToolSearchIndex, within: Sequence[str] | None) -> SearchSpace:
     if within is None:
         return SearchSpace.whole(index.state, index.parameters)
-    view = View.of(index.state, Selection.of(within))
+    view = SelectionView.of(index.state, Selection.of(within))
     return SearchSpace.seen(index.state, view, index.lexicon, index.parameters, None)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from toolsearch_indexes.reading import as_read
+from toolsearch_indexes.reranking import as_read
 from toolsearch_indexes.semantic import first_sentence, spaced
 from training.corpora import TrainingTool
 from training.lessons import IntArray, Texts

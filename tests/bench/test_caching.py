@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 
 from toolsearch.bench.prices import CacheRules
-from toolsearch.bench.prompts import CacheUse, Part, Prompt, cache_uses
+from toolsearch.bench.prompts import BilledPrompt, CacheUse, Part, cache_uses
 
 BY_ITSELF = CacheRules(least_tokens=0, step_tokens=1, lifetime_s=300)
 BY_MARKS = CacheRules(automatic=False, least_tokens=0, step_tokens=1, lifetime_s=300, look_back=19)
 AT_ENDS = CacheRules(least_tokens=0, step_tokens=1, lifetime_s=300, look_back=20)
 
 
-def prompts(*texts: str, every_s: float = 10, front: int = 1) -> list[Prompt]:
+def prompts(*texts: str, every_s: float = 10, front: int = 1) -> list[BilledPrompt]:
     """Each letter is a part of ten tokens; a cache that goes by ends of messages may end after a capital letter."""
     return [
-        Prompt(
+        BilledPrompt(
             tuple(Part(letter.encode(), 10, letter.isupper() or text.islower()) for letter in text),
             front,
             at_s=number * every_s,

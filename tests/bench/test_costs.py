@@ -5,14 +5,14 @@ import pytest
 from toolsearch.bench.conversations import Use
 from toolsearch.bench.costs import Costs, Played, cheaper_from, costs_by_turn, share_where_equal
 from toolsearch.bench.prices import CacheRules, Prices
-from toolsearch.bench.prompts import Part, Prompt
+from toolsearch.bench.prompts import BilledPrompt, Part
 
 PRICES = Prices(input=1, output=10, cache_read=0.1, cache_write=2, cache=CacheRules(least_tokens=0, step_tokens=1))
 
 
-def prompt(text: str, turn: int, queries: int = 0) -> Prompt:
+def prompt(text: str, turn: int, queries: int = 0) -> BilledPrompt:
     parts = tuple(Part(letter.encode(), 100_000) for letter in text)
-    return Prompt(parts, 1, at_s=turn, turn=turn, written=1_000, queries=queries)
+    return BilledPrompt(parts, 1, at_s=turn, turn=turn, written=1_000, queries=queries)
 
 
 PLAYED = Played((prompt("tu", 0, queries=2), prompt("tuv", 0), prompt("tuvw", 1)), missed=((1, Use("gone", {})),))

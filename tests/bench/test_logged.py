@@ -3,14 +3,14 @@
 import pytest
 
 from toolsearch import ToolDefinition
-from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Dialogue, Step, Turn, Use
 from toolsearch.bench.logs import logged
 
 FORECAST = ToolDefinition("weather__get_forecast", "Predict rain and temperature", {"type": "object"}, server="weather")
 
 
-def conversation(*steps: Step) -> Conversation:
-    return Conversation((Turn("Will it rain?", steps, "No."),))
+def conversation(*steps: Step) -> Dialogue:
+    return Dialogue((Turn("Will it rain?", steps, "No."),))
 
 
 def steps_of(*steps: Step) -> tuple[Step, ...]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from toolsearch import Catalog, Tool, ToolDefinition, ToolSearch
-from toolsearch.bench.conversations import Conversation, Pace, Step, Turn, Use
+from toolsearch.bench.conversations import Dialogue, Pace, Step, Turn, Use
 from toolsearch.bench.costs import Played, Player
 from toolsearch.bench.prompts import PartCounter
 from toolsearch.bench.ways import EVERY, FOUND_BEFORE, Clock, WayName, engine_options, way_of, ways_of
@@ -30,7 +30,7 @@ async def played(
     way: WayName, *steps: Step, turns: int = 1, found_before: int = 1, endpoint: Endpoint = CHAT
 ) -> Played:
     clock = Clock()
-    conversation = Conversation(tuple(Turn("write a letter", steps, "Done.") for _ in range(turns)))
+    conversation = Dialogue(tuple(Turn("write a letter", steps, "Done.") for _ in range(turns)))
     with ToolSearch(Catalog(TOOLS), encoder=None, **engine_options(clock)) as engine:
         player = Player(endpoint, clock, PartCounter(HeuristicTokenCounter()), Pace(reply_s=1, turn_s=100))
         return await player.play(conversation, way_of(way, engine, endpoint, found_before=found_before))

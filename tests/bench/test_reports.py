@@ -10,9 +10,9 @@ import pytest
 
 from toolsearch.bench.costs import Costs
 from toolsearch.bench.prices import Prices
-from toolsearch.bench.report_page import Curve, Plot, as_html, as_svg, plots_of
+from toolsearch.bench.report_page import Curve, ReportPlot, as_html, as_svg, plots_of
 from toolsearch.bench.reports import as_json, as_markdown, report_of
-from toolsearch.bench.study import Row, Size, Study
+from toolsearch.bench.study import Size, Study, StudyRow
 from toolsearch.bench.ways import WayName
 from toolsearch.wire.capabilities import Endpoint
 
@@ -35,11 +35,11 @@ def costs_of(turn: int, dollars: float, *, rounds: int = 0, failed: int = 0) -> 
     )
 
 
-def row_of(way: WayName, cold: Sequence[float], warm: Sequence[float], *, refused: str = "", **more: int) -> Row:
+def row_of(way: WayName, cold: Sequence[float], warm: Sequence[float], *, refused: str = "", **more: int) -> StudyRow:
     def by_turn(dollars: Sequence[float]) -> tuple[Costs, ...]:
         return tuple(costs_of(turn, each, **more) for turn, each in enumerate(dollars, 1))
 
-    return Row(
+    return StudyRow(
         way, {"none": by_turn([2 * each for each in cold]), "cold": by_turn(cold), "warm": by_turn(warm)}, refused
     )
 
@@ -218,7 +218,7 @@ def points_of(svg: str) -> list[list[tuple[float, float]]]:
 def test_points_stand_where_the_logarithms_of_their_values_do() -> None:
     """10, 100 and 1,000 are equally far apart, in both directions; up is less on the page."""
     [[low, middle, high]] = points_of(
-        as_svg(Plot("a", "b", "c", (Curve("d", ((10, 1), (100, 10), (1_000, 100))),), is_log=True))
+        as_svg(ReportPlot("a", "b", "c", (Curve("d", ((10, 1), (100, 10), (1_000, 100))),), is_log=True))
     )
 
     assert high[0] - middle[0] == pytest.approx(middle[0] - low[0])
@@ -227,12 +227,12 @@ def test_points_stand_where_the_logarithms_of_their_values_do() -> None:
 
 
 def test_a_picture_without_a_value_above_zero_is_not_drawn_and_one_value_is() -> None:
-    assert as_svg(Plot("a", "b", "c", (Curve("d", ((1, 0), (2, 0))),))) == ""
-    assert points_of(as_svg(Plot("a", "b", "c", (Curve("d", ((7, 2),)),), is_log=True))) == [[(56.0, 226.0)]]
+    assert as_svg(ReportPlot("a", "b", "c", (Curve("d", ((1, 0), (2, 0))),))) == ""
+    assert points_of(as_svg(ReportPlot("a", "b", "c", (Curve("d", ((7, 2),)),), is_log=True))) == [[(56.0, 226.0)]]
 
 
 def test_names_in_a_picture_are_text() -> None:
-    svg = as_svg(Plot('"><x>', "<x>", "c", (Curve("<x>", ((1, 1), (2, 2))),)))
+    svg = as_svg(ReportPlot('"><x>', "<x>", "c", (Curve("<x>", ((1, 1), (2, 2))),)))
 
     assert "<x>" not in svg
     assert points_of(svg)

@@ -8,7 +8,17 @@ from toolsearch import Tool, ToolDefinition, ToolSearch
 from toolsearch.bench.conversations import PRESETS, Preset, made_conversations
 from toolsearch.bench.costs import Caching, Costs
 from toolsearch.bench.prices import prices_of
-from toolsearch.bench.study import Progress, Row, Size, Study, StudyOptions, break_even, searching_rows, study, verdict
+from toolsearch.bench.study import (
+    Size,
+    Study,
+    StudyOptions,
+    StudyProgress,
+    StudyRow,
+    break_even,
+    searching_rows,
+    study,
+    verdict,
+)
 from toolsearch.bench.ways import EVERY, FOUND_BEFORE
 from toolsearch.errors import BadSettingError
 from toolsearch.tokens import HeuristicTokenCounter
@@ -30,7 +40,7 @@ class Runs:
         return arguments, context
 
 
-async def studied(grows: bool = True, endpoint: Endpoint = CHAT, progress: Progress = lambda *_: None) -> Study:
+async def studied(grows: bool = True, endpoint: Endpoint = CHAT, progress: StudyProgress = lambda *_: None) -> Study:
     conversations = made_conversations(DEFINITIONS, Preset(turns=2, needs=1), 2)
     options = StudyOptions(endpoint, prices_of(endpoint.model), grows=grows)
     return await study(
@@ -122,8 +132,8 @@ async def test_a_request_that_is_longer_than_what_the_model_reads_is_told() -> N
 
 
 def test_what_is_refused_is_no_way_to_search() -> None:
-    row = Row("fixed", {"cold": (Costs(turns=1, dollars=1.0),)}, refused="too long")
-    dearer = Row("append", {"cold": (Costs(turns=1, dollars=2.0),)})
+    row = StudyRow("fixed", {"cold": (Costs(turns=1, dollars=1.0),)}, refused="too long")
+    dearer = StudyRow("append", {"cold": (Costs(turns=1, dollars=2.0),)})
 
     assert searching_rows(Size(3, 10, (row, dearer))) == [dearer, row]
 
@@ -140,12 +150,12 @@ def test_without_a_tool_that_can_be_asked_for_no_conversation_is_made() -> None:
         made_conversations([], PRESETS["question"], 1)
 
 
-def row(way: str, cold: float, warm: float) -> Row:
+def row(way: str, cold: float, warm: float) -> StudyRow:
     def costs(dollars: float) -> tuple[Costs, ...]:
         return (Costs(turns=1, dollars=dollars / 4), Costs(turns=2, dollars=dollars))
 
     by_turn: dict[Caching, tuple[Costs, ...]] = {"none": costs(cold), "cold": costs(cold), "warm": costs(warm)}
-    return Row(way, by_turn)  # type: ignore[arg-type]
+    return StudyRow(way, by_turn)  # type: ignore[arg-type]
 
 
 def made(*sizes: tuple[int, tuple[float, float], tuple[float, float]]) -> Study:
@@ -182,7 +192,7 @@ def test_failed_turns_are_told_and_do_not_make_a_way_the_cheapest() -> None:
     """One dollar for one turn of two is as much for a done turn as two dollars for two; a little more is dearer."""
     found = made((50, (4, 3), (2, 2)))
     costs = (Costs(turns=1, dollars=0.5), Costs(turns=2, failed=1, dollars=1.1))
-    failing = Row("append", {"none": costs, "cold": costs, "warm": costs})
+    failing = StudyRow("append", {"none": costs, "cold": costs, "warm": costs})
     every, fixed = found.whole.rows
     both = replace(found, sizes=(replace(found.whole, rows=(every, failing, fixed)),))
     alone = replace(found, sizes=(replace(found.whole, rows=(every, failing)),))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Dialogue, Step, Turn, Use
 from toolsearch.bench.logs import Skipped, Transcript, read_transcript
 
 ASKED = "Is it warmer in Oslo or in Rome?"
@@ -69,7 +69,7 @@ def read(*lines: Any) -> Transcript:
     return read_transcript("\n".join(json.dumps(line) for line in lines))
 
 
-def read_one(*lines: Any) -> Conversation:
+def read_one(*lines: Any) -> Dialogue:
     transcript = read(*lines)
     (conversation,) = transcript.conversations
     assert transcript.skipped == ()
@@ -78,12 +78,12 @@ def read_one(*lines: Any) -> Conversation:
 
 @FORMATS
 def test_a_request_is_a_conversation(entries: list[dict[str, Any]]) -> None:
-    assert read_one(request(entries)) == Conversation((TURN,))
+    assert read_one(request(entries)) == Dialogue((TURN,))
 
 
 @FORMATS
 def test_a_document_is_read_over_many_lines_too(entries: list[dict[str, Any]]) -> None:
-    expected = Transcript((Conversation((TURN,)),))
+    expected = Transcript((Dialogue((TURN,)),))
 
     assert read_transcript(json.dumps(request(entries), indent=2)) == expected
     assert read_transcript(json.dumps([request(entries)], indent=2)) == expected
@@ -92,14 +92,14 @@ def test_a_document_is_read_over_many_lines_too(entries: list[dict[str, Any]]) -
 
 @FORMATS
 def test_a_message_on_each_line_is_one_conversation(entries: list[dict[str, Any]]) -> None:
-    assert read_one(*entries) == Conversation((TURN,))
+    assert read_one(*entries) == Dialogue((TURN,))
 
 
 @FORMATS
 def test_a_list_of_messages_on_each_line_is_a_conversation_each(entries: list[dict[str, Any]]) -> None:
     transcript = read(entries[:1], [{"role": "user", "content": "And in Bergen?"}])
 
-    assert transcript.conversations == (Conversation((Turn(ASKED),)), Conversation((Turn("And in Bergen?"),)))
+    assert transcript.conversations == (Dialogue((Turn(ASKED),)), Dialogue((Turn("And in Bergen?"),)))
 
 
 @pytest.mark.parametrize(
@@ -112,18 +112,18 @@ def test_a_list_of_messages_on_each_line_is_a_conversation_each(entries: list[di
     ],
 )
 def test_what_the_system_says_is_kept(logged: dict[str, Any], system: str) -> None:
-    assert read_one(logged) == Conversation((TURN,), system)
+    assert read_one(logged) == Dialogue((TURN,), system)
 
 
 def test_a_prompt_may_be_a_text_alone() -> None:
-    assert read_one({"model": "gpt-5", "input": "Good morning"}) == Conversation((Turn("Good morning"),))
+    assert read_one({"model": "gpt-5", "input": "Good morning"}) == Dialogue((Turn("Good morning"),))
 
 
 @pytest.mark.parametrize("wrapper", ["request", "body", "params"])
 def test_a_request_is_found_beside_what_else_a_log_says(wrapper: str) -> None:
     line = {"custom_id": "7", "time": "2026-11-23", wrapper: request(CHAT)}
 
-    assert read_one(line) == Conversation((TURN,))
+    assert read_one(line) == Dialogue((TURN,))
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_a_request_is_found_beside_what_else_a_log_says(wrapper: str) -> None:
     ids=["anthropic", "chat", "responses"],
 )
 def test_a_reply_beside_its_request_belongs_to_the_conversation(logged: dict[str, Any], reply: dict[str, Any]) -> None:
-    assert read_one({"request": logged, "response": reply}) == Conversation((TURN,))
-    assert read_one({**logged, "response": reply}) == Conversation((TURN,))
+    assert read_one({"request": logged, "response": reply}) == Dialogue((TURN,))
+    assert read_one({**logged, "response": reply}) == Dialogue((TURN,))
 
 
 def test_lines_of_claude_code_are_one_conversation() -> None:
@@ -154,7 +154,7 @@ def test_lines_of_claude_code_are_one_conversation() -> None:
         {"type": "assistant", "message": {"id": "msg_2", "type": "message", **ANTHROPIC[3]}},
     ]
 
-    assert read_one(*lines) == Conversation((TURN,))
+    assert read_one(*lines) == Dialogue((TURN,))
 
 
 @FORMATS
@@ -162,20 +162,20 @@ def test_the_rounds_of_a_loop_are_one_conversation(entries: list[dict[str, Any]]
     """Logged twice as one of them was tried again, with another system text and a mark that has moved."""
     ends = {id(ANTHROPIC): (1, 3, 3, 4), id(CHAT): (1, 4, 4, 5), id(RESPONSES): (1, 7, 7, 8)}[id(entries)]
 
-    assert read_one(*(request(entries[:end]) for end in ends)) == Conversation((TURN,))
+    assert read_one(*(request(entries[:end]) for end in ends)) == Dialogue((TURN,))
 
 
 def test_a_mark_for_the_cache_makes_no_other_conversation() -> None:
     marked = {"role": "user", "content": [{"type": "text", "text": ASKED, "cache_control": {"type": "ephemeral"}}]}
 
-    assert read_one(request([marked]), request(ANTHROPIC, system="It is 9:41.")) == Conversation((TURN,), "It is 9:41.")
+    assert read_one(request([marked]), request(ANTHROPIC, system="It is 9:41.")) == Dialogue((TURN,), "It is 9:41.")
 
 
 def test_conversations_are_told_apart_however_their_rounds_are_mixed() -> None:
     other = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"}]
     lines = [request(CHAT[:1]), request(other[:1]), request(CHAT[:4]), request(other), request(CHAT)]
 
-    assert read(*lines) == Transcript((Conversation((TURN,)), Conversation((Turn("Hello", (), "Hello!"),))))
+    assert read(*lines) == Transcript((Dialogue((TURN,)), Dialogue((Turn("Hello", (), "Hello!"),))))
 
 
 def test_two_conversations_that_begin_alike_are_two() -> None:
@@ -184,21 +184,21 @@ def test_two_conversations_that_begin_alike_are_two() -> None:
     lines = [request(answers[0][:1]), request(answers[0]), request(answers[1][:1]), request(answers[1])]
 
     assert read(*lines).conversations == (
-        Conversation((Turn("Hi", (), "One"),)),
-        Conversation((Turn("Hi", (), "Two"),)),
+        Dialogue((Turn("Hi", (), "One"),)),
+        Dialogue((Turn("Hi", (), "Two"),)),
     )
 
 
 def test_a_user_who_speaks_again_begins_a_turn() -> None:
     more = [{"role": "user", "content": "Thanks."}, {"role": "assistant", "content": "Gladly."}]
 
-    assert read_one(request([*CHAT, *more])) == Conversation((TURN, Turn("Thanks.", (), "Gladly.")))
+    assert read_one(request([*CHAT, *more])) == Dialogue((TURN, Turn("Thanks.", (), "Gladly.")))
 
 
 def test_what_the_user_says_in_a_row_is_said_once() -> None:
     said = [{"role": "user", "content": "One."}, {"role": "user", "content": "Two."}]
 
-    assert read_one(request(said)) == Conversation((Turn("One.\nTwo."),))
+    assert read_one(request(said)) == Dialogue((Turn("One.\nTwo."),))
 
 
 def test_a_call_without_a_result_has_none() -> None:
@@ -210,7 +210,7 @@ def test_a_call_without_a_result_has_none() -> None:
 def test_a_result_that_nobody_has_asked_for_is_left_out() -> None:
     stray = {"role": "tool", "tool_call_id": "t9", "content": "stray"}
 
-    assert read_one(request([*CHAT[:4], stray, CHAT[4]])) == Conversation((TURN,))
+    assert read_one(request([*CHAT[:4], stray, CHAT[4]])) == Dialogue((TURN,))
 
 
 def calls(*ids: str) -> dict[str, Any]:
@@ -273,7 +273,7 @@ def test_a_part_of_an_unknown_kind_does_not_hide_the_format(own: dict[str, Any])
     "logged", [{"input": CHAT[:1], "instructions": "Hm."}, {"messages": CHAT[:1], "system": "Hm."}]
 )
 def test_what_stands_beside_the_messages_tells_the_format_too(logged: dict[str, Any]) -> None:
-    assert read_one(logged) == Conversation((Turn(ASKED),), "Hm.")
+    assert read_one(logged) == Dialogue((Turn(ASKED),), "Hm.")
 
 
 def test_arguments_that_are_no_object_are_put_into_one() -> None:
@@ -297,7 +297,7 @@ def test_a_line_that_cannot_be_read_is_told_of_and_skipped() -> None:
     ]
 
     assert read_transcript("\n".join(lines)) == Transcript(
-        (Conversation((TURN,)), Conversation((Turn("Hello"),))),
+        (Dialogue((TURN,)), Dialogue((Turn("Hello"),))),
         (
             Skipped("line 2", "it is not JSON"),
             Skipped("line 4", "it is neither a request, nor a message, nor a list of messages"),
@@ -314,7 +314,7 @@ def test_one_message_that_cannot_be_read_leaves_the_others() -> None:
 
     transcript = read(CHAT[0], bad, *CHAT[1:])
 
-    assert transcript.conversations == (Conversation((TURN,)),)
+    assert transcript.conversations == (Dialogue((TURN,)),)
     assert transcript.skipped == (Skipped("line 2", "it is no message in the format 'openai', as others are"),)
 
 
@@ -339,7 +339,7 @@ def test_a_log_of_nothing_holds_nothing(text: str) -> None:
 
 
 def test_a_mark_of_the_byte_order_is_passed_over() -> None:
-    assert read_transcript("\ufeff" + json.dumps(request(CHAT)) + "\r\n").conversations == (Conversation((TURN,)),)
+    assert read_transcript("\ufeff" + json.dumps(request(CHAT)) + "\r\n").conversations == (Dialogue((TURN,)),)
 
 
 BESIDE = "toolSearchTool: - weather_of_tomorrow() [fits]"

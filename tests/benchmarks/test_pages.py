@@ -14,7 +14,7 @@ from benchmarks.pages.renewing import PAGES, renewed_files
 from benchmarks.pages.sentences import Sentence, SentenceError, renewed
 from benchmarks.pages.tables import OF_FILE, tables
 from benchmarks.results import FIGURES, ROOT, read_figures
-from toolsearch.bench.report_page import Curve, Plot
+from toolsearch.bench.report_page import Curve, ReportPlot
 
 QUOTED = Sentence(
     "page.md", "speed", "A search takes {10, keyword/ms * 1000:,.0f} µs, and finds {*/recall:.1%} of them."
@@ -127,10 +127,10 @@ def test_a_table_that_there_is_not_is_an_error(checkout: Path, capsys) -> None:
 
 def test_a_picture_stands_alone_and_has_colours_for_both_schemes() -> None:
     limit = Curve("least", ((10, 0.1), (100, 0.2)), is_limit=True)
-    drawn = picture(Plot("A <search>", "tools", "", (Curve("keyword", ((10, 1), (100, 2))), limit), is_log=True))
+    drawn = picture(ReportPlot("A <search>", "tools", "", (Curve("keyword", ((10, 1), (100, 2))), limit), is_log=True))
 
     assert drawn == picture(
-        Plot("A <search>", "tools", "", (Curve("keyword", ((10, 1), (100, 2))), limit), is_log=True)
+        ReportPlot("A <search>", "tools", "", (Curve("keyword", ((10, 1), (100, 2))), limit), is_log=True)
     )
     assert drawn.startswith('<svg xmlns="http://www.w3.org/2000/svg" ')
     assert "@media (prefers-color-scheme: dark)" in drawn

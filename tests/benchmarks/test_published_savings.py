@@ -13,7 +13,7 @@ from benchmarks.published.side_by_side import Workload, cut, text_of
 from benchmarks.published.three_servers import prompts, three_server_tools
 from benchmarks.published.weather import weather, weather_conversation, weather_tools
 from toolsearch.bench.costs import Played
-from toolsearch.bench.prompts import Prompt
+from toolsearch.bench.prompts import BilledPrompt
 from toolsearch.errors import SourceError
 from toolsearch.tokens import default_counter
 from toolsearch.tools.definition import ToolDefinition
@@ -79,7 +79,7 @@ def test_small_catalogues_have_the_published_sizes_and_requests() -> None:
 
 
 def test_a_choice_ends_before_the_answer() -> None:
-    first, second = Prompt((), 0, 0.0, 0), Prompt((), 0, 1.0, 0)
+    first, second = BilledPrompt((), 0, 0.0, 0), BilledPrompt((), 0, 1.0, 0)
 
     assert selection(Played((first, second), ((), ()))).prompts == (first,)
     assert selection(Played((first,), ((),))).prompts == (first,)

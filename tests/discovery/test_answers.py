@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, FoundTool, SearchAnswer, left_note
+from toolsearch.discovery.answers import AnsweredQuery, AnsweredTool, AnswerWriter, SearchAnswer, left_note
 from toolsearch.discovery.exposure import APPEND, DEFERRED, FIXED, WHOLE, Exposure
 from toolsearch.discovery.shown import Fit
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
@@ -36,9 +36,9 @@ LOG_ENTRY = (
 )
 
 
-def found(name: str, fit: Fit = "fits", *, is_loaded: bool = False, summary: str | None = None) -> FoundTool:
+def found(name: str, fit: Fit = "fits", *, is_loaded: bool = False, summary: str | None = None) -> AnsweredTool:
     text = TOOLS[name].definition.description if summary is None else summary
-    return FoundTool(ToolReference(name, 0.9, text), fit, is_loaded)
+    return AnsweredTool(ToolReference(name, 0.9, text), fit, is_loaded)
 
 
 def answer(
@@ -136,7 +136,7 @@ def test_names_that_are_not_there_and_tools_that_are_too_long_are_named() -> Non
 
 
 def test_a_tool_that_nothing_can_run_says_so_in_the_answer() -> None:
-    idle = FoundTool(replace(LOG.reference, is_callable=False), "fits", is_loaded=True)
+    idle = AnsweredTool(replace(LOG.reference, is_callable=False), "fits", is_loaded=True)
 
     assert "[fits, loaded, cannot be called: nothing here runs it]" in lines(AnsweredQuery("log", [idle]))[1]
 
@@ -154,7 +154,7 @@ def test_a_query_that_cannot_be_searched_for_leaves_the_others_their_answers() -
 
 
 def many(count: int, summary: str = "") -> AnsweredQuery:
-    tools = [FoundTool(ToolReference(name, 0.9, summary), "fits", is_loaded=False) for name in "abcdefgh"[:count]]
+    tools = [AnsweredTool(ToolReference(name, 0.9, summary), "fits", is_loaded=False) for name in "abcdefgh"[:count]]
     return AnsweredQuery("q", tools, fitting=count)
 
 
@@ -224,7 +224,9 @@ def test_each_query_gets_its_best_definition_before_any_gets_its_second() -> Non
         return Tool(ToolDefinition(name, "word " * 23))
 
     def loading(query: str, names: Sequence[str]) -> AnsweredQuery:
-        return AnsweredQuery(query, [FoundTool(ToolReference(name, 0.9, ""), "fits", is_loaded=True) for name in names])
+        return AnsweredQuery(
+            query, [AnsweredTool(ToolReference(name, 0.9, ""), "fits", is_loaded=True) for name in names]
+        )
 
     written = answer(loading("q", ["a", "b"]), loading("r", ["c"]), exposure=FIXED, tokens=90, shown=shown)
 

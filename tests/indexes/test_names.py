@@ -9,25 +9,25 @@ import pytest
 
 from toolsearch_indexes import arrays
 from toolsearch_indexes.arrays import PackedTexts
-from toolsearch_indexes.segments import Names
+from toolsearch_indexes.segments import SegmentNames
 
 FULL = ["git__create_issue", "hub__createIssue", "日程", "", "half\ud800", "two\nlines"]
 OWN = ["create_issue", "createIssue", "日程", "", "half\ud800", "two\nlines"]
 
 
-def built() -> Names:
-    return Names.of(FULL, OWN)
+def built() -> SegmentNames:
+    return SegmentNames.of(FULL, OWN)
 
 
-def merged() -> Names:
+def merged() -> SegmentNames:
     """The same rows, with others between them that are left out."""
-    first = Names.of(["gone", *FULL[:2]], ["gone", *OWN[:2]])
-    second = Names.of([*FULL[2:], "hub__create_issue"], [*OWN[2:], "create_issue"])
-    return Names.merge([first, second], [np.array([False, True, True]), np.array([True] * 4 + [False])])
+    first = SegmentNames.of(["gone", *FULL[:2]], ["gone", *OWN[:2]])
+    second = SegmentNames.of([*FULL[2:], "hub__create_issue"], [*OWN[2:], "create_issue"])
+    return SegmentNames.merge([first, second], [np.array([False, True, True]), np.array([True] * 4 + [False])])
 
 
-def stored() -> Names:
-    return Names.from_arrays(built().arrays())
+def stored() -> SegmentNames:
+    return SegmentNames.from_arrays(built().arrays())
 
 
 @pytest.mark.parametrize("make", [built, merged, stored])
@@ -56,7 +56,7 @@ def test_rows_are_found_by_full_or_own_name_up_to_case_and_then_separators(make)
 
 def test_names_whose_keys_have_one_hash_are_told_apart() -> None:
     assert crc32(b"plumless") == crc32(b"buckeroo")
-    names = Names.of(["plumless", "buckeroo"], ["plumless", "buckeroo"])
+    names = SegmentNames.of(["plumless", "buckeroo"], ["plumless", "buckeroo"])
     assert (names.row_of("plumless"), names.row_of("buckeroo")) == (0, 1)
     assert names.rows_named("buckeroo") == ([1], [])
 

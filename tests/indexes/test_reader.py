@@ -20,7 +20,7 @@ from toolsearch_indexes.encoders.opening import open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder, FloatArray
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.reader import Reader, open_reader
-from toolsearch_indexes.reading import READ, read_again
+from toolsearch_indexes.reranking import READ, read_again
 from toolsearch_indexes.scores import READ_FOLLOWING, READ_LEAST, SURE, SURE_SCORE, log_odds_of, read_log_odds, score_of
 from toolsearch_indexes.store import load_index, save_index
 

@@ -12,7 +12,7 @@ from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import KeywordParameters, lucene_idf
 from toolsearch_indexes.queries import Selection
 from toolsearch_indexes.request import SoleHolder, read_request, sole_holders
-from toolsearch_indexes.views import SearchSpace, View
+from toolsearch_indexes.views import SearchSpace, SelectionView
 
 EVENT = ToolDocument(
     "calendar_add_event",
@@ -39,7 +39,7 @@ def index() -> ToolSearchIndex:
 def holders(index: ToolSearchIndex, query: str, within: Sequence[str] | None = None) -> tuple[SoleHolder, ...]:
     space = SearchSpace.whole(index.state, index.parameters)
     if within is not None:
-        view = View.of(index.state, Selection.of(within))
+        view = SelectionView.of(index.state, Selection.of(within))
         space = SearchSpace.seen(index.state, view, index.lexicon, index.parameters, None)
     request = read_request(query, "keyword", space, index.lexicon, index.parameters, index.arm)
     assert request.words is not None

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 
 from toolsearch.api.sessions import SearchRequest
 from toolsearch.errors import NotAuthenticatedError
-from toolsearch.service.web.bodies import DirectRoute
+from toolsearch.service.web.direct_route import DirectRoute
 from toolsearch.service.web.problems import add_problem_handlers
 
 JSON = "application/json"

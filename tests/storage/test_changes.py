@@ -49,10 +49,10 @@ class Replicas:
         closing.callback(self.writer.close)
         self._closing = closing
 
-    def follower(self) -> "tuple[queue.SimpleQueue[Change | None], listening.Listener]":
+    def follower(self) -> "tuple[queue.SimpleQueue[Change | None], listening.PostgresListener]":
         """One that listens by now."""
         heard: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
-        listener = listening.Listener(self.url, heard.put)
+        listener = listening.PostgresListener(self.url, heard.put)
         self._closing.callback(listener.close)
         assert heard.get(timeout=20) is None
         return heard, listener
@@ -199,7 +199,7 @@ def test_a_listener_can_be_closed_while_no_server_answers(own_postgres: Postgres
     url = own_postgres.new_database()
     own_postgres.stop()
     told: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
-    listener = listening.Listener(url, told.put)
+    listener = listening.PostgresListener(url, told.put)
     listener.close()
 
     assert told.empty()
@@ -213,7 +213,7 @@ def test_who_follows_may_fail_and_hears_the_next_change(replicas: Replicas, capl
         if change is None:
             raise ValueError("what a pity")
 
-    listener = listening.Listener(replicas.url, fail_first)
+    listener = listening.PostgresListener(replicas.url, fail_first)
     try:
         assert heard.get(timeout=20) is None
         revision = replicas.writer.contents.change("a", "main")
@@ -240,7 +240,7 @@ def test_a_listener_over_a_connection_that_brings_no_notifications_says_so(
     monkeypatch.setattr(listening, "_LISTEN", b"SELECT 1")
     monkeypatch.setattr(listening, "_TRIAL_S", 0.05)
     heard: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
-    listener = listening.Listener(replicas.url, heard.put)
+    listener = listening.PostgresListener(replicas.url, heard.put)
     try:
         until(lambda: "sends no notifications" in caplog.text)
         assert not listener.hears_all
@@ -250,7 +250,7 @@ def test_a_listener_over_a_connection_that_brings_no_notifications_says_so(
 
 
 def test_no_password_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    listener = listening.Listener("postgresql://ann:hunter2@127.0.0.1:1/x", _ignore)
+    listener = listening.PostgresListener("postgresql://ann:hunter2@127.0.0.1:1/x", _ignore)
     until(lambda: "is lost" in caplog.text)
     listener.close()
 

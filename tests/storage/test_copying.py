@@ -18,7 +18,7 @@ from tests.kit.storage_contracts.contents import tool
 from tests.kit.storage_contracts.storage import contents, fill
 from toolsearch.errors import StorageError
 from toolsearch.storage.audit import AuditRecord
-from toolsearch.storage.place import BATCH, NOT_COPIED, Progress, silent
+from toolsearch.storage.place import BATCH, NOT_COPIED, CopyProgress, silent
 from toolsearch.storage.postgres import place as copies
 from toolsearch.storage.postgres.place import PostgresPlace, PostgresTables
 from toolsearch.storage.sqlite import schema
@@ -182,7 +182,7 @@ def test_a_copy_that_fails_in_the_middle_leaves_an_empty_database_and_no_file(
 ) -> None:
     place = PostgresPlace(postgres.new_database(is_empty=True))
 
-    def fail(progress: Progress) -> None:
+    def fail(progress: CopyProgress) -> None:
         if progress.table == "sessions":
             raise KeyboardInterrupt
 
@@ -246,7 +246,7 @@ def test_nobody_uses_a_database_while_it_is_filled_and_it_is_known_to_the_planne
     url = postgres.new_database(is_empty=True)
     refused: list[str] = []
 
-    def look(progress: Progress) -> None:
+    def look(progress: CopyProgress) -> None:
         if progress.table == "api_keys":
             other = psycopg.connect(url, autocommit=True, options="-c lock_timeout=1ms")
             with other, pytest.raises(psycopg.errors.LockNotAvailable):
@@ -272,7 +272,7 @@ def test_a_database_that_others_use_is_not_filled(
 
 
 def test_every_batch_is_told(postgres: PostgresServer, tmp_path: Path) -> None:
-    told: list[Progress] = []
+    told: list[CopyProgress] = []
     count = 2 * BATCH + 1
     with closing(SqliteStorage(tmp_path / "many.db")) as storage:
         storage.contents.change("a", "main", put=[tool(f"t{number}") for number in range(count)])
@@ -285,7 +285,7 @@ def test_every_batch_is_told(postgres: PostgresServer, tmp_path: Path) -> None:
         (count, count),
     ]
     assert told[-1].table == "usage"
-    taken: list[Progress] = []
+    taken: list[CopyProgress] = []
     place.back_up(tmp_path / "back.db", taken.append)
     assert taken == told
 

@@ -15,18 +15,20 @@ from toolsearch.errors import StorageError
 from toolsearch.storage.place import NOT_COPIED
 from toolsearch.storage.postgres import schema as migration
 from toolsearch.storage.postgres.place import PostgresStorage
-from toolsearch.storage.postgres.schema import SCHEMA, STEPS, VERSION, State, Step, migrate, state_of
+from toolsearch.storage.postgres.schema import SCHEMA, STEPS, VERSION, SchemaStep, SchemaVersion, migrate, state_of
 from toolsearch.storage.sqlite.place import SqliteStorage
 
 COLUMNS_IN_SQLITE = """
 SELECT tables.name, columns.name FROM sqlite_master AS tables JOIN pragma_table_info(tables.name) AS columns
 WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite%' ORDER BY tables.name, columns.cid
 """
-ADDS = Step(("ALTER TABLE records ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'", "CREATE TABLE extras (n INT)"), 1)
-INDEXES = Step(
+ADDS = SchemaStep(
+    ("ALTER TABLE records ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'", "CREATE TABLE extras (n INT)"), 1
+)
+INDEXES = SchemaStep(
     ("CREATE INDEX CONCURRENTLY IF NOT EXISTS usage_by_time ON usage (at_s)",), oldest_version=1, is_concurrent=True
 )
-TAKES_AWAY = Step(("ALTER TABLE records DROP COLUMN document",), oldest_version=VERSION + 1)
+TAKES_AWAY = SchemaStep(("ALTER TABLE records DROP COLUMN document",), oldest_version=VERSION + 1)
 
 
 @contextmanager
@@ -35,7 +37,7 @@ def connected(url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         yield connection
 
 
-def upgrade(url: str, *steps: Step) -> State:
+def upgrade(url: str, *steps: SchemaStep) -> SchemaVersion:
     with connected(url) as connection:
         migrate(connection, (*STEPS, *steps))
         return state_of(connection)
@@ -76,7 +78,7 @@ def test_a_replica_goes_on_and_starts_after_a_newer_version_has_added_something(
     with closing(PostgresStorage(url)) as running:
         for number in range(7):  # as often as makes PostgreSQL keep plans of the statements
             fill(running, f"before{number}")
-        assert upgrade(url, ADDS, INDEXES) == State(VERSION + 2, 1)
+        assert upgrade(url, ADDS, INDEXES) == SchemaVersion(VERSION + 2, 1)
 
         for number in range(7):
             fill(running, f"after{number}")
@@ -97,16 +99,16 @@ def test_a_replica_is_refused_once_its_version_cannot_use_the_tables_any_more(ur
 
 
 def test_a_step_that_fails_leaves_everything_as_it_was_and_is_done_by_the_next_start(url: str) -> None:
-    broken = Step((*ADDS.statements, "CREATE TABLE records (n INT)"), oldest_version=1)
+    broken = SchemaStep((*ADDS.statements, "CREATE TABLE records (n INT)"), oldest_version=1)
     with closing(PostgresStorage(url)) as running:
         with pytest.raises(psycopg.errors.DuplicateTable):
             upgrade(url, broken)
         fill(running, "a")
 
     with connected(url) as connection:
-        assert state_of(connection) == State(VERSION, 1)
+        assert state_of(connection) == SchemaVersion(VERSION, 1)
         assert connection.execute("SELECT to_regclass('extras')").fetchone() == (None,)
-    assert upgrade(url, ADDS) == State(VERSION + 1, 1)
+    assert upgrade(url, ADDS) == SchemaVersion(VERSION + 1, 1)
 
 
 def test_a_step_waits_for_who_uses_a_table_and_nobody_waits_for_it_long(
@@ -122,12 +124,12 @@ def test_a_step_waits_for_who_uses_a_table_and_nobody_waits_for_it_long(
             upgrade(url, ADDS)
     assert len(gave_way) == 1
 
-    assert upgrade(url, ADDS) == State(VERSION + 1, 1)
+    assert upgrade(url, ADDS) == SchemaVersion(VERSION + 1, 1)
 
 
 def test_an_index_that_was_cut_off_is_made_anew(url: str) -> None:
     unique = "CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS one_weight ON usage (weight)"
-    step = Step((unique,), oldest_version=1, is_concurrent=True)
+    step = SchemaStep((unique,), oldest_version=1, is_concurrent=True)
     with closing(PostgresStorage(url)) as running:
         fill(running, "a")
         fill(running, "b")
@@ -135,7 +137,7 @@ def test_an_index_that_was_cut_off_is_made_anew(url: str) -> None:
             upgrade(url, step)
         running.usage.reset("b")
 
-    assert upgrade(url, step) == State(VERSION + 1, 1)
+    assert upgrade(url, step) == SchemaVersion(VERSION + 1, 1)
     with connected(url) as connection:
         made = connection.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = 'one_weight'::regclass")
         assert made.fetchall() == [(True,)]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.kit.clock import Clock
-from toolsearch.upstreams.connection import TRANSITIONS, Event, Health
+from toolsearch.upstreams.connection import TRANSITIONS, ConnectionHealth, Event
 from toolsearch.upstreams.interface import UpstreamState
 
 WAYS = {  # to each state, from the first
@@ -38,7 +38,7 @@ def rows() -> list[tuple[UpstreamState, Event, UpstreamState]]:
 def test_an_event_leads_where_the_table_says_and_only_another_state_is_told(before, event, after):
     told: list[UpstreamState] = []
     clock = Clock()
-    health = Health(told.append, clock)
+    health = ConnectionHealth(told.append, clock)
     for step in WAYS[before]:
         health.note(step)
     assert health.state is before
@@ -58,7 +58,7 @@ def test_every_state_and_every_event_is_in_the_table():
 
 
 def test_the_reason_stays_until_all_is_well():
-    health = Health(lambda _: None, Clock())
+    health = ConnectionHealth(lambda _: None, Clock())
     reasons = []
     for event, reason in [
         (Event.UNREACHABLE, "not found"),

@@ -11,7 +11,7 @@ import pytest
 from mcp.client import ClientRequestContext
 
 from toolsearch.upstreams.session import SessionPeer
-from toolsearch.upstreams.talkback import Talkback, Turns
+from toolsearch.upstreams.talkback import RunningRequests, Talkback
 
 CONTEXT = ClientRequestContext(session=None, request_id=1)  # type: ignore[arg-type]
 FORM = types.ElicitRequestFormParams(message="Who?", requested_schema={"type": "object"})
@@ -55,7 +55,7 @@ def name_in(answer: Any) -> str | None:
 
 
 async def test_a_turn_that_is_free_goes_past_one_who_has_just_given_up_waiting():
-    turns = Turns()
+    turns = RunningRequests()
     turns.one_session_at_a_time = True
 
     async def go(key: str, order: list[str]) -> None:
@@ -188,7 +188,7 @@ async def test_log_messages_go_to_whom_they_belong_or_to_nobody():
 
 
 async def test_the_clock_of_a_request_stands_still_while_a_person_thinks():
-    async with Turns().turn(None, timeout_s=60) as turn:
+    async with RunningRequests().turn(None, timeout_s=60) as turn:
         with turn.paused():
             assert turn.clock.when() is None
             with turn.paused():
@@ -198,7 +198,7 @@ async def test_the_clock_of_a_request_stands_still_while_a_person_thinks():
 
 
 async def test_a_request_that_waits_too_long_for_its_turn_is_out_of_time():
-    turns = Turns()
+    turns = RunningRequests()
     turns.one_session_at_a_time = True
     async with turns.turn(Session("ann"), None):
         with pytest.raises(TimeoutError):
@@ -207,7 +207,7 @@ async def test_a_request_that_waits_too_long_for_its_turn_is_out_of_time():
 
 
 async def test_sessions_take_turns_in_the_order_they_came_and_one_that_gives_up_holds_nobody_up():
-    turns = Turns()
+    turns = RunningRequests()
     turns.one_session_at_a_time = True
     order: list[str] = []
     until = asyncio.Event()

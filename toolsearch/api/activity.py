@@ -45,7 +45,7 @@ class _OverTime(AnswerBody, Generic[_Row]):
     total: _Row
 
 
-class Usage(_OverTime[UsageRow]):
+class UsageAnswer(_OverTime[UsageRow]):
     pass
 
 

@@ -18,7 +18,7 @@ EXACT: Final = ConfigDict(extra="forbid")  # of what is sent and is no `RequestB
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="a-z, 0-9 and -")]
 Description: TypeAlias = Annotated[str, Field(max_length=1_000)]
 Tags: TypeAlias = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=100)]
-Outcome: TypeAlias = Literal["created", "replaced", "unchanged", "refused", "deleted", "missing"]
+WriteOutcome: TypeAlias = Literal["created", "replaced", "unchanged", "refused", "deleted", "missing"]
 
 
 class NewCatalog(RequestBody):
@@ -46,7 +46,7 @@ class ToolOutcome(AnswerBody):
     index: int = Field(description="Which entry of the request, counted from 0.")
     name: str = Field(description="The name in the catalog, with that of its server in front; of a refused one as far "
                       "as it is known.")  # fmt: skip
-    outcome: Outcome
+    outcome: WriteOutcome
     reason: str = Field(default="", description="Why it was refused, and what to do.")
 
 

@@ -98,7 +98,7 @@ class SearchAnswer(AnswerBody):
 
 
 _MAX_TTL_S = 30 * 86_400.0
-ToolNames: TypeAlias = Annotated[list[ToolName], Field(min_length=1, max_length=200)]
+ChosenNames: TypeAlias = Annotated[list[ToolName], Field(min_length=1, max_length=200)]
 
 
 class SessionBudget(RequestBody):
@@ -168,14 +168,14 @@ class SessionSearch(RequestBody):
 
 @with_config(ANSWER)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscoveredTool(FoundTool):
+class FoundInSession(FoundTool):
     fit: Annotated[str, Field(description="fits, may fit or related.")]
     is_loaded: Annotated[bool, Field(description="The model is shown its definition from now on.")]
 
 
 class SessionFound(AnswerBody):
     query: str
-    tools: list[DiscoveredTool]
+    tools: list[FoundInSession]
     not_found: list[str] = Field(description="Names that were selected, and that no tool in reach has.")
     too_long: list[str] = Field(description="Tools that were found and cannot be shown.")
     error: str = ""
@@ -189,7 +189,7 @@ class SessionSearchAnswer(AnswerBody):
 
 
 class Names(RequestBody):
-    names: ToolNames
+    names: ChosenNames
 
 
 class ChosenTools(AnswerBody):

@@ -51,7 +51,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class Dialogue:
     """A conversation. *system* is all text of the system."""
 
     turns: tuple[Turn, ...]
@@ -149,7 +149,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
 
 def made_conversations(
     definitions: Sequence[ToolDefinition], preset: Preset, count: int, *, seed: int = 0
-) -> list[Conversation]:
+) -> list[Dialogue]:
     """Return *count* conversations with tools drawn from *definitions*.
 
     Raises BadSettingError if no query can be proposed for any of them.
@@ -165,10 +165,10 @@ class _Maker:
         self._seed = seed
         self._queries: dict[str, tuple[str, ...]] = {}
 
-    def conversation(self, number: int) -> Conversation:
+    def conversation(self, number: int) -> Dialogue:
         draw = Random(f"{self._seed} {number}")  # noqa: S311  the seed is not a secret
         known: list[ToolDefinition] = []
-        return Conversation(tuple(self._turn(known, draw) for _ in range(self._preset.turns)))
+        return Dialogue(tuple(self._turn(known, draw) for _ in range(self._preset.turns)))
 
     def _turn(self, known: list[ToolDefinition], draw: Random) -> Turn:
         uses = [self._use(self._tool(known, draw), draw) for _ in range(self._preset.needs)]

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from toolsearch.bench.conversations import Conversation, Pace, Turn, Use
+from toolsearch.bench.conversations import Dialogue, Pace, Turn, Use
 from toolsearch.bench.prices import Prices, cost_of
-from toolsearch.bench.prompts import CacheUse, Part, PartCounter, Prompt, cache_uses
+from toolsearch.bench.prompts import BilledPrompt, CacheUse, Part, PartCounter, cache_uses
 from toolsearch.bench.ways import Clock, Way
 from toolsearch.discovery.search_tool import MAX_QUERIES
 from toolsearch.tools.calls import ToolCall
@@ -36,13 +36,13 @@ class Played:
     replies   the calls in each of the model's replies, a row for each of *prompts*
     """
 
-    prompts: tuple[Prompt, ...]
+    prompts: tuple[BilledPrompt, ...]
     replies: tuple[tuple[ToolCall, ...], ...] = ()
     missed: tuple[tuple[int, Use], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class NextReply:
     """The model's next reply: uses of tools, with a text, or queries. If there are neither, it is an answer."""
 
     uses: Sequence[Use] = ()
@@ -69,7 +69,7 @@ class Model:
         """The answer to a search."""
         self._named |= set(_NAMES.findall(answer))
 
-    def reply(self) -> Reply:
+    def reply(self) -> NextReply:
         """To a request with the way's list as it is now."""
         while self._waiting or self._steps:
             if not self._waiting:
@@ -78,13 +78,13 @@ class Model:
             unknown = [use for use in self._waiting if not self._way.can_call(use.name)]
             queries = self._queries(unknown)
             if queries:
-                return Reply(queries=queries)
+                return NextReply(queries=queries)
             uses = [use for use in self._waiting if use not in unknown]
             self.missed += unknown
             self._waiting = []
             if uses:
-                return Reply(uses=uses, text=self._text)
-        return Reply()
+                return NextReply(uses=uses, text=self._text)
+        return NextReply()
 
     def _queries(self, unknown: Sequence[Use]) -> list[str]:
         """The next query for each unknown tool that has one left."""
@@ -113,7 +113,7 @@ class Player:
     counter: PartCounter
     pace: Pace = field(default_factory=Pace)
 
-    async def play(self, conversation: Conversation, way: Way) -> Played:
+    async def play(self, conversation: Dialogue, way: Way) -> Played:
         """All of *conversation*, from the beginning of the clock."""
         self.clock.now_s = 0.0
         recording = _Recording(self, way, conversation.system or SYSTEM)
@@ -126,7 +126,7 @@ class Player:
 
 class _Recording:
     def __init__(self, player: Player, way: Way, system: str) -> None:
-        self.prompts: list[Prompt] = []
+        self.prompts: list[BilledPrompt] = []
         self.replies: list[tuple[ToolCall, ...]] = []
         self.missed: list[tuple[int, Use]] = []
         self._player = player
@@ -163,7 +163,7 @@ class _Recording:
                 model.read(json.dumps(results))
         return bool(calls)
 
-    def _calls_of(self, reply: Reply) -> tuple[list[ToolCall], Mapping[str, str] | None]:
+    def _calls_of(self, reply: NextReply) -> tuple[list[ToolCall], Mapping[str, str] | None]:
         if reply.queries:
             return [ToolCall(self._new_id(), TOOL_NAME, {"queries": list(reply.queries)})], None
         calls = [self._way.call(use, self._new_id()) for use in reply.uses]
@@ -176,7 +176,7 @@ class _Recording:
         parts = [*self._front[1], *counter.parts(self._wire.message_parts(self._entries, tools))]
         written = counter.tokens(said)
         self.prompts.append(
-            Prompt(tuple(parts), len(self._front[1]), player.clock.now_s, self._turns, written, queries)
+            BilledPrompt(tuple(parts), len(self._front[1]), player.clock.now_s, self._turns, written, queries)
         )
 
     def _rendered(self, message: UserMessage | AssistantMessage) -> Entries:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Dialogue, Step, Turn, Use
 from toolsearch.discovery.call_tools import CALL_TOOLS
 from toolsearch.documents.json_values import as_list, as_object, is_list
 from toolsearch.errors import BadArgumentsError
@@ -37,7 +37,7 @@ from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, T
 from toolsearch.wire.reply_parts import arguments_object
 
 
-def conversation_of(messages: Iterable[Message]) -> Conversation:
+def conversation_of(messages: Iterable[Message]) -> Dialogue:
     """Return *messages* as turns; each begins with a user's message.
 
     Consecutive replies are one reply, since some logs have each part on a line of its own. The same holds for
@@ -55,7 +55,7 @@ def conversation_of(messages: Iterable[Message]) -> Conversation:
         elif isinstance(message, ToolMessage):
             for result in message.results:
                 _give_back(turns, result)
-    return Conversation(tuple(turn.finished() for turn in turns), "\n\n".join(filter(None, systems)))
+    return Dialogue(tuple(turn.finished() for turn in turns), "\n\n".join(filter(None, systems)))
 
 
 def said_by_user(message: UserMessage) -> str:
@@ -139,7 +139,7 @@ class Skipped:
 class Transcript:
     """The conversations of a log, in the order of their beginnings, and the parts that could not be read."""
 
-    conversations: tuple[Conversation, ...]
+    conversations: tuple[Dialogue, ...]
     skipped: tuple[Skipped, ...] = ()
 
 
@@ -320,12 +320,12 @@ class Logged:
     guessed   calls without a search in the log; their queries are made from the tool's own words
     """
 
-    conversations: tuple[Conversation, ...]
+    conversations: tuple[Dialogue, ...]
     missing: Mapping[str, int]
     guessed: int
 
 
-def logged(conversations: Iterable[Conversation], definitions: Iterable[ToolDefinition], *, seed: int = 0) -> Logged:
+def logged(conversations: Iterable[Dialogue], definitions: Iterable[ToolDefinition], *, seed: int = 0) -> Logged:
     """Searches in the log become the queries of the calls after them, and are not played themselves."""
     fitter = _Fitter({definition.name: definition for definition in definitions}, seed)
     fitted = tuple(

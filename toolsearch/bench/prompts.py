@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class BilledPrompt:
     """The prompt of one request, in the order in which the model reads it.
 
     at_s       time of the request, in seconds from the beginning of the conversation
@@ -107,7 +107,7 @@ class CacheUse:
         return self.prompt - self.read - self.written
 
 
-def cache_uses(prompts: Sequence[Prompt], rules: CacheRules | None, *, is_warm: bool = False) -> list[CacheUse]:
+def cache_uses(prompts: Sequence[BilledPrompt], rules: CacheRules | None, *, is_warm: bool = False) -> list[CacheUse]:
     """The cache use of each request of a conversation. *rules* None means no cache.
 
     With *is_warm*, the tools and the system's text of the first request are in the cache beforehand, and other
@@ -132,7 +132,7 @@ class _Cache:
             self._warm = len(parts)
             self._keep(_beginnings(parts), _totals(parts), {len(parts)}, math.inf)
 
-    def use(self, prompt: Prompt) -> CacheUse:
+    def use(self, prompt: BilledPrompt) -> CacheUse:
         rules, total = self._rules, prompt.tokens
         beginnings, tokens = _beginnings(prompt.parts), _totals(prompt.parts)
         places = self._places(prompt.parts)

@@ -15,7 +15,7 @@ from typing import Final
 
 from toolsearch.bench.costs import Caching
 from toolsearch.bench.reports import CACHED, Report, ReportTable, per_thousand
-from toolsearch.bench.study import Row, Study
+from toolsearch.bench.study import Study, StudyRow
 
 SERIES: Final = 6
 
@@ -56,7 +56,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
+class ReportPlot:
     """*across* and *up* name the axes. The axis across is logarithmic with *is_log*; the axis upwards always is.
 
     is_money  the axis upwards has dollars
@@ -70,7 +70,7 @@ class Plot:
     is_money: bool = False
 
 
-def as_svg(plot: Plot) -> str:
+def as_svg(plot: ReportPlot) -> str:
     """Return the picture, or "" if there is nothing to draw. Each point shows its value under a mouse pointer."""
     points = [(x, y) for curve in plot.curves for x, y in curve.points if y > 0]
     if not points:
@@ -173,12 +173,12 @@ _CACHINGS: Final[tuple[Caching, ...]] = ("cold", "warm")
 _SHARES = tuple(range(0, 101, 5))
 
 
-def plots_of(study: Study) -> list[Plot]:
+def plots_of(study: Study) -> list[ReportPlot]:
     """Each with a curve for each way, in the order of the rows. Over sizes and turns only where there are several."""
     return [*_by_size(study), *_by_turn(study), _by_share(study)]
 
 
-def _by_size(study: Study) -> Iterator[Plot]:
+def _by_size(study: Study) -> Iterator[ReportPlot]:
     if len(study.sizes) < 2:
         return
     for caching in _CACHINGS:
@@ -194,7 +194,7 @@ def _by_size(study: Study) -> Iterator[Plot]:
         yield _plot(f"By size of the catalog; {CACHED[caching]}", "tools", curves, is_log=True)
 
 
-def _by_turn(study: Study) -> Iterator[Plot]:
+def _by_turn(study: Study) -> Iterator[ReportPlot]:
     if study.turns < 2:
         return
     for caching in _CACHINGS:
@@ -208,7 +208,7 @@ def _by_turn(study: Study) -> Iterator[Plot]:
         yield _plot(f"By length of the conversation; {CACHED[caching]}", "turns", curves)
 
 
-def _by_share(study: Study) -> Plot:
+def _by_share(study: Study) -> ReportPlot:
     curves = [
         Curve(row.way, tuple((share, per_thousand(study, _mixed(row, share / 100))) for share in _SHARES))
         for row in study.whole.rows
@@ -216,12 +216,12 @@ def _by_share(study: Study) -> Plot:
     return _plot("By the share of conversations whose front is cached", "% of conversations", curves)
 
 
-def _mixed(row: Row, warm: float) -> float:
+def _mixed(row: StudyRow, warm: float) -> float:
     return (1 - warm) * row.costs("cold").dollars + warm * row.costs("warm").dollars
 
 
-def _plot(title: str, across: str, curves: Iterable[Curve], *, is_log: bool = False) -> Plot:
-    return Plot(title, across, "dollars for 1,000 conversations", tuple(curves), is_log=is_log, is_money=True)
+def _plot(title: str, across: str, curves: Iterable[Curve], *, is_log: bool = False) -> ReportPlot:
+    return ReportPlot(title, across, "dollars for 1,000 conversations", tuple(curves), is_log=is_log, is_money=True)
 
 
 _COLOURS: Final = "\n".join(f"  --{name}: light-dark({light}, {dark});" for name, (light, dark) in COLOURS.items())
@@ -256,7 +256,7 @@ circle, .swatch { fill: var(--series); stroke: none; }
 )
 
 
-def as_html(report: Report, plots: Sequence[Plot]) -> str:
+def as_html(report: Report, plots: Sequence[ReportPlot]) -> str:
     """Return the page. Names in it are escaped as text."""
     title = escape(report.title)
     return "\n".join(
@@ -289,7 +289,7 @@ def _row(cells: Sequence[str]) -> str:
     return f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in others)}</tr>'
 
 
-def _plots(plots: Sequence[Plot]) -> list[str]:
+def _plots(plots: Sequence[ReportPlot]) -> list[str]:
     drawn = [(plot, picture) for plot in plots if (picture := as_svg(plot))]
     if not drawn:
         return []

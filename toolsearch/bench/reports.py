@@ -14,7 +14,7 @@ from typing import Final
 from toolsearch.bench.costs import Caching, Costs
 from toolsearch.bench.logs import Logged, Skipped
 from toolsearch.bench.prices import Prices
-from toolsearch.bench.study import CACHINGS, BreakEven, Row, Size, Study, break_even, searching_rows, verdict
+from toolsearch.bench.study import CACHINGS, BreakEven, Size, Study, StudyRow, break_even, searching_rows, verdict
 from toolsearch.bench.ways import WayName
 from toolsearch.tools.json_types import Json
 
@@ -116,7 +116,7 @@ def _ways(study: Study) -> ReportTable:
     )
 
 
-def _way(study: Study, row: Row) -> tuple[str, ...]:
+def _way(study: Study, row: StudyRow) -> tuple[str, ...]:
     costs, each = row.costs("none"), max(study.conversations, 1)
     return (
         f"{row.way} (refused)" if row.refused else row.way,
@@ -149,7 +149,7 @@ def _from_turns(found: BreakEven) -> str:
     return "never" if found.turns is None else f"{found.turns:,}"
 
 
-def _shares(share: float | None, best: Row) -> str:
+def _shares(share: float | None, best: StudyRow) -> str:
     if share is None:
         return "How many conversations begin with a cached front does not change which of both is cheaper."
     return (
@@ -258,11 +258,11 @@ def _size(size: Size) -> dict[str, Json]:
     return {"tools": size.tools, "tokens": size.tokens, "ways": [_row_json(row) for row in size.rows]}
 
 
-def _row_json(row: Row) -> dict[str, Json]:
+def _row_json(row: StudyRow) -> dict[str, Json]:
     return {"way": row.way, "refused": row.refused or None, "by_cache": {each: _costs(row, each) for each in CACHINGS}}
 
 
-def _costs(row: Row, caching: Caching) -> dict[str, Json]:
+def _costs(row: StudyRow, caching: Caching) -> dict[str, Json]:
     by_turn = row.by_turn[caching]
     costs = row.costs(caching)
     return {
@@ -278,7 +278,7 @@ def _counts(costs: Costs) -> dict[str, Json]:
     return {name: value for name, value in asdict(costs).items() if name != "dollars"}
 
 
-def _break_even_json(study: Study, row: Row, caching: Caching) -> dict[str, Json]:
+def _break_even_json(study: Study, row: StudyRow, caching: Caching) -> dict[str, Json]:
     found = break_even(study, row, caching)
     share = found.warm_share
     return {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, TypeAlias, get_args
 
-from toolsearch.bench.conversations import Conversation, Pace
+from toolsearch.bench.conversations import Dialogue, Pace
 from toolsearch.bench.costs import Caching, Costs, Played, Player, cheaper_from, costs_by_turn, share_where_equal, total
 from toolsearch.bench.prices import Prices
 from toolsearch.bench.prompts import PartCounter, window_of
@@ -33,14 +33,14 @@ from toolsearch.wire.formats import render_definition
 CACHINGS: Final[tuple[Caching, ...]] = get_args(Caching)
 SIZES: Final = (10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 OpenEngine: TypeAlias = Callable[[Catalog, CannedOptions], ToolSearch]
-Progress: TypeAlias = Callable[[str, int, int], None]
+StudyProgress: TypeAlias = Callable[[str, int, int], None]
 
 
 """Told what is being done, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StudyRow:
     """One way of giving the model its tools.
 
     by_turn  for each caching, the costs of all conversations up to the end of each turn; an ended conversation
@@ -63,9 +63,9 @@ class Size:
 
     tools: int
     tokens: int
-    rows: tuple[Row, ...]
+    rows: tuple[StudyRow, ...]
 
-    def row(self, way: WayName) -> Row:
+    def row(self, way: WayName) -> StudyRow:
         return next(row for row in self.rows if row.way == way)
 
 
@@ -103,12 +103,12 @@ class StudyOptions:
 
 async def study(
     tools: Iterable[Tool],
-    conversations: Sequence[Conversation],
+    conversations: Sequence[Dialogue],
     options: StudyOptions,
     *,
     open_engine: OpenEngine,
     counter: TokenCounter,
-    progress: Progress = lambda _what, _done, _total: None,
+    progress: StudyProgress = lambda _what, _done, _total: None,
 ) -> Study:
     """Play *conversations* over the catalog of *tools* in every way, and count. No model is asked, and no tool runs.
 
@@ -141,7 +141,7 @@ async def study(
 class _Counted:
     """Reports to *progress* after each conversation."""
 
-    progress: Progress
+    progress: StudyProgress
     total: int
     of: str = ""
     done: int = 0
@@ -154,9 +154,7 @@ class _Counted:
         self.tell()
 
 
-def _catalogs(
-    tools: Sequence[Tool], conversations: Sequence[Conversation], options: StudyOptions
-) -> Iterator[list[Tool]]:
+def _catalogs(tools: Sequence[Tool], conversations: Sequence[Dialogue], options: StudyOptions) -> Iterator[list[Tool]]:
     """The smaller ones are contained in the larger ones."""
     needed = {use.name for each in conversations for turn in each.turns for step in turn.steps for use in step.calls}
     others = [tool for tool in tools if tool.definition.name not in needed]
@@ -172,11 +170,11 @@ def _catalogs(
 async def _row(
     way: WayName,
     engine: ToolSearch,
-    conversations: Sequence[Conversation],
+    conversations: Sequence[Dialogue],
     options: StudyOptions,
     player: Player,
     counted: _Counted,
-) -> Row:
+) -> StudyRow:
     played: list[Played] = []
     for each in conversations:
         given = way_of(way, engine, options.endpoint, found_before=options.found_before)
@@ -187,7 +185,7 @@ async def _row(
     }
     if way == FOUND_BEFORE:  # every user has another list, so there is nothing warm to read
         by_turn["warm"] = by_turn["cold"]
-    return Row(way, by_turn, _refusal(way, len(engine.catalog), options.endpoint, played))
+    return StudyRow(way, by_turn, _refusal(way, len(engine.catalog), options.endpoint, played))
 
 
 def _together(played: Sequence[Played], prices: Prices, caching: Caching) -> tuple[Costs, ...]:
@@ -222,14 +220,14 @@ class BreakEven:
                 if one of them is always the cheaper
     """
 
-    row: Row
+    row: StudyRow
     caching: Caching
     tools: int | None
     turns: int | None
     warm_share: float | None
 
 
-def searching_rows(size: Size) -> list[Row]:
+def searching_rows(size: Size) -> list[StudyRow]:
     """The rows in which the model searches, sorted by the cost of each turn that does not fail. Refused ones come last;
     ties stay in order.
     """
@@ -237,7 +235,7 @@ def searching_rows(size: Size) -> list[Row]:
     return sorted(rows, key=lambda row: (bool(row.refused), _dollars_per_done(row)))
 
 
-def break_even(study: Study, row: Row, caching: Caching) -> BreakEven:
+def break_even(study: Study, row: StudyRow, caching: Caching) -> BreakEven:
     """The break-even points of the way of *row*, which belongs to the whole catalog."""
     sizes, every = study.sizes, study.whole.row(EVERY)
     by_size = cheaper_from(
@@ -264,7 +262,7 @@ def verdict(study: Study) -> str:
     return _judged(study, best, every) + _failures(best, every)
 
 
-def _judged(study: Study, best: Row, every: Row) -> str:
+def _judged(study: Study, best: StudyRow, every: StudyRow) -> str:
     whole = study.whole
     if every.refused:
         return f"Use tool search: {every.refused}. Here are {whole.tools:,} tools ({whole.tokens:,} tokens)."
@@ -293,7 +291,7 @@ def _lower_bound(study: Study, from_size: int) -> str:
     return f" It does so from {least:,} tools on; fewer were not counted." if len(study.sizes) > 1 else ""
 
 
-def _failures(best: Row, every: Row) -> str:
+def _failures(best: StudyRow, every: StudyRow) -> str:
     ours, theirs = (_failed_share(row) for row in (best, every))
     if ours <= theirs:
         return ""
@@ -302,19 +300,19 @@ def _failures(best: Row, every: Row) -> str:
     )
 
 
-def _failed_share(row: Row) -> float:
+def _failed_share(row: StudyRow) -> float:
     costs = row.costs("none")
     return costs.failed / max(costs.turns, 1)
 
 
-def _dollars_per_done(row: Row) -> float:
+def _dollars_per_done(row: StudyRow) -> float:
     dollars = row.costs("cold").dollars_per_done
     return math.inf if dollars is None else dollars
 
 
-def _ratio(ours: Row, theirs: Row, caching: Caching) -> float:
+def _ratio(ours: StudyRow, theirs: StudyRow, caching: Caching) -> float:
     return ours.costs(caching).dollars / (theirs.costs(caching).dollars or 1.0)
 
 
-def _cold_and_warm(row: Row) -> tuple[float, float]:
+def _cold_and_warm(row: StudyRow) -> tuple[float, float]:
     return row.costs("cold").dollars, row.costs("warm").dollars

@@ -34,7 +34,7 @@ from toolsearch_indexes.analysis import terms
 _MOST_ANSWER_TOKENS: Final = 8_000  # tokens of one answer; a model that reasons needs more than the answer itself
 
 
-class Budget:
+class EnrichmentBudget:
     """The budget of a run, and what was spent.
 
     Under a bound of tokens, calls are made one after the other, because the tokens of two simultaneous calls are not
@@ -217,7 +217,7 @@ class Enrichment:
         folder = self.file.resolve().parent
         if not os.access(folder, os.W_OK):  # checked before anything is paid for
             raise RequestsFileError(f"{self.file} cannot be written: there is no folder {folder}, or it is read-only")
-        calls = _Calls(self, writer, Budget(max_calls, max_tokens), progress)
+        calls = _Calls(self, writer, EnrichmentBudget(max_calls, max_tokens), progress)
         await calls.make(at_once)
         return calls.report()
 
@@ -243,7 +243,9 @@ class Enrichment:
 class _Calls:
     """The calls of one run."""
 
-    def __init__(self, work: Enrichment, writer: RequestWriter, budget: Budget, progress: OnProgress | None) -> None:
+    def __init__(
+        self, work: Enrichment, writer: RequestWriter, budget: EnrichmentBudget, progress: OnProgress | None
+    ) -> None:
         self._work = work
         self._writer = writer
         self._budget = budget

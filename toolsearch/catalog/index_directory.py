@@ -253,7 +253,7 @@ _VECTORS = "vectors.sqlite"
 
 
 class IndexDirectory:
-    """An `IndexKeeper` of one directory, which need not exist yet, that keeps the catalog too."""
+    """Keeps a catalog and its index in one directory, which need not exist yet. Safe to share between threads."""
 
     def __init__(self, path: Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> None:
         """*lock_timeout_s* is the longest time that `save` waits for another process."""
@@ -281,7 +281,12 @@ class IndexDirectory:
         cache: VectorCache | None,
         requests: RequestSource,
     ) -> tuple[ToolSearchIndex, bool]:
-        """See `IndexKeeper`. A stored index that is damaged, outdated or made with another encoder is logged."""
+        """Return an index of *snapshot*, and whether it is already saved.
+
+        The stored index is updated with the differences; if it cannot be used, that is logged, and a new one is built.
+        If it was made with other *requests*, all tools are indexed again. *encoder_spec* is the text that opens
+        *encoder*, if there is one. Raises EncoderError.
+        """
         try:
             generation = self.read()
             index = generation.index(encoder=encoder, cache=cache)
@@ -307,7 +312,10 @@ class IndexDirectory:
         encoder_spec: str | None,
         requests: RequestSource,
     ) -> None:
-        """See `IndexKeeper`. *refused* is as in `save_catalog`."""
+        """Keep *index*, which holds *snapshot* and was made with *requests*. *refused* is as in `save_catalog`.
+
+        Raises IndexStoreError, and leaves the old state.
+        """
         self._folders.write(
             lambda folder: write_generation(
                 folder, snapshot, index, refused=refused, encoder_spec=encoder_spec, requests=requests

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.index_directory import Generation, GenerationFolders, IndexDirectory
@@ -28,43 +28,6 @@ from toolsearch_indexes.store import MANIFEST, StoredIndex, file_digest, read_in
 from toolsearch_indexes.tool_index import ToolIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
-
-class IndexKeeper(Protocol):
-    """Keeps an index between starts. Safe to share between threads."""
-
-    def index_for(
-        self,
-        snapshot: CatalogSnapshot,
-        *,
-        encoder: Encoder | None,
-        encoder_spec: str | None,
-        cache: VectorCache | None,
-        requests: RequestSource,
-    ) -> tuple[ToolSearchIndex, bool]:
-        """Return an index of *snapshot*, and whether it is already saved.
-
-        The stored index is updated with the differences; if it cannot be used, a new one is built. If it was made with
-        other *requests*, all tools are indexed again. *encoder_spec* is the text that opens *encoder*, if there is one.
-        Raises EncoderError.
-        """
-        ...
-
-    def save(
-        self,
-        snapshot: CatalogSnapshot,
-        index: ToolSearchIndex,
-        *,
-        refused: Iterable[Refusal],
-        encoder_spec: str | None,
-        requests: RequestSource,
-    ) -> None:
-        """Keep *index*, which holds *snapshot* and was made with *requests*.
-
-        Raises IndexStoreError, and leaves the old state.
-        """
-        ...
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -73,7 +36,7 @@ _CONTENTS = "contents.json"
 
 
 class IndexCache:
-    """An `IndexKeeper` in the folder *path*, which need not exist yet.
+    """Keeps an index without its catalog in the folder *path*, which need not exist yet. Safe to share between threads.
 
     The stored index is used for all tools whose fingerprints are unchanged, so an old index only needs the changes
     since. It is written only when `save` is called.
@@ -96,7 +59,7 @@ class IndexCache:
         cache: VectorCache | None,
         requests: RequestSource,
     ) -> tuple[ToolSearchIndex, bool]:
-        """See `IndexKeeper`. A stored index that cannot be used is logged."""
+        """As `IndexDirectory.index_for`. It never asks to be saved."""
         try:
             stored, fingerprints, requests_id = self._folders.read(_read)
             index = stored.open(encoder=encoder, cache=cache)
@@ -118,7 +81,7 @@ class IndexCache:
         encoder_spec: str | None,  # noqa: ARG002
         requests: RequestSource,
     ) -> None:
-        """See `IndexKeeper`."""
+        """As `IndexDirectory.save`."""
         moment = index.state.moment
         self._folders.write(lambda folder: _write(folder, snapshot, index, requests))
         self._moment = moment
@@ -145,6 +108,9 @@ def _read(folder: Path, digest: str) -> tuple[StoredIndex, dict[str, str], str]:
         return read_index(folder), contents["fingerprints"], contents.get("requests", NO_REQUESTS.id)
     except (OSError, ValueError, KeyError) as error:
         raise IndexStoreError(f"the index in {folder} is incomplete ({type(error).__name__})") from error
+
+
+IndexKeeper: TypeAlias = IndexDirectory | IndexCache
 
 
 @dataclass(frozen=True, slots=True)

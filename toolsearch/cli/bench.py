@@ -33,7 +33,7 @@ from toolsearch.cli.output import legible, line, print_json, put_record, put_tex
 from toolsearch.errors import BadQueryError, BadSettingError
 
 if TYPE_CHECKING:
-    from toolsearch.bench.conversations import Conversation
+    from toolsearch.bench.conversations import Dialogue
     from toolsearch.bench.reports import Report, ReportTable
     from toolsearch.bench.speed import Speed
     from toolsearch.bench.study import OpenEngine, Study, StudyOptions
@@ -177,7 +177,7 @@ def savings(
 
 def _of_preset(
     name: str, definitions: Sequence[ToolDefinition], count: int, seed: int
-) -> tuple[Sequence[Conversation], list[str]]:
+) -> tuple[Sequence[Dialogue], list[str]]:
     from toolsearch.bench.conversations import PRESETS, made_conversations
     from toolsearch.bench.reports import of_preset
 
@@ -187,7 +187,7 @@ def _of_preset(
     return made, of_preset(name, count=count, seed=seed)
 
 
-def _of_log(path: Path, definitions: Sequence[ToolDefinition], seed: int) -> tuple[Sequence[Conversation], list[str]]:
+def _of_log(path: Path, definitions: Sequence[ToolDefinition], seed: int) -> tuple[Sequence[Dialogue], list[str]]:
     from toolsearch.bench.logs import logged, read_transcript
     from toolsearch.bench.reports import of_log
 
@@ -200,7 +200,7 @@ def _of_log(path: Path, definitions: Sequence[ToolDefinition], seed: int) -> tup
 
 
 def _studied(
-    catalog: Catalog, conversations: Sequence[Conversation], options: StudyOptions, open_engine: OpenEngine
+    catalog: Catalog, conversations: Sequence[Dialogue], options: StudyOptions, open_engine: OpenEngine
 ) -> Study:
     from toolsearch.bench.study import study
     from toolsearch.tokens import default_counter

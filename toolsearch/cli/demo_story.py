@@ -54,7 +54,7 @@ _FOUND_PER_SEARCH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class StorySearch:
     """One search. *unavailable* is the reason why it could not be made, or ""."""
 
     strategy: str
@@ -71,7 +71,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class StoryTurn:
     """A user's question, the model's calls in each request, and its final answer."""
 
     user: str
@@ -80,7 +80,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class StoryExchange:
     """One model request and its results.
 
     shown    names of the tools in the request
@@ -107,22 +107,22 @@ def _search(query: str) -> Call:
 
 
 TURNS = (
-    Turn(
+    StoryTurn(
         "The median of 3, 1, 4, 1 and 5?",
         ((_search("median of numbers"),), (Call("statistics__median", {"data": [3, 1, 4, 1, 5]}),)),
         "It is 3.",
     ),
-    Turn(
+    StoryTurn(
         "Which weekday was 20 July 1969?",
         ((_search("day of the week"),), (Call("calendar__weekday", {"year": 1969, "month": 7, "day": 20}),)),
         "A Sunday.",
     ),
-    Turn(
+    StoryTurn(
         "And of 2, 7, 1 and 8?",
         ((Call("statistics__median", {"data": [2, 7, 1, 8]}),),),
         "It is 4.5.",
     ),
-    Turn(
+    StoryTurn(
         "Shorten it. Was 1900 a leap year?",
         (
             (_search("shorten a text"), _search("leap year")),
@@ -149,7 +149,7 @@ def open_engine(catalog: Catalog, encoder: str | None) -> ToolSearch:
     return build_engine(settings, catalog, clock=lambda: float(next(ticks)))
 
 
-def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], float]) -> Iterator[Search]:
+def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], float]) -> Iterator[StorySearch]:
     """Search once in each way; where one is not available, say why. *servers* are names of MCP servers."""
     words = "shorten a text to a width"
     rankings: tuple[Ranking, ...] = ("keyword", "semantic", "hybrid")
@@ -165,22 +165,22 @@ def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], flo
         try:
             found = engine.search(query, limit=_FOUND_PER_SEARCH, strategy=strategy, server=server)
         except (BadQueryError, EncoderError) as error:
-            yield Search(label, query, unavailable="; ".join(engine.notes) or str(error))
+            yield StorySearch(label, query, unavailable="; ".join(engine.notes) or str(error))
         else:
             ranked = tuple((reference.name, round(reference.score, 3)) for reference in found)
-            yield Search(label, query, ranked, clock() - started_s)
+            yield StorySearch(label, query, ranked, clock() - started_s)
 
 
-async def converse(engine: ToolSearch, session: Session) -> list[Exchange]:
+async def converse(engine: ToolSearch, session: Session) -> list[StoryExchange]:
     """Play `TURNS`, one model request at a time, like a real agent loop."""
-    exchanges: list[Exchange] = []
+    exchanges: list[StoryExchange] = []
     for turn in TURNS:
         for calls in (*turn.calls, ()):
             shown = session.tools(format="openai")
             reply = _reply(calls, turn.answer, first_id=_calls_so_far(exchanges) + 1)
             appended = await session.execute(reply) if calls else []
             exchanges.append(
-                Exchange(
+                StoryExchange(
                     user=turn.user if calls == turn.calls[0] else "",
                     shown=tuple(openai_chat.read_tool(tool).name for tool in shown),
                     tokens=_definition_tokens(engine, session, shown),
@@ -218,7 +218,7 @@ def _reply(calls: Sequence[Call], answer: str, *, first_id: int) -> dict[str, An
     return openai_chat.write_assistant(AssistantMessage("" if calls else answer, tuple(asked)))
 
 
-def _calls_so_far(exchanges: Sequence[Exchange]) -> int:
+def _calls_so_far(exchanges: Sequence[StoryExchange]) -> int:
     return sum(len(exchange.calls) for exchange in exchanges)
 
 
@@ -238,7 +238,7 @@ _COLUMNS = 80
 _ARGUMENT_WIDTH = 90  # characters of a call's arguments or result that the table shows
 
 
-def show(report: dict[str, Any], searches: Sequence[Search], exchanges: Sequence[Exchange]) -> None:
+def show(report: dict[str, Any], searches: Sequence[StorySearch], exchanges: Sequence[StoryExchange]) -> None:
     console = stdout()
     console.print(_opening(report))
     if report["servers"]:
@@ -288,7 +288,7 @@ def _servers(servers: Sequence[dict[str, Any]]) -> RenderableType:
     return shown
 
 
-def _searches(searches: Sequence[Search]) -> RenderableType:
+def _searches(searches: Sequence[StorySearch]) -> RenderableType:
     shown = table("Ways to search", ("by", "query", "finds", "ms"), numbers=("ms",), flexible="finds")
     for search in searches:
         if search.unavailable:
@@ -300,7 +300,7 @@ def _searches(searches: Sequence[Search]) -> RenderableType:
     return shown
 
 
-def _conversation(exchanges: Sequence[Exchange]) -> RenderableType:
+def _conversation(exchanges: Sequence[StoryExchange]) -> RenderableType:
     title = "A conversation (the model's part is scripted, all else is real)"
     columns = ("#", "tools", "tokens", "the model", "gets")
     shown = table(title, columns, numbers=("#", "tools", "tokens"), flexible="gets")
@@ -314,7 +314,7 @@ def _conversation(exchanges: Sequence[Exchange]) -> RenderableType:
     return shown
 
 
-def _said_and_got(exchange: Exchange) -> list[tuple[str, str]]:
+def _said_and_got(exchange: StoryExchange) -> list[tuple[str, str]]:
     if exchange.calls:
         gets = [_short(_gist(message["content"])) for message in exchange.appended]
         return list(zip(map(_call, exchange.calls), gets, strict=True))
@@ -338,7 +338,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _ARGUMENT_WIDTH else text[: _ARGUMENT_WIDTH - 1] + "…"
 
 
-def _one_round(exchange: Exchange) -> RenderableType:
+def _one_round(exchange: StoryExchange) -> RenderableType:
     return _panel(
         "Request 1 in OpenAI's format",
         "dim",

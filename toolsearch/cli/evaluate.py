@@ -27,7 +27,7 @@ from toolsearch.errors import BadQueryError, BadSettingError
 if TYPE_CHECKING:
     from toolsearch.access.reach import Reach
     from toolsearch.engine import ToolSearch
-    from toolsearch.evaluation.evaluation import Evaluation, QueryAnswer, StrategyResult
+    from toolsearch.evaluation.evaluation import Evaluation, FoundNames, StrategyResult
     from toolsearch.evaluation.queries import LabelledQuery, QueryFile
     from toolsearch_indexes.queries import Strategy
 
@@ -218,6 +218,6 @@ def _show_misses(result: StrategyResult, limit: int) -> None:
     stdout().print(shown)
 
 
-def _found(miss: QueryAnswer) -> str:
+def _found(miss: FoundNames) -> str:
     wrong = [name for name in miss.found if name not in miss.query.relevant]
     return ", ".join(wrong[:_SHOWN_INSTEAD]) or "nothing"

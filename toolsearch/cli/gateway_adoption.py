@@ -16,11 +16,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolsearch.cli.gateway_client_files import JsonText, text_of
-from toolsearch.cli.gateway_clients import KnownClient
+from toolsearch.cli.gateway_clients import ClientPlace
 from toolsearch.cli.gateway_dialects import (
     OPENCODE_VARIABLE,
     VARIABLE,
-    Meaning,
+    EntryMeaning,
     StaysError,
     Surroundings,
     input_variables,
@@ -35,7 +35,7 @@ from toolsearch.upstreams import secrets
 from toolsearch.upstreams.config import HttpServer, McpServer, read_mcp_config
 
 
-def rule_about(client: KnownClient, server: str) -> str:
+def rule_about(client: ClientPlace, server: str) -> str:
     """The place of a rule of *client* about *server*, which should then stay with the client; "" if there is
     no rule.
     """
@@ -98,25 +98,27 @@ class Adoption:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadPlace:
     """The servers of one place of a client: those that can move, and the reason why each other one stays.
 
     said    the client's own entry of the gateway
     inputs  id of each input of the client's file -> its variable
     """
 
-    client: KnownClient
-    meanings: Mapping[str, Meaning]
+    client: ClientPlace
+    meanings: Mapping[str, EntryMeaning]
     stays: Mapping[str, str]
     said: JsonObject
     inputs: Mapping[str, str]
 
 
-def read_servers(client: KnownClient, servers: Mapping[str, JsonObject], *, home: Path, inputs: Json = None) -> Reading:
+def read_servers(
+    client: ClientPlace, servers: Mapping[str, JsonObject], *, home: Path, inputs: Json = None
+) -> ReadPlace:
     """Read *servers* of *client*. *inputs* are the values that an editor's file asks for, as written there."""
     named = input_variables(inputs, _variables(servers.values()))
     around = Surroundings(home, client.folder, named)
-    meanings: dict[str, Meaning] = {}
+    meanings: dict[str, EntryMeaning] = {}
     stays: dict[str, str] = {}
     for name, entry in servers.items():
         if name == OURS:
@@ -130,10 +132,10 @@ def read_servers(client: KnownClient, servers: Mapping[str, JsonObject], *, home
             stays[name] = reason
         else:
             meanings[name] = meaning
-    return Reading(client, meanings, stays, servers.get(OURS, {}), named)
+    return ReadPlace(client, meanings, stays, servers.get(OURS, {}), named)
 
 
-def names_in_gateway(readings: Sequence[Reading], kept: Mapping[str, JsonObject]) -> list[dict[str, str]]:
+def names_in_gateway(readings: Sequence[ReadPlace], kept: Mapping[str, JsonObject]) -> list[dict[str, str]]:
     """Choose a name for each server of each of *readings* in the gateway, which has *kept* already.
 
     A server of several clients gets one name: its name in the gateway if it is there, or else the most frequent name,
@@ -165,7 +167,7 @@ def names_in_gateway(readings: Sequence[Reading], kept: Mapping[str, JsonObject]
     return names
 
 
-def _free_name(given: Counter[str], client: KnownClient, taken: Collection[str]) -> str:
+def _free_name(given: Counter[str], client: ClientPlace, taken: Collection[str]) -> str:
     """The best of the names *given* that is not *taken*, or a name with the server's client."""
     best = sorted(given, key=lambda name: (-given[name], len(name), name))
     where = client.folder.name if client.folder is not None and client.folder.name else client.name
@@ -175,7 +177,7 @@ def _free_name(given: Counter[str], client: KnownClient, taken: Collection[str])
 
 
 def adopt(
-    reading: Reading,
+    reading: ReadPlace,
     names: Mapping[str, str],
     kept: Mapping[str, JsonObject],
     command: Sequence[str],
@@ -218,7 +220,7 @@ def _deny_rules(server: str, tools: Iterable[str]) -> Iterable[str]:
             yield distinct(name, tool)
 
 
-def _warnings(client: KnownClient, name: str, meaning: Meaning) -> Iterable[str]:
+def _warnings(client: ClientPlace, name: str, meaning: EntryMeaning) -> Iterable[str]:
     if meaning.trusted:
         keys = ", ".join(map(repr, meaning.trusted))
         yield f"{client.label} let tools of {name!r} run without a question ({keys}); now it asks anew"
@@ -275,7 +277,7 @@ class _EachItself(dict[str, str]):
 
 
 def _entry(
-    client: KnownClient, command: Sequence[str], variables: Sequence[str], asked: Mapping[str, str]
+    client: ClientPlace, command: Sequence[str], variables: Sequence[str], asked: Mapping[str, str]
 ) -> JsonObject:
     in_one = client.dialect == "opencode"
     start: dict[str, Json] = {"command": [*command]} if in_one else {"command": command[0], "args": [*command[1:]]}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolsearch.cli.command_line import ExitCode
 from toolsearch.cli.gateway_approve import approving, held_json, reasons
-from toolsearch.cli.gateway_import import Place, places_with_servers
+from toolsearch.cli.gateway_import import PlaceText, places_with_servers
 from toolsearch.cli.options import ConfigOption, JsonOption, read_config
 from toolsearch.cli.output import line, print_json, program, seconds, stdout, table
 
@@ -61,11 +61,11 @@ def _as_json(config: GatewayConfig, result: Checkup) -> dict[str, Any]:
     }
 
 
-def _client_json(place: Place) -> dict[str, Any]:
+def _client_json(place: PlaceText) -> dict[str, Any]:
     return {"name": place.client.label, "file": str(place.client.path), "lacks": place.client.lacks(place.ours or {})}
 
 
-def _shows(place: Place) -> str:
+def _shows(place: PlaceText) -> str:
     """The tools that a client with the gateway shows its model."""
     if lacks := place.client.lacks(place.ours or {}):
         return (

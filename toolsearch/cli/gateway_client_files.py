@@ -311,7 +311,7 @@ def _toml_value(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)  # JSON and TOML write strings, numbers and booleans alike
 
 
-View: TypeAlias = Callable[[str], JsonObject]  # shows people a file's text without secrets
+ShowsText: TypeAlias = Callable[[str], JsonObject]  # shows people a file's text without secrets
 
 
 class FileChanges:
@@ -319,7 +319,7 @@ class FileChanges:
 
     def __init__(self) -> None:
         self._texts: dict[Path, str] = {}
-        self._places: dict[Path, dict[str, View]] = {}
+        self._places: dict[Path, dict[str, ShowsText]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._texts)
@@ -328,7 +328,7 @@ class FileChanges:
         """The text of *path* after the changes so far."""
         return self._texts[path] if path in self._texts else text_of(path)
 
-    def put(self, path: Path, text: str, place: str, view: View) -> None:
+    def put(self, path: Path, text: str, place: str, view: ShowsText) -> None:
         """Let *path* become *text*. *view* shows the difference, and *place* names the owner of the file."""
         self._texts[path] = text
         self._places.setdefault(path, {})[place] = view
@@ -360,7 +360,7 @@ def backups(path: Path) -> list[tuple[int, Path]]:
     return sorted((int(found[1]), each) for each in path.parent.iterdir() if (found := name.fullmatch(each.name)))
 
 
-def _show(path: Path, place: str, after: str, view: View) -> None:
+def _show(path: Path, place: str, after: str, view: ShowsText) -> None:
     old, new = (json.dumps(view(text), indent=2).splitlines() for text in (text_of(path), after))
     print_diff(difflib.unified_diff(old, new, str(path), f"{path} ({place})", lineterm=""))
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 Format: TypeAlias = Literal["json", "toml"]
-Dialect: TypeAlias = Literal["plain", "claude", "cline", "codex", "copilot", "editor", "gemini", "opencode", "qwen"]
+ClientDialect: TypeAlias = Literal[
+    "plain", "claude", "cline", "codex", "copilot", "editor", "gemini", "opencode", "qwen"
+]
 Guard: TypeAlias = tuple[Path, tuple[str, ...]]
 
 EACH_PROJECT = "*"  # stands for each project; the client's file has the project's folder here
@@ -25,7 +27,7 @@ _OPENCODE_RULES: Final = (("permission",), ("tools",), ("agent",))
 
 
 @dataclass(frozen=True, slots=True)
-class KnownClient:
+class ClientPlace:
     """One place where one client keeps servers, on one platform.
 
     section          the keys under which the servers are in *path*
@@ -44,7 +46,7 @@ class KnownClient:
     path: Path
     section: tuple[str, ...] = ("mcpServers",)
     format: Format = "json"
-    dialect: Dialect = "plain"
+    dialect: ClientDialect = "plain"
     variable: str = ""
     hands_on_all: bool = False
     extra: Mapping[str, Any] | None = None
@@ -65,7 +67,7 @@ class KnownClient:
         """
         return [key for key in self.extra or {} if key not in entry]
 
-    def in_project(self, folder: str) -> KnownClient:
+    def in_project(self, folder: str) -> ClientPlace:
         """The same client for one of the projects in its file."""
         section = tuple(folder if key == EACH_PROJECT else key for key in self.section)
         off = (self.path, (*section[:-1], "disabledMcpServers"))
@@ -73,7 +75,7 @@ class KnownClient:
         return replace(self, section=section, folder=Path(folder), guards=guards)
 
 
-def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]:
+def known_clients(home: Path, project: Path, platform: str) -> list[ClientPlace]:
     """All known clients, by name; none need be installed. *platform* has the form of `sys.platform`.
 
     A client that reads several files has one place for each.
@@ -82,7 +84,7 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
         "darwin": home / "Library" / "Application Support",
         "win32": home / "AppData" / "Roaming",
     }.get(platform, home / ".config")
-    claude = KnownClient(
+    claude = ClientPlace(
         "claude-code",
         home / ".claude.json",
         dialect="claude",
@@ -92,7 +94,7 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
         "permissions.allow of ~/.claude/settings.json",
         guards=(*_claude_guards(home), *_claude_guards(project)),
     )
-    cline = KnownClient(
+    cline = ClientPlace(
         "cline",  # the extension for VS Code has moved its servers to this file, too
         home / ".cline" / "data" / "settings" / "cline_mcp_settings.json",
         dialect="cline",
@@ -100,7 +102,7 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
         reads={"autoApprove": [*READS]},
         reads_elsewhere="",
     )
-    codex = KnownClient(
+    codex = ClientPlace(
         "codex",
         home / ".codex" / "config.toml",
         section=("mcp_servers",),
@@ -110,7 +112,7 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
         reads={"tools": {tool: {"approval_mode": "approve"} for tool in READS}},
         reads_elsewhere="",
     )
-    copilot = KnownClient(
+    copilot = ClientPlace(
         "copilot",
         home / ".copilot" / "mcp-config.json",
         dialect="copilot",
@@ -119,8 +121,8 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
         reads_elsewhere="start it with --allow-tool='toolsearch(toolSearchTool)', and the same for callToolRead",
         guards=((home / ".copilot" / "settings.json", ("disabledMcpServers",)),),
     )
-    cursor = KnownClient("cursor", home / ".cursor" / "mcp.json", dialect="editor", variable="${env:%s}")
-    gemini = KnownClient(
+    cursor = ClientPlace("cursor", home / ".cursor" / "mcp.json", dialect="editor", variable="${env:%s}")
+    gemini = ClientPlace(
         "gemini-cli",
         home / ".gemini" / "settings.json",
         dialect="gemini",
@@ -128,7 +130,7 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
         reads_elsewhere='allow toolName = ["toolSearchTool", "callToolRead"] of mcpName = "toolsearch" in a rule in '
         '~/.gemini/policies; "trust" in the entry would allow every tool',
     )
-    opencode = KnownClient(
+    opencode = ClientPlace(
         "opencode",
         home / ".config" / "opencode" / "opencode.json",  # the same path on every platform
         section=("mcp",),
@@ -138,7 +140,7 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
         reads_elsewhere='it only asks where "permission" says so; allow "toolsearch_toolSearchTool" and '
         '"toolsearch_callToolRead" there',
     )
-    qwen = KnownClient(
+    qwen = ClientPlace(
         "qwen",
         home / ".qwen" / "settings.json",
         dialect="qwen",
@@ -147,7 +149,7 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
         reads_elsewhere='put "mcp__toolsearch__toolSearchTool" and "mcp__toolsearch__callToolRead" into '
         'permissions.allow of the same file; "trust" in the entry would allow every tool',
     )
-    vscode = KnownClient(
+    vscode = ClientPlace(
         "vscode",
         applications / "Code" / "User" / "mcp.json",
         section=("servers",),
@@ -158,7 +160,7 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
     users = [
         claude,
         replace(claude, name="claude-code-local", section=("projects", EACH_PROJECT, "mcpServers")),
-        KnownClient("claude-desktop", applications / "Claude" / "claude_desktop_config.json"),
+        ClientPlace("claude-desktop", applications / "Claude" / "claude_desktop_config.json"),
         cline,
         codex,
         copilot,
@@ -168,7 +170,7 @@ def known_clients(home: Path, project: Path, platform: str) -> list[KnownClient]
         replace(opencode, path=opencode.path.with_suffix(".jsonc")),
         qwen,
         vscode,
-        KnownClient("windsurf", home / ".codeium" / "windsurf" / "mcp_config.json", variable="${env:%s}"),
+        ClientPlace("windsurf", home / ".codeium" / "windsurf" / "mcp_config.json", variable="${env:%s}"),
     ]
     projects = [
         replace(client, name=f"{client.name}-project", path=project / place, folder=project, is_shared=True)
@@ -192,7 +194,7 @@ def _claude_guards(folder: Path) -> tuple[Guard, ...]:
     return tuple((file, keys) for file in files for keys in _CLAUDE_RULES)
 
 
-def _with_rules_of_its_file(client: KnownClient) -> KnownClient:
+def _with_rules_of_its_file(client: ClientPlace) -> ClientPlace:
     """*client* with the guards that stand beside its servers."""
     rules = {"gemini": _GEMINI_RULES, "opencode": _OPENCODE_RULES, "qwen": _QWEN_RULES}.get(client.dialect, ())
     return replace(client, guards=(*client.guards, *((client.path, keys) for keys in rules)))

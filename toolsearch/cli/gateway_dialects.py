@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from toolsearch.cli.gateway_clients import Dialect, KnownClient
+from toolsearch.cli.gateway_clients import ClientDialect, ClientPlace
 from toolsearch.documents.json_values import as_list, is_list, is_object
 from toolsearch.tools.json_types import Json, JsonObject
 
@@ -56,7 +56,7 @@ _MS: Final = 1_000
 _CONNECT: Final = ("connectTimeoutS",)
 _CALL: Final = ("callTimeoutS",)
 _BOTH: Final = (*_CONNECT, *_CALL)
-_TIMEOUTS: Final[Mapping[Dialect, Mapping[str, tuple[int, tuple[str, ...]]]]] = {
+_TIMEOUTS: Final[Mapping[ClientDialect, Mapping[str, tuple[int, tuple[str, ...]]]]] = {
     # Client -> key -> (units in a second, settings of the gateway). If two keys give one setting, the later one wins.
     "claude": {"timeout": (_MS, _CALL)},
     "cline": {"timeout": (_S, _BOTH)},
@@ -71,7 +71,7 @@ _TIMEOUTS: Final[Mapping[Dialect, Mapping[str, tuple[int, tuple[str, ...]]]]] = 
     "qwen": {"timeout": (_MS, _CALL), "discoveryTimeoutMs": (_MS, _CONNECT)},
 }
 
-_OWN_KEYS: Final[Mapping[Dialect, tuple[str, ...]]] = {  # keys that the code below reads
+_OWN_KEYS: Final[Mapping[ClientDialect, tuple[str, ...]]] = {  # keys that the code below reads
     "cline": ("transport", "transportType"),
     "codex": ("bearer_token_env_var", "default_tools_approval_mode", "env_http_headers", "env_vars", "http_headers"),
     "opencode": ("environment",),
@@ -95,7 +95,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class EntryMeaning:
     """The content of a client's entry of a server.
 
     entry      the server in the format of ``mcpServers``
@@ -112,7 +112,7 @@ class Meaning:
     lost: tuple[str, ...]
 
 
-def meaning_of(client: KnownClient, entry: JsonObject, around: Surroundings) -> Meaning:
+def meaning_of(client: ClientPlace, entry: JsonObject, around: Surroundings) -> EntryMeaning:
     """Read *entry*. Raises StaysError where the gateway would treat the server in another way."""
     given: JsonObject = {key: value for key, value in entry.items() if value is not None}
     if client.dialect == "cline":
@@ -136,7 +136,7 @@ def meaning_of(client: KnownClient, entry: JsonObject, around: Surroundings) -> 
         *_OWN_KEYS.get(client.dialect, ()),
         *times,
     }
-    return Meaning(
+    return EntryMeaning(
         _in_common_words(client, given, around),
         settings,
         tuple(tool for key in _FORBIDDEN_TOOLS_KEYS for tool in _forbidden(key, given.get(key))),
@@ -159,7 +159,7 @@ def input_variables(inputs: Json, taken: Collection[str]) -> dict[str, str]:
     return variables
 
 
-def _settings(dialect: Dialect, entry: JsonObject) -> tuple[JsonObject, set[str]]:
+def _settings(dialect: ClientDialect, entry: JsonObject) -> tuple[JsonObject, set[str]]:
     """The server's settings for the gateway's file, and the keys from which they were taken.
 
     A time of less than a second was meant in another unit, since no server could be so fast.
@@ -193,7 +193,7 @@ def _codex_approvals(entry: JsonObject) -> list[str]:
     return [key for key, mode in modes.items() if mode == "approve"]
 
 
-def _in_common_words(client: KnownClient, entry: JsonObject, around: Surroundings) -> JsonObject:
+def _in_common_words(client: ClientPlace, entry: JsonObject, around: Surroundings) -> JsonObject:
     if client.dialect == "opencode":
         entry = _from_opencode(entry)
     elif client.dialect == "codex":

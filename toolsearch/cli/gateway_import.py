@@ -18,7 +18,7 @@ import typer
 from toolsearch.cli.command_line import ExitCode
 from toolsearch.cli.gateway_adoption import OURS, Adoption, adopt, is_same, names_in_gateway, read_servers, redacted
 from toolsearch.cli.gateway_client_files import ConfigText, FileChanges, JsonText, TomlText, backups, text_of
-from toolsearch.cli.gateway_clients import EACH_PROJECT, KnownClient, known_clients
+from toolsearch.cli.gateway_clients import EACH_PROJECT, ClientPlace, known_clients
 from toolsearch.cli.gateway_door import own_config
 from toolsearch.cli.output import line, program, stderr, stdout, warn
 from toolsearch.documents.json_values import as_list, is_object
@@ -84,10 +84,10 @@ def _value_at(text: str, path: Collection[str]) -> Json:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlaceText:
     """A place where a client has servers, with the text of its file before any change."""
 
-    client: KnownClient
+    client: ClientPlace
     text: str
     servers: Mapping[str, JsonObject]
 
@@ -164,7 +164,7 @@ def import_servers(
     return ExitCode.OK
 
 
-def _changes(found: Sequence[Place], own: OwnFile, home: Path, *, allow_reads: bool) -> FileChanges:
+def _changes(found: Sequence[PlaceText], own: OwnFile, home: Path, *, allow_reads: bool) -> FileChanges:
     """The changes in the clients' files, after *own* has taken the servers that move."""
     changes = FileChanges()
     limited: list[tuple[str, str, JsonObject]] = []  # clients with the gateway that keep a server, and the server
@@ -191,7 +191,7 @@ def _changes(found: Sequence[Place], own: OwnFile, home: Path, *, allow_reads: b
     return changes
 
 
-def places_with_servers(source: str | None, home: Path) -> list[Place]:
+def places_with_servers(source: str | None, home: Path) -> list[PlaceText]:
     """The places below *home* and in this folder with clients' servers; only those of the client *source*, if given. A
     warning names each file that cannot be read.
     """
@@ -199,19 +199,19 @@ def places_with_servers(source: str | None, home: Path) -> list[Place]:
     if source is not None and source not in {client.name for client in clients}:
         names = ", ".join(dict.fromkeys(client.name for client in clients))
         raise BadSettingError(f"no client {source!r} is known; use one of {names}")
-    found: list[Place] = []
+    found: list[PlaceText] = []
     for client in clients:
         if source not in (None, client.name) or not client.path.is_file():
             continue
         try:
             text = text_of(client.path)
-            found += [Place(place, text, _format_of(place).servers(text)) for place in _places(client, text)]
+            found += [PlaceText(place, text, _format_of(place).servers(text)) for place in _places(client, text)]
         except (OSError, UnicodeDecodeError, SourceError) as error:
             warn(f"{client.path} of {client.name} is left alone: {error}")
     return found
 
 
-def _places(client: KnownClient, text: str) -> list[KnownClient]:
+def _places(client: ClientPlace, text: str) -> list[ClientPlace]:
     """*client*, or one client for each project in its file."""
     if EACH_PROJECT not in client.section:
         return [client]
@@ -219,7 +219,7 @@ def _places(client: KnownClient, text: str) -> list[KnownClient]:
     return [client.in_project(folder) for folder in projects]
 
 
-def _format_of(client: KnownClient) -> ConfigText:
+def _format_of(client: ClientPlace) -> ConfigText:
     return TomlText(*client.section) if client.format == "toml" else JsonText(*client.section)
 
 
@@ -230,7 +230,7 @@ def _command(own: Path) -> list[str]:
     return [*start, "gateway", "--config", str(own.absolute())]
 
 
-def _without(found: Place, adoption: Adoption, text: str) -> str | None:
+def _without(found: PlaceText, adoption: Adoption, text: str) -> str | None:
     """*text*, the client's file, with the gateway in place of the servers that it takes over."""
     try:
         return found.format.changed(text, remove={*adoption.names, OURS}, add={OURS: adoption.entry})
@@ -239,7 +239,7 @@ def _without(found: Place, adoption: Adoption, text: str) -> str | None:
         return None
 
 
-def _say_what_is_missing(client: KnownClient, adoption: Adoption) -> None:
+def _say_what_is_missing(client: ClientPlace, adoption: Adoption) -> None:
     for warning in adoption.warnings:
         warn(warning)
     if adoption.variables and not (client.variable or client.hands_on_all or client.format == "toml"):
@@ -252,7 +252,7 @@ def _say_what_is_missing(client: KnownClient, adoption: Adoption) -> None:
         warn(f"{client.path} is the project's: whoever shares it would need the gateway, too, at the same place")
 
 
-def _undo(found: Sequence[Place], *, write: bool) -> int:
+def _undo(found: Sequence[PlaceText], *, write: bool) -> int:
     """Give back each file as it was, or, if it has changed since, the servers that were moved."""
     changes = FileChanges()
     having = [each for each in found if OURS in each.servers]
@@ -273,7 +273,7 @@ def _undo(found: Sequence[Place], *, write: bool) -> int:
     return ExitCode.OK
 
 
-def _becomes(copy: str, places: Sequence[Place]) -> bool:
+def _becomes(copy: str, places: Sequence[PlaceText]) -> bool:
     """Whether an import alone explains the difference between *copy* and the present file."""
     text = copy
     try:
@@ -288,7 +288,7 @@ def _becomes(copy: str, places: Sequence[Place]) -> bool:
     return text == places[0].text
 
 
-def _with_its_servers(each: Place, copies: Sequence[str], text: str) -> str | None:
+def _with_its_servers(each: PlaceText, copies: Sequence[str], text: str) -> str | None:
     """*text* with the servers that imports took instead of the gateway; None if every copy is from after an import."""
     taken: dict[str, JsonObject] | None = None
     written: dict[str, str] = {}

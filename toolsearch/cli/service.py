@@ -20,9 +20,9 @@ from toolsearch.environment import SERVICE_KEY, SERVICE_URL
 from toolsearch.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from toolsearch.service.serving import Finding
+    from toolsearch.service.serving import CheckResult
     from toolsearch.service.settings import ServiceSettings
-    from toolsearch.storage.place import Progress
+    from toolsearch.storage.place import CopyProgress
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
 
@@ -112,7 +112,7 @@ def _serve(
         asyncio.run(serve(app, settings.serve, listener=listener, shutdown=service.shutdown, on_started=announce))
 
 
-def _report(findings: Sequence[Finding], *, as_json: bool) -> ExitCode:
+def _report(findings: Sequence[CheckResult], *, as_json: bool) -> ExitCode:
     """Print the findings, and return the exit code that a start would have."""
     if as_json:
         print_json({"findings": [_as_json(each) for each in findings]})
@@ -125,7 +125,7 @@ def _report(findings: Sequence[Finding], *, as_json: bool) -> ExitCode:
     return exit_code_of(errors[0]) if errors else ExitCode.OK
 
 
-def _as_json(finding: Finding) -> dict[str, Any]:
+def _as_json(finding: CheckResult) -> dict[str, Any]:
     return {"subject": finding.subject, "level": finding.level, "text": finding.text}
 
 
@@ -236,7 +236,7 @@ def keys(*, data: _Data = _DATA, store: StoreOption = None, as_json: JsonOption 
     return ExitCode.OK
 
 
-def _tell(progress: Progress) -> None:
+def _tell(progress: CopyProgress) -> None:
     tell(f"{progress.table}: {progress.rows:,} of {progress.of:,} rows")
 
 

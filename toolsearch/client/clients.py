@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 from toolsearch.client import operations
-from toolsearch.client.exchange import AsyncTransport, EventStream, Listing, Request, SyncTransport
+from toolsearch.client.exchange import AsyncTransport, ClientRequest, EventStream, PagedList, SyncTransport
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -21,10 +21,10 @@ class _Described:
         self.__wrapped__ = build
 
 
-class Operation(_Described, Generic[_P, _T]):
+class ClientMethod(_Described, Generic[_P, _T]):
     """A method that sends the request that *build* makes, and returns the answer."""
 
-    def __init__(self, build: Callable[_P, Request[_T]]) -> None:
+    def __init__(self, build: Callable[_P, ClientRequest[_T]]) -> None:
         super().__init__(build)
         self._build = build
 
@@ -41,7 +41,7 @@ class Operation(_Described, Generic[_P, _T]):
 class Iteration(_Described, Generic[_P, _T]):
     """A method that iterates over a list, however many pages it has."""
 
-    def __init__(self, build: Callable[_P, Listing[_T]]) -> None:
+    def __init__(self, build: Callable[_P, PagedList[_T]]) -> None:
         super().__init__(build)
         self._build = build
 
@@ -55,7 +55,7 @@ class Iteration(_Described, Generic[_P, _T]):
         return self if client is None else partial(_through, client.pages, self._build)
 
 
-class Subscription(_Described, Generic[_P, _T]):
+class ClientStream(_Described, Generic[_P, _T]):
     """A method that iterates over events as they come."""
 
     def __init__(self, build: Callable[_P, EventStream[_T]]) -> None:
@@ -79,60 +79,60 @@ def _through(perform: Callable[[Any], object], build: Callable[..., object], /, 
 class _Operations:
     """All operations; `toolsearch.client.operations` describes their arguments and results."""
 
-    me = Operation(operations.me)
+    me = ClientMethod(operations.me)
 
-    create_catalog = Operation(operations.create_catalog)
+    create_catalog = ClientMethod(operations.create_catalog)
     catalogs = Iteration(operations.catalogs)
-    catalog = Operation(operations.catalog)
-    describe_catalog = Operation(operations.describe_catalog)
-    delete_catalog = Operation(operations.delete_catalog)
-    write_tools = Operation(operations.write_tools)
+    catalog = ClientMethod(operations.catalog)
+    describe_catalog = ClientMethod(operations.describe_catalog)
+    delete_catalog = ClientMethod(operations.delete_catalog)
+    write_tools = ClientMethod(operations.write_tools)
     tools = Iteration(operations.tools)
-    tool = Operation(operations.tool)
-    delete_tools = Operation(operations.delete_tools)
+    tool = ClientMethod(operations.tool)
+    delete_tools = ClientMethod(operations.delete_tools)
     refused_tools = Iteration(operations.refused_tools)
 
-    add_source = Operation(operations.add_source)
+    add_source = ClientMethod(operations.add_source)
     sources = Iteration(operations.sources)
-    source = Operation(operations.source)
-    refresh_source = Operation(operations.refresh_source)
-    delete_source = Operation(operations.delete_source)
+    source = ClientMethod(operations.source)
+    refresh_source = ClientMethod(operations.refresh_source)
+    delete_source = ClientMethod(operations.delete_source)
     jobs = Iteration(operations.jobs)
-    job = Operation(operations.job)
-    cancel_job = Operation(operations.cancel_job)
-    job_events = Subscription(operations.job_events)
+    job = ClientMethod(operations.job)
+    cancel_job = ClientMethod(operations.cancel_job)
+    job_events = ClientStream(operations.job_events)
 
-    search = Operation(operations.search)
+    search = ClientMethod(operations.search)
 
-    open_session = Operation(operations.open_session)
+    open_session = ClientMethod(operations.open_session)
     sessions = Iteration(operations.sessions)
-    session = Operation(operations.session)
-    delete_session = Operation(operations.delete_session)
-    session_tools = Operation(operations.session_tools)
-    session_search = Operation(operations.session_search)
-    expand = Operation(operations.expand)
-    pin = Operation(operations.pin)
-    unpin = Operation(operations.unpin)
-    evict = Operation(operations.evict)
-    begin_turn = Operation(operations.begin_turn)
-    end_turn = Operation(operations.end_turn)
+    session = ClientMethod(operations.session)
+    delete_session = ClientMethod(operations.delete_session)
+    session_tools = ClientMethod(operations.session_tools)
+    session_search = ClientMethod(operations.session_search)
+    expand = ClientMethod(operations.expand)
+    pin = ClientMethod(operations.pin)
+    unpin = ClientMethod(operations.unpin)
+    evict = ClientMethod(operations.evict)
+    begin_turn = ClientMethod(operations.begin_turn)
+    end_turn = ClientMethod(operations.end_turn)
     active_tools = Iteration(operations.active_tools)
     deferred_tools = Iteration(operations.deferred_tools)
 
-    call = Operation(operations.call)
-    call_in_session = Operation(operations.call_in_session)
-    execute = Operation(operations.execute)
-    report_call = Operation(operations.report_call)
-    savings = Operation(operations.savings)
-    usage = Operation(operations.usage)
+    call = ClientMethod(operations.call)
+    call_in_session = ClientMethod(operations.call_in_session)
+    execute = ClientMethod(operations.execute)
+    report_call = ClientMethod(operations.report_call)
+    savings = ClientMethod(operations.savings)
+    usage = ClientMethod(operations.usage)
     misses = Iteration(operations.misses)
     receipts = Iteration(operations.receipts)
 
-    create_key = Operation(operations.create_key)
+    create_key = ClientMethod(operations.create_key)
     keys = Iteration(operations.keys)
-    rotate_key = Operation(operations.rotate_key)
-    revoke_key = Operation(operations.revoke_key)
-    create_tenant = Operation(operations.create_tenant)
+    rotate_key = ClientMethod(operations.rotate_key)
+    revoke_key = ClientMethod(operations.revoke_key)
+    create_tenant = ClientMethod(operations.create_tenant)
     tenants = Iteration(operations.tenants)
     audit = Iteration(operations.audit)
 

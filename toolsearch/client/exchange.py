@@ -30,7 +30,7 @@ _BACKOFF_S: Final = 0.5  # seconds before the first repetition; the wait doubles
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Generic[_T]):
+class ClientRequest(Generic[_T]):
     """One request, and the type of its answer.
 
     has_effects  whether it must not be repeated, even with a key for repetitions
@@ -49,7 +49,7 @@ class Request(Generic[_T]):
     def is_repeatable(self) -> bool:
         return not self.has_effects and (self.method in _REPEATABLE_METHODS or "idempotency-key" in self.headers)
 
-    def with_idempotency_key(self) -> Request[_T]:
+    def with_idempotency_key(self) -> ClientRequest[_T]:
         """Add a key, so that the service gives a repetition the answer of the first request."""
         if self.method not in _CHANGING_METHODS:
             return self
@@ -57,12 +57,12 @@ class Request(Generic[_T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing(Generic[_T]):
+class PagedList(Generic[_T]):
     """A list in pages; *request* gives the first one."""
 
-    request: Request[Page[_T]]
+    request: ClientRequest[Page[_T]]
 
-    def page(self, after: str | None) -> Request[Page[_T]]:
+    def page(self, after: str | None) -> ClientRequest[Page[_T]]:
         if after is None:
             return self.request
         return replace(self.request, params={**self.request.params, "after": after})
@@ -88,8 +88,8 @@ class Pause:
     seconds: float
 
 
-Outcome: TypeAlias = httpx2.Response | httpx2.TransportError | None
-Step: TypeAlias = Request[Any] | Pause
+HttpOutcome: TypeAlias = httpx2.Response | httpx2.TransportError | None
+HttpStep: TypeAlias = ClientRequest[Any] | Pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class Patience:
 
 
 def exchange(
-    request: Request[_T], patience: Patience, *, clock: Callable[[], float] = time.time
-) -> Generator[Step, Outcome, _T]:
+    request: ClientRequest[_T], patience: Patience, *, clock: Callable[[], float] = time.time
+) -> Generator[HttpStep, HttpOutcome, _T]:
     """Yield the next step: a request to send, whose outcome is sent back, or a pause. Return the answer.
 
     Raises ServiceError. *clock* gives seconds since 1970, to read dates by.
@@ -119,7 +119,7 @@ def exchange(
     raise AssertionError  # the last round has returned
 
 
-def _wait(request: Request[Any], outcome: Outcome, repeats: int, now_s: float) -> float | None:
+def _wait(request: ClientRequest[Any], outcome: HttpOutcome, repeats: int, now_s: float) -> float | None:
     """Seconds until a repetition may succeed; None if it must not be repeated."""
     may_be_sent_again = request.is_repeatable
     if isinstance(outcome, httpx2.Response):
@@ -146,7 +146,7 @@ def _retry_after(text: str, now_s: float) -> float | None:
         return None
 
 
-def _read(request: Request[_T], outcome: Outcome) -> _T:
+def _read(request: ClientRequest[_T], outcome: HttpOutcome) -> _T:
     if not isinstance(outcome, httpx2.Response):
         raise ServiceError(f"the service cannot be reached: {outcome}", code=_UNREACHABLE, status=503) from outcome
     require_success(outcome)
@@ -206,10 +206,10 @@ class SyncTransport:
         self._patience = Patience(_PATIENCE.repeats, max_wait_s)
         self._sleep = sleep
 
-    def send(self, request: Request[_T]) -> _T:
+    def send(self, request: ClientRequest[_T]) -> _T:
         """Raises ServiceError."""
         steps = exchange(request, self._patience)
-        outcome: Outcome = None
+        outcome: HttpOutcome = None
         try:
             while True:
                 step = steps.send(outcome)
@@ -218,7 +218,7 @@ class SyncTransport:
             answer: _T = end.value
             return answer
 
-    def pages(self, listing: Listing[_T]) -> Generator[_T]:
+    def pages(self, listing: PagedList[_T]) -> Generator[_T]:
         """Every entry of a list, page by page as they are needed. Raises ServiceError."""
         after: str | None = None
         while True:
@@ -252,13 +252,13 @@ class SyncTransport:
     ) -> None:
         self.close()
 
-    def _attempt(self, request: Request[Any]) -> Outcome:
+    def _attempt(self, request: ClientRequest[Any]) -> HttpOutcome:
         try:
             return self._http.request(request.method, request.path, **_sent(request))
         except httpx2.TransportError as error:
             return error
 
-    def _pause(self, pause: Pause) -> Outcome:
+    def _pause(self, pause: Pause) -> HttpOutcome:
         self._sleep(pause.seconds)
         return None
 
@@ -280,10 +280,10 @@ class AsyncTransport:
         self._patience = Patience(_PATIENCE.repeats, max_wait_s)
         self._sleep = sleep
 
-    async def send(self, request: Request[_T]) -> _T:
+    async def send(self, request: ClientRequest[_T]) -> _T:
         """Raises ServiceError."""
         steps = exchange(request, self._patience)
-        outcome: Outcome = None
+        outcome: HttpOutcome = None
         try:
             while True:
                 step = steps.send(outcome)
@@ -292,7 +292,7 @@ class AsyncTransport:
             answer: _T = end.value
             return answer
 
-    async def pages(self, listing: Listing[_T]) -> AsyncGenerator[_T]:
+    async def pages(self, listing: PagedList[_T]) -> AsyncGenerator[_T]:
         """Every entry of a list, page by page as they are needed. Raises ServiceError."""
         after: str | None = None
         while True:
@@ -327,13 +327,13 @@ class AsyncTransport:
     ) -> None:
         await self.aclose()
 
-    async def _attempt(self, request: Request[Any]) -> Outcome:
+    async def _attempt(self, request: ClientRequest[Any]) -> HttpOutcome:
         try:
             return await self._http.request(request.method, request.path, **_sent(request))
         except httpx2.TransportError as error:
             return error
 
-    async def _pause(self, pause: Pause) -> Outcome:
+    async def _pause(self, pause: Pause) -> HttpOutcome:
         await self._sleep(pause.seconds)
         return None
 
@@ -342,7 +342,7 @@ def _headers(key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}", "user-agent": "toolsearch-client"}
 
 
-def _sent(request: Request[Any]) -> dict[str, Any]:
+def _sent(request: ClientRequest[Any]) -> dict[str, Any]:
     sent: dict[str, Any] = {"params": request.params, "headers": request.headers}
     if request.content is not None:
         return {**sent, "content": request.content}

@@ -52,9 +52,9 @@ _RELATED_WIDTH = 80  # characters of the summary of a tool that is only related
 _QUERY_WIDTH = 60
 _MOST_LEFT = 20  # names shown of tools that have left the list
 _FOR_DEFINITIONS = 0.75  # share of an answer's tokens for definitions; the rest is for tools that are only named
-Finding: TypeAlias = Literal["fits", "weak", "again", "nothing"]
+AnswerFinding: TypeAlias = Literal["fits", "weak", "again", "nothing"]
 
-_REMARKS: Mapping[Finding, str] = {
+_REMARKS: Mapping[AnswerFinding, str] = {
     "fits": "",
     "weak": "probably none of these fits; they are only related",
     "again": "as before for a search like it, none of these fits; there is probably no such tool",
@@ -70,7 +70,7 @@ _NOT_CALLABLE = "cannot be called: nothing here runs it"
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTool:
+class AnsweredTool:
     """One tool in an answer. *is_loaded* says that the model is shown its definition from now on."""
 
     reference: ToolReference
@@ -94,8 +94,8 @@ class AnsweredQuery:
     """
 
     query: str
-    tools: Sequence[FoundTool] = ()
-    finding: Finding = "fits"
+    tools: Sequence[AnsweredTool] = ()
+    finding: AnswerFinding = "fits"
     fitting: int = 0
     is_more: bool = False
     too_long: Sequence[str] = ()
@@ -264,7 +264,7 @@ class _Page:
         own = self.exposure.call_hint
         return f"{own} {BY_CALL_TOOL}" if self.definitions and self.exposure.answers == "names" else own
 
-    def _named(self, answer: AnsweredQuery, size: _Size) -> list[FoundTool]:
+    def _named(self, answer: AnsweredQuery, size: _Size) -> list[AnsweredTool]:
         """The first tools of *answer*, and those whose definitions are given."""
         return [tool for at, tool in enumerate(answer.tools) if at < size.tools or tool.name in self.definitions]
 
@@ -290,18 +290,18 @@ class _Page:
         query = one_line(answer.query, _QUERY_WIDTH)
         return f'"{query}": {answer.remark}.' if answer.remark else f'"{query}":'
 
-    def _line(self, tool: FoundTool, width: int) -> str:
+    def _line(self, tool: AnsweredTool, width: int) -> str:
         shown = self.shown(tool.name)
         signature = signature_of(shown.definition) if shown else tool.name
         summary = one_line(tool.reference.summary, min(width, _RELATED_WIDTH) if tool.fit == "related" else width)
         return f"- {signature} [{self._marks(tool)}]{f': {summary}' if summary else ''}"
 
-    def _marks(self, tool: FoundTool) -> str:
+    def _marks(self, tool: AnsweredTool) -> str:
         is_loaded = self._is_given(tool) and self.exposure.is_searched
         is_idle = not tool.reference.is_callable
         return ", ".join([tool.fit, *(["loaded"] if is_loaded else []), *([_NOT_CALLABLE] if is_idle else [])])
 
-    def _is_given(self, tool: FoundTool) -> bool:
+    def _is_given(self, tool: AnsweredTool) -> bool:
         if self.exposure.answers == "definitions" and not self.exposure.grows:
             return tool.name in self.definitions
         return (tool.is_loaded and tool.name not in self.unlisted) or tool.name in self.listed_before

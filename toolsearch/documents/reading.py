@@ -127,9 +127,9 @@ DocumentFormat: TypeAlias = Literal["json", "jsonl", "yaml"]
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """An invalid line of JSON lines. Lines are counted from 1."""
+    """A line of a file that cannot be used, and why. Lines are counted from 1."""
 
-    number: int
+    line: int
     reason: str
 
 
@@ -201,7 +201,7 @@ def not_json(error: ValueError) -> str:
 
 def _every_line(lines: JsonLines) -> list[Json]:
     for first in lines.bad[:1]:
-        raise ValueError(f"line {first.number}: {first.reason}")
+        raise ValueError(f"line {first.line}: {first.reason}")
     return lines.values
 
 
@@ -233,7 +233,7 @@ def read_json_lines(path: Path) -> JsonLines:
     lines = parse_lines(_read_text(path))
     if lines.bad and not lines.values:
         first = lines.bad[0]
-        raise SourceError(f"{path} is malformed: line {first.number}: {first.reason}")
+        raise SourceError(f"{path} is malformed: line {first.line}: {first.reason}")
     return lines
 
 

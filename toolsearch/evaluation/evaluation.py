@@ -88,7 +88,7 @@ def interval_95(mean: float, count: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryAnswer:
+class FoundNames:
     """The names that one query found: at most ten, best first."""
 
     query: LabelledQuery
@@ -118,13 +118,13 @@ class StrategyResult:
     """
 
     strategy: Ranking
-    answers: tuple[QueryAnswer, ...]
+    answers: tuple[FoundNames, ...]
     quality: Quality | None
     recall_5_interval: tuple[float, float] | None
     answered_wrongly: float | None
     refused_wrongly: float | None
 
-    def misses(self, limit: int = 10) -> list[QueryAnswer]:
+    def misses(self, limit: int = 10) -> list[FoundNames]:
         """Return at most *limit* misses, lowest nDCG@10 first; ties stay in the order of the queries."""
         return sorted((answer for answer in self.answers if answer.is_miss), key=lambda miss: miss.ndcg_10)[:limit]
 
@@ -183,14 +183,14 @@ def _measurable(engine: ToolSearch, strategies: Sequence[Strategy] | None) -> li
 
 def _answers(
     engine: ToolSearch, strategy: Ranking, queries: Sequence[LabelledQuery], reach: Reach | None
-) -> tuple[QueryAnswer, ...]:
+) -> tuple[FoundNames, ...]:
     def found(text: str) -> tuple[str, ...]:
         return tuple(hit.name for hit in engine.search(text, limit=DEPTH, strategy=strategy, reach=reach))
 
-    return tuple(QueryAnswer(query, found(query.text)) for query in queries)
+    return tuple(FoundNames(query, found(query.text)) for query in queries)
 
 
-def _result(strategy: Ranking, answers: tuple[QueryAnswer, ...]) -> StrategyResult:
+def _result(strategy: Ranking, answers: tuple[FoundNames, ...]) -> StrategyResult:
     answerable = [answer for answer in answers if answer.query.relevant]
     unanswerable = [answer for answer in answers if not answer.query.relevant]
     judged = quality([(answer.found, answer.query.relevant) for answer in answerable]) if answerable else None
@@ -204,5 +204,5 @@ def _result(strategy: Ranking, answers: tuple[QueryAnswer, ...]) -> StrategyResu
     )
 
 
-def _share(answers: Sequence[QueryAnswer], is_so: Callable[[QueryAnswer], bool]) -> float | None:
+def _share(answers: Sequence[FoundNames], is_so: Callable[[FoundNames], bool]) -> float | None:
     return sum(map(is_so, answers)) / len(answers) if answers else None

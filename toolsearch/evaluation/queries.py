@@ -20,6 +20,7 @@ from typing import NamedTuple
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.view import View
 from toolsearch.documents.json_values import as_object, is_list, is_object
+from toolsearch.documents.reading import BadLine
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError, BadSettingError, UnknownToolError
 from toolsearch.tools.definition import ToolDefinition
@@ -44,14 +45,6 @@ class LabelledQuery:
     text: str
     relevant: frozenset[str]
     is_proposed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BadLine:
-    """A line of a file of queries that cannot be used, and why. Lines count from 1."""
-
-    line: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.errors import BadSettingError, MissingExtraError
-from toolsearch.evaluation.evaluation import Evaluation, Quality, QueryAnswer, StrategyResult
+from toolsearch.evaluation.evaluation import Evaluation, FoundNames, Quality, StrategyResult
 from toolsearch.tools.json_types import Json
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _figures(result: StrategyResult) -> dict[str, Json]:
     }
 
 
-def _answer(answer: QueryAnswer) -> dict[str, Json]:
+def _answer(answer: FoundNames) -> dict[str, Json]:
     query = answer.query
     return {
         "query": query.text,

@@ -50,7 +50,7 @@ from toolsearch.service.usage import page_router as usage_page
 from toolsearch.service.usage import router as usage_routes
 from toolsearch.service.web.bodies import Bodies
 from toolsearch.service.web.callers import Visit
-from toolsearch.service.web.idempotency import Repeats
+from toolsearch.service.web.idempotency import IdempotentRequests
 from toolsearch.service.web.metrics import Observed
 from toolsearch.service.web.metrics import router as operations_routes
 from toolsearch.service.web.middleware import (
@@ -165,7 +165,7 @@ def _middleware(service: Service, host: str, port: int | None) -> list[Middlewar
         Middleware(Deadline, seconds=serve.request_timeout_s),
         Middleware(Bodies, max_bytes=serve.max_body_bytes, visit_of=service.visits.find),
         Middleware(Audited, audit=service.audit),
-        Middleware(Repeats, idempotency=service.idempotency),
+        Middleware(IdempotentRequests, idempotency=service.idempotency),
     ]
 
 

@@ -26,7 +26,7 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.differences import Place, places_of
-from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with
+from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with
 from toolsearch.service.web.answers import Paging, paging
 from toolsearch.service.web.callers import ServiceCaller, Visit, caller_with
 from toolsearch.service.web.parts import ServiceParts, the_service
@@ -218,7 +218,7 @@ def _approved_body(approved: Approved) -> ApprovedBody:
 
 page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _ReaderVisit = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
-_Sent = Annotated[Sent, Depends(sent_with("admin"))]
+_Sent = Annotated[SentForm, Depends(sent_with("admin"))]
 _CATALOGS: Final = 100
 
 WHY: Final = {

@@ -17,7 +17,7 @@ from toolsearch.api.imports import JobState
 from toolsearch.errors import SourceError, StillRunningError, StorageError, ToolSearchError, UnknownRecordError
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.service.job_records import INTERRUPTED, Job, JobEndedError, JobRecords, JobStep
-from toolsearch.service.replicas import OwedWrites, ReplicaLease
+from toolsearch.service.replicas import ReplicaLease, RetriedWrites
 from toolsearch.threads import in_thread
 from toolsearch.tools.json_types import JsonObject
 
@@ -38,7 +38,7 @@ def _nothing() -> None:
     """Write nothing beside a job."""
 
 
-class Progress:
+class JobProgress:
     """Reports the progress of a job, in the event loop, and guards its writes, in a thread."""
 
     def __init__(self, running: _Running, records: JobRecords, turns: asyncio.Semaphore, timeout_s: float) -> None:
@@ -91,8 +91,8 @@ class Progress:
         self._records.note_outcome(self._running.job, outcome)
 
 
-Work: TypeAlias = Callable[[Progress], Awaitable[JsonObject]]
-OnFailure: TypeAlias = Callable[[ToolSearchError, Progress], Awaitable[None]]
+Work: TypeAlias = Callable[[JobProgress], Awaitable[JsonObject]]
+OnFailure: TypeAlias = Callable[[ToolSearchError, JobProgress], Awaitable[None]]
 
 
 @dataclass(eq=False, slots=True)
@@ -155,7 +155,7 @@ class Jobs:
         self._running: dict[str, _Running] = {}
         self._starting: set[asyncio.Task[Job]] = set()
         # A job whose end is not written would count as running for ever.
-        self._owed = OwedWrites("how a job has ended", pause_s=look_every_s)
+        self._owed = RetriedWrites("how a job has ended", pause_s=look_every_s)
         self._looking: asyncio.Task[None] | None = None
         self._is_closing = False
         self.ended_by_state = Counter[str]()  # state -> jobs that have ended in this process
@@ -292,7 +292,7 @@ class Jobs:
             running.tell(JobStep("waiting"))
             of_tenant = self._turns_of_tenants.setdefault(running.job.tenant, asyncio.Semaphore(self._most_at_once))
             async with of_tenant:
-                progress = Progress(running, self._records, self._turns, self._timeout_s)
+                progress = JobProgress(running, self._records, self._turns, self._timeout_s)
                 try:
                     async with progress.within_time():
                         outcome = await work(progress)

@@ -38,7 +38,7 @@ ABOUT: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StrategyAnswer:
     """The answer of one strategy. *error* says why there is none. *best* explains the first of *tools*."""
 
     strategy: Ranking
@@ -67,7 +67,7 @@ async def playground(
 ) -> Response:
     known = await choices(service, visit) if includes(visit.caller.scopes, "read-catalog") else []
     chosen = corpus or (known[0] if known else "catalog/default")
-    found: list[Found] = []
+    found: list[StrategyAnswer] = []
     if q.strip() and (known or corpus):
         async with opened(service, visit, chosen) as used:
             found = await search_threads.run(_by_each_strategy, used, visit, q, limit)
@@ -81,7 +81,7 @@ async def results(
     request: Request, service: _Service, visit: _Searcher, q: _Words, corpus: CorpusPath, limit: _Limit = 5
 ) -> Response:
     """The part of the playground that changes as one types."""
-    found: list[Found] = []
+    found: list[StrategyAnswer] = []
     if q.strip():
         async with opened(service, visit, corpus) as used:
             found = await search_threads.run(_by_each_strategy, used, visit, q, limit)
@@ -130,7 +130,7 @@ async def score(
     return frame.page(request, "score.html", visit=visit, one=one)
 
 
-def _reasons(explained: Sequence[Explanation | Found]) -> list[Reason]:
+def _reasons(explained: Sequence[Explanation | StrategyAnswer]) -> list[Reason]:
     """Each reason once, with all strategies that have it."""
     found: dict[tuple[int | None, str, bool], list[str]] = {}
     for one in explained:
@@ -142,22 +142,22 @@ def _reasons(explained: Sequence[Explanation | Found]) -> list[Reason]:
     return [Reason(*reason, tuple(strategies)) for reason, strategies in found.items()]
 
 
-def _by_each_strategy(corpus: Corpus, visit: Visit, query: str, limit: int) -> list[Found]:
+def _by_each_strategy(corpus: Corpus, visit: Visit, query: str, limit: int) -> list[StrategyAnswer]:
     return [_by(corpus, visit, query, limit, strategy) for strategy in corpus.engine.strategies]
 
 
-def _by(corpus: Corpus, visit: Visit, query: str, limit: int, strategy: Ranking) -> Found:
+def _by(corpus: Corpus, visit: Visit, query: str, limit: int, strategy: Ranking) -> StrategyAnswer:
     engine, principal = corpus.engine, visit.caller.principal
     try:
         tools = engine.search(query, limit=limit, strategy=strategy, principal=principal)
         best = engine.explain(query, tools[0].name, strategy=strategy, principal=principal) if tools else None
     except ToolSearchError as error:
-        return Found(strategy, error=str(error))
-    return Found(strategy, tuple(tools), best)
+        return StrategyAnswer(strategy, error=str(error))
+    return StrategyAnswer(strategy, tuple(tools), best)
 
 
-def _explained(corpus: Corpus, visit: Visit, query: str, tool: str, strategy: Ranking) -> Explanation | Found:
+def _explained(corpus: Corpus, visit: Visit, query: str, tool: str, strategy: Ranking) -> Explanation | StrategyAnswer:
     try:
         return corpus.engine.explain(query, tool, strategy=strategy, principal=visit.caller.principal)
     except ToolSearchError as error:
-        return Found(strategy, error=str(error))
+        return StrategyAnswer(strategy, error=str(error))

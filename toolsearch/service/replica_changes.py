@@ -18,7 +18,7 @@ from toolsearch.service.corpora.toolset_specs import Versions, by_subject, versi
 from toolsearch.service.keys.keys import TENANT, Keys
 from toolsearch.storage.records import THE_SERVICE
 from toolsearch.storage.replicas import DROPPED, KEY, PINS, Change, Subscription
-from toolsearch.storage.storage import ChangeFeed
+from toolsearch.storage.storage import ReplicaFeed
 from toolsearch.threads import in_thread
 from toolsearch.upstreams.faults import RepeatedWarning
 
@@ -72,7 +72,7 @@ class Following:
     """To be used within one event loop."""
 
     def __init__(
-        self, changes: ChangeFeed, corpora: Corpora, keys: Keys, connecting: Connecting, *, poll_s: float = POLL_S
+        self, changes: ReplicaFeed, corpora: Corpora, keys: Keys, connecting: Connecting, *, poll_s: float = POLL_S
     ) -> None:
         self._changes = changes
         self._corpora = corpora

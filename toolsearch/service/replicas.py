@@ -19,7 +19,7 @@ _RENEWED_EVERY_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Presence:
+class ReplicaPresence:
     """*replica* is the id of this one."""
 
     leases: Leases
@@ -131,7 +131,7 @@ _PAUSE_S: Final = 1.0
 _MOST: Final = 10_000
 
 
-class OwedWrites:
+class RetriedWrites:
     """Writes that are repeated until the store takes them. Use it within one event loop. *what* names them in the log.
 
     At most *most* are kept; others are lost. All are lost when the process ends.

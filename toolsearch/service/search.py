@@ -16,8 +16,8 @@ from toolsearch.access.reach import Reach
 from toolsearch.api.activity import Feedback
 from toolsearch.api.base import body_of
 from toolsearch.api.sessions import (
-    DiscoveredTool,
     ExplainedTool,
+    FoundInSession,
     FoundTool,
     QueryAnswer,
     SearchAnswer,
@@ -35,8 +35,8 @@ from toolsearch.service.calls.calls import Calls
 from toolsearch.service.corpora.asked import asked_reach, corpus_asked
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.sessions.sessions import Sessions
-from toolsearch.service.web.bodies import DirectRoute
 from toolsearch.service.web.callers import ServiceCaller, caller_with
+from toolsearch.service.web.direct_route import DirectRoute
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import ToolReference
@@ -54,7 +54,7 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class SearchResults:
     """An answer. *named* and *not_found* are for the names; *definitions* has every tool of the answer, by name."""
 
     queries: Sequence[QueryResult]
@@ -63,7 +63,7 @@ class Answered:
     definitions: dict[str, dict[str, Any]]
 
 
-def answer(engine: ToolSearch, principal: Principal, asked: SearchRequest, reach: Reach) -> Answered:
+def answer(engine: ToolSearch, principal: Principal, asked: SearchRequest, reach: Reach) -> SearchResults:
     """Answer all that is asked, within *reach*, which is that of the rules in *asked*.
 
     One of several queries that cannot be searched for does not spoil the others.
@@ -75,7 +75,7 @@ def answer(engine: ToolSearch, principal: Principal, asked: SearchRequest, reach
     tools = {name: view.find(name) for name in dict.fromkeys(asked.names)}
     named = [reference_to(tool) for tool in tools.values() if tool is not None]
     shown = dict.fromkeys(each.name for each in (*(found for query in queries for found in query.found), *named))
-    return Answered(
+    return SearchResults(
         queries,
         named,
         [name for name, tool in tools.items() if tool is None],
@@ -159,7 +159,7 @@ async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> R
     return Response(_body(answered).model_dump_json(by_alias=True), media_type="application/json")
 
 
-def _body(answered: Answered) -> SearchAnswer:
+def _body(answered: SearchResults) -> SearchAnswer:
     return SearchAnswer.model_construct(
         answers=[_query(each) for each in answered.queries],
         not_found=list(answered.not_found),
@@ -201,7 +201,7 @@ def _found(answer: AnsweredQuery) -> SessionFound:
     return SessionFound(
         query=answer.query,
         tools=[
-            body_of(DiscoveredTool, tool.reference, fit=tool.fit, is_loaded=tool.is_loaded) for tool in answer.tools
+            body_of(FoundInSession, tool.reference, fit=tool.fit, is_loaded=tool.is_loaded) for tool in answer.tools
         ],
         not_found=list(answer.missing),
         too_long=list(answer.too_long),

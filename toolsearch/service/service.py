@@ -34,7 +34,7 @@ from toolsearch.service.keys.keys import FIRST_TENANT, TENANT, Keys, SessionToke
 from toolsearch.service.mcp_face.connections import ConnectionIds
 from toolsearch.service.mcp_face.face import McpFace
 from toolsearch.service.replica_changes import POLL_S, Following
-from toolsearch.service.replicas import Presence, ReplicaLease
+from toolsearch.service.replicas import ReplicaLease, ReplicaPresence
 from toolsearch.service.seal import Seal
 from toolsearch.service.sessions.sessions import SESSION, Sessions
 from toolsearch.service.settings import RetentionSettings, ServiceSettings
@@ -43,7 +43,7 @@ from toolsearch.service.toolsets.toolsets import Toolsets
 from toolsearch.service.web.callers import Visits
 from toolsearch.service.web.idempotency import Idempotency
 from toolsearch.service.web.limits import Limits
-from toolsearch.service.web.metrics import Metrics, Readiness, Reading
+from toolsearch.service.web.metrics import Metrics, Readiness, ServiceFigures
 from toolsearch.service.web.middleware import Shutdown
 from toolsearch.service.web.parts import ServiceParts
 from toolsearch.storage.records import THE_SERVICE
@@ -222,7 +222,7 @@ class Service(ServiceParts):
         executions = Executions(http_tools, self.python_tools)
         servers = ServerDirectory(sources, self.outbound.transport, settings.mcp_servers, clock)
         self.activity = Activity(storage, settings.activity, clock, steady, self.limits.used_tokens)
-        self.presence = Presence(storage.leases, self.replica)
+        self.presence = ReplicaPresence(storage.leases, self.replica)
         self.lease = ReplicaLease(storage.leases, self.replica)
         self.idempotency = Idempotency(storage.records, self.presence, self.seal, clock)
         self.corpora = Corpora(
@@ -290,13 +290,13 @@ class Service(ServiceParts):
                 await self.keys.aclose()
                 await self.idempotency.aclose()
 
-    def _reading(self) -> Reading:
+    def _reading(self) -> ServiceFigures:
         """The metrics that are not counted as they happen. They are read from the store."""
         sessions = None
         with suppress(StorageError):  # the other figures are still of use
             sessions = self._count_sessions()
         jobs = self.imports.jobs
-        return Reading(
+        return ServiceFigures(
             store=self.storage.load(),
             sessions=sessions,
             corpora=len(self.corpora.refs),

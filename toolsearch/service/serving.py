@@ -102,7 +102,7 @@ _NOT_THERE: Final = "not there yet; the first start makes it"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """The result of one check. *error* is the error with which a start would end."""
 
     subject: str
@@ -120,10 +120,10 @@ def check_up(
     port: int,
     *,
     clock: Callable[[], float],
-) -> list[Finding]:
+) -> list[CheckResult]:
     """All checks that need no start: the folder, the store, the disk and the address."""
     return [
-        Finding("settings", "ok", "can be used"),
+        CheckResult("settings", "ok", "can be used"),
         _finding("folder", lambda: _folder(data)),
         *_store(store, environ, data, clock),
         *_disk(data),
@@ -132,11 +132,11 @@ def check_up(
     ]
 
 
-def _finding(subject: str, look: Callable[[], str]) -> Finding:
+def _finding(subject: str, look: Callable[[], str]) -> CheckResult:
     try:
-        return Finding(subject, "ok", look())
+        return CheckResult(subject, "ok", look())
     except ToolSearchError as error:
-        return Finding(subject, "error", str(error), error)
+        return CheckResult(subject, "error", str(error), error)
 
 
 def _folder(data: Path) -> str:
@@ -148,21 +148,23 @@ def _folder(data: Path) -> str:
     return f"{data} can be written to" if nearest == data else f"{data} is {_NOT_THERE}"
 
 
-def _store(store: StorePlace, environ: Mapping[str, str], data: Path, clock: Callable[[], float]) -> Iterator[Finding]:
+def _store(
+    store: StorePlace, environ: Mapping[str, str], data: Path, clock: Callable[[], float]
+) -> Iterator[CheckResult]:
     try:
         if store.is_new():
             refuse_new_start(environ, data)
         state = store.look()
     except ToolSearchError as error:
-        yield Finding("store", "error", str(error), error)
+        yield CheckResult("store", "error", str(error), error)
         return
-    yield Finding("store", "ok", state.text)
+    yield CheckResult("store", "ok", state.text)
     for subject, text in state.notes:
-        yield Finding(subject, "ok", text)
+        yield CheckResult(subject, "ok", text)
     for subject, text in state.warnings:
-        yield Finding(subject, "warning", text)
+        yield CheckResult(subject, "warning", text)
     if not state.is_current:
-        yield Finding("secret key", "ok", "not looked at, since the store cannot be opened before a start")
+        yield CheckResult("secret key", "ok", "not looked at, since the store cannot be opened before a start")
     else:
         yield _finding("secret key", lambda: _secret_key(store, environ, data, clock))
 
@@ -180,13 +182,13 @@ def _existing(path: Path) -> Path:
     return next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
 
 
-def _disk(data: Path) -> Iterator[Finding]:
+def _disk(data: Path) -> Iterator[CheckResult]:
     free = shutil.disk_usage(_existing(data)).free
     told = f"{free / 1024**3:,.1f} GiB are free for {data}"
     if free < _NO_SPACE:
-        yield Finding("disk", "error", told, StorageError(told))
+        yield CheckResult("disk", "error", told, StorageError(told))
     else:
-        yield Finding("disk", "warning" if free < _LITTLE_SPACE else "ok", told)
+        yield CheckResult("disk", "warning" if free < _LITTLE_SPACE else "ok", told)
 
 
 def _address(settings: ServiceSettings, host: str, port: int) -> str:
@@ -195,11 +197,11 @@ def _address(settings: ServiceSettings, host: str, port: int) -> str:
     return f"{host or 'every address'}; every request needs a key"
 
 
-def _transport(settings: ServiceSettings, host: str) -> Iterator[Finding]:
+def _transport(settings: ServiceSettings, host: str) -> Iterator[CheckResult]:
     """Keys in plain text on a network are no secret."""
     url = settings.serve.public_url or ""
     if not is_loopback(host) and not url.startswith("https://"):
-        yield Finding(
+        yield CheckResult(
             "encryption",
             "warning",
             "other machines reach the service without TLS, which shows them each other's keys: put a proxy with TLS in "

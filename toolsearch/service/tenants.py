@@ -25,7 +25,7 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.keys.keys import FIRST_TENANT, TENANT, Keys
 from toolsearch.service.keys.routes import key_body, make_key, revoke_key
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with, what_is_wrong
+from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with, what_is_wrong
 from toolsearch.service.settings import ServiceJwtSettings
 from toolsearch.service.web.answers import Paging, paging
 from toolsearch.service.web.callers import ServiceCaller, Visit, operator
@@ -201,7 +201,7 @@ def _body(record: Record) -> TenantBody:
 
 page_router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _OperatorVisit = Annotated[Visit, Depends(visit_with("admin", is_for_operators=True))]
-_Sent = Annotated[Sent, Depends(sent_with("admin", is_for_operators=True))]
+_Sent = Annotated[SentForm, Depends(sent_with("admin", is_for_operators=True))]
 _TENANTS: Final = 100  # tenants on a page
 _TYPED: Final = ("name", "description")
 
@@ -249,7 +249,7 @@ async def _page(
     *,
     after: str = "",
     refused: str = "",
-    sent: Sent | None = None,
+    sent: SentForm | None = None,
     made: KeyMade | None = None,
     made_for: str = "",
 ) -> Response:

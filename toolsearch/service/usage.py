@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import AwareDatetime
 
-from toolsearch.api.activity import SavingsAnswer, SavingsRow, SessionSavings, Usage, UsageRow
+from toolsearch.api.activity import SavingsAnswer, SavingsRow, SessionSavings, UsageAnswer, UsageRow
 from toolsearch.api.base import body_of
 from toolsearch.service.activity.activity import Activity, costs_of
 from toolsearch.service.keys.page import key_names
@@ -81,10 +81,10 @@ _Asked = Annotated[Asked, Depends(asked)]
 
 
 @router.get("/usage", summary="Say what was used, by time, key or session")
-async def usage(service: _Service, caller: _Searcher, asked: _Asked) -> Usage:
+async def usage(service: _Service, caller: _Searcher, asked: _Asked) -> UsageAnswer:
     sums = await _sums(service, caller, asked)
     rows = [_usage_row(group, amounts) for group, amounts in sums.items()]
-    return Usage(
+    return UsageAnswer(
         by=asked.by, since=asked.since, until=asked.until, items=rows, total=_usage_row(_TOTAL, _added_up(sums))
     )
 

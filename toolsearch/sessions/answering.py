@@ -9,7 +9,7 @@ from typing import Protocol
 
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, Finding, FoundTool, left_note
+from toolsearch.discovery.answers import AnsweredQuery, AnsweredTool, AnswerFinding, AnswerWriter, left_note
 from toolsearch.discovery.discovered import WeakSearches
 from toolsearch.discovery.exposure import Exposure
 from toolsearch.discovery.search_tool import AskedSearch, SearchArguments
@@ -120,7 +120,7 @@ class Searcher:
         return AnsweredQuery(
             asked.query,
             [
-                FoundTool(reference, fit, reference.name in names)
+                AnsweredTool(reference, fit, reference.name in names)
                 for reference, fit in zip(references, fits, strict=True)
             ],
             self._finding(asked.query, references),
@@ -149,7 +149,7 @@ class Searcher:
     def _near(self, name: str, server: str | None) -> list[str]:
         return [near for near in near_names(name, self.host.view(self.reach, server).names) if self.shown(near)]
 
-    def _finding(self, query: str, references: Sequence[ToolReference]) -> Finding:
+    def _finding(self, query: str, references: Sequence[ToolReference]) -> AnswerFinding:
         if not is_weak(references):
             return "fits"
         if self.weak is not None and isinstance(read_form(query), Words):

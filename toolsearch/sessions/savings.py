@@ -151,7 +151,7 @@ def _results(messages: Iterable[Message]) -> Iterable[ToolResult]:
     return (result for message in answered for result in message.results if result.name == TOOL_NAME)
 
 
-class Counted(Protocol):
+class CountedConversation(Protocol):
     """The parts of a conversation that counting needs."""
 
     state: SessionState
@@ -163,7 +163,7 @@ class Counted(Protocol):
     def shown(self) -> list[Tool]: ...
 
 
-def count_request(conversation: Counted, messages: Sequence[Message] | None) -> int:
+def count_request(conversation: CountedConversation, messages: Sequence[Message] | None) -> int:
     """Count a request; return its tokens of tools. See `Conversation.note_request`.
 
     Without a search tool, a request that follows a reply which only searched would not have been made.
@@ -195,7 +195,7 @@ def count_request(conversation: Counted, messages: Sequence[Message] | None) -> 
 
 
 def count_searches(
-    conversation: Counted, searches: Sequence[tuple[JsonObject | str, str]], *, is_search_round: bool
+    conversation: CountedConversation, searches: Sequence[tuple[JsonObject | str, str]], *, is_search_round: bool
 ) -> None:
     """As `Conversation.note_searches`."""
     counters, counter, written_tokens = conversation.state.counters, conversation.host.counter, 0
@@ -210,7 +210,7 @@ def count_searches(
         conversation.host.telemetry.tokens(saved=-written_tokens)
 
 
-def savings_of(conversation: Counted) -> Savings:
+def savings_of(conversation: CountedConversation) -> Savings:
     """As `Conversation.savings`."""
     counters, sent = conversation.state.counters, conversation.state.sent.now
     return Savings(

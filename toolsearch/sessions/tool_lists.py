@@ -26,7 +26,7 @@ from toolsearch.wire.capabilities import Capabilities, Endpoint, RevealMode, cap
 from toolsearch.wire.messages import ToolChangeMessage
 
 
-class Listing(Protocol):
+class ListingConversation(Protocol):
     """The parts of a conversation that its tool lists need."""
 
     state: SessionState
@@ -45,7 +45,7 @@ class Listing(Protocol):
     def shown_tools(self) -> list[Tool]: ...
 
 
-def next_list(conversation: Listing, endpoint: Endpoint) -> ToolList:
+def next_list(conversation: ListingConversation, endpoint: Endpoint) -> ToolList:
     """As `Conversation.tool_list`."""
     known, ledger = capabilities_of(endpoint), conversation.state.sent
     sent, mode = ledger.now, _mode(conversation, endpoint, known)
@@ -62,7 +62,7 @@ def next_list(conversation: Listing, endpoint: Endpoint) -> ToolList:
     return ledger.tool_list()
 
 
-def next_change(conversation: Listing) -> ToolChangeMessage:
+def next_change(conversation: ListingConversation) -> ToolChangeMessage:
     """As `Conversation.tool_change`."""
     ledger, count = conversation.state.sent, conversation.view.tokens_of
     sent = ledger.now
@@ -77,7 +77,7 @@ def next_change(conversation: Listing) -> ToolChangeMessage:
     return ledger.change_to(added, (), count)
 
 
-def loadable_in(conversation: Listing, names: Iterable[str]) -> list[str]:
+def loadable_in(conversation: ListingConversation, names: Iterable[str]) -> list[str]:
     """As `Conversation.loadable`."""
     sent = conversation.state.sent.now
     shown = [name for name in dict.fromkeys(names) if conversation.shown_tool(name) is not None]
@@ -103,7 +103,7 @@ def too_many_to_defer(bound: int) -> str:
 # Beginnings
 
 
-def _mode(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> RevealMode:
+def _mode(conversation: ListingConversation, endpoint: Endpoint, known: Capabilities) -> RevealMode:
     """The mode of the next request. It stays while the endpoint does, unless another one is asked for."""
     asked, sent = conversation.state.exposure or conversation.options.exposure, conversation.state.sent.now
     if asked != "auto":
@@ -115,12 +115,12 @@ def _mode(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> Rev
     return sent.mode if sent.endpoint == endpoint and sent.mode in known.modes else known.modes[0]
 
 
-def _cache_s(conversation: Listing, known: Capabilities) -> float:
+def _cache_s(conversation: ListingConversation, known: Capabilities) -> float:
     given = conversation.options.cache_ttl_s
     return known.cache_s if given is None else given
 
 
-def _begin(conversation: Listing, endpoint: Endpoint, mode: RevealMode, known: Capabilities) -> None:
+def _begin(conversation: ListingConversation, endpoint: Endpoint, mode: RevealMode, known: Capabilities) -> None:
     listed = _first_listed(conversation, mode, known)
     deferred = _deferred(conversation, endpoint, mode, _by_name(listed))
     if "deferred" not in known.modes:
@@ -128,7 +128,7 @@ def _begin(conversation: Listing, endpoint: Endpoint, mode: RevealMode, known: C
     conversation.state.sent.begin(endpoint, mode, conversation.host.clock(), listed, deferred)
 
 
-def _first_listed(conversation: Listing, mode: RevealMode, known: Capabilities) -> list[ToolDefinition]:
+def _first_listed(conversation: ListingConversation, mode: RevealMode, known: Capabilities) -> list[ToolDefinition]:
     """The search tool and the tools discovered so far: pins, and tools that the conversation was told it can call."""
     shown = _definitions(conversation.shown())
     bounds = _bounds(conversation, known)
@@ -142,7 +142,7 @@ def _first_listed(conversation: Listing, mode: RevealMode, known: Capabilities) 
 
 
 def _deferred(
-    conversation: Listing, endpoint: Endpoint, mode: RevealMode, listed: Collection[str]
+    conversation: ListingConversation, endpoint: Endpoint, mode: RevealMode, listed: Collection[str]
 ) -> list[ToolDefinition]:
     """The deferred tools by name, without *listed*: all tools in reach if the mode defers them, and tools that history
     refers to.
@@ -165,7 +165,7 @@ def _deferred(
     return [found[name] for name in sorted(found) if name not in listed]
 
 
-def _kept(conversation: Listing, name: str, known: ToolDefinition) -> ToolDefinition:
+def _kept(conversation: ListingConversation, name: str, known: ToolDefinition) -> ToolDefinition:
     """The definition of a tool that history refers to: as it is now, or as it was last known."""
     tool = conversation.shown_tool(name)
     return tool.definition if tool is not None else known
@@ -174,7 +174,7 @@ def _kept(conversation: Listing, name: str, known: ToolDefinition) -> ToolDefini
 # Growth
 
 
-def _append(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> None:
+def _append(conversation: ListingConversation, endpoint: Endpoint, known: Capabilities) -> None:
     """Continue a list that may be in the provider's cache. Changes that break the cache are counted."""
     ledger, wanted = conversation.state.sent, _definitions(conversation.shown())
     before, by_name = ledger.now.listed, _by_name(wanted)
@@ -188,7 +188,7 @@ def _append(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> N
         ledger.note_break()
 
 
-def _wanted(conversation: Listing, sent: Sent) -> list[ToolDefinition]:
+def _wanted(conversation: ListingConversation, sent: Sent) -> list[ToolDefinition]:
     """The tools that the model should have, for APIs whose messages can also withdraw tools."""
     wanted = _definitions(conversation.shown())
     if sent.is_whole:  # a list of the whole catalog stays, although nobody has searched for its tools
@@ -201,12 +201,12 @@ def _wanted(conversation: Listing, sent: Sent) -> list[ToolDefinition]:
     return wanted
 
 
-def _new(conversation: Listing, sent: Sent) -> list[ToolDefinition]:
+def _new(conversation: ListingConversation, sent: Sent) -> list[ToolDefinition]:
     visible = sent.visible
     return [definition for definition in _definitions(conversation.shown()) if definition.name not in visible]
 
 
-def _that_fit(conversation: Listing, sent: Sent, new: Sequence[ToolDefinition]) -> list[ToolDefinition]:
+def _that_fit(conversation: ListingConversation, sent: Sent, new: Sequence[ToolDefinition]) -> list[ToolDefinition]:
     """The first of *new* that fit beside the model's present tools."""
     bounds, count = _bounds_of(conversation, sent), conversation.view.tokens_of
     bounded = [definition for name, definition in sent.visible.items() if name not in OWN_TOOLS]
@@ -220,7 +220,7 @@ def _that_fit(conversation: Listing, sent: Sent, new: Sequence[ToolDefinition]) 
     return fitting
 
 
-def _bounds(conversation: Listing, known: Capabilities) -> Budget:
+def _bounds(conversation: ListingConversation, known: Capabilities) -> Budget:
     """The bounds of the found tools in a list: the budget, and the API's maximum without our own tools."""
     bounds = conversation.options.budget.sent
     if known.max_tools is None:
@@ -229,11 +229,11 @@ def _bounds(conversation: Listing, known: Capabilities) -> Budget:
     return replace(bounds, max_tools=room if bounds.max_tools is None else min(bounds.max_tools, room))
 
 
-def _bounds_of(conversation: Listing, sent: Sent) -> Budget:
+def _bounds_of(conversation: ListingConversation, sent: Sent) -> Budget:
     return _bounds(conversation, capabilities_of(sent.endpoint or Endpoint("")))
 
 
-def _require_room(conversation: Listing, known: Capabilities) -> None:
+def _require_room(conversation: ListingConversation, known: Capabilities) -> None:
     """Raise BadSettingError if a catalog should be shown whole, but the model's API does not accept so many tools."""
     if conversation.exposure.is_searched or known.max_tools is None:
         return
@@ -244,7 +244,7 @@ def _require_room(conversation: Listing, known: Capabilities) -> None:
         )
 
 
-def _is_too_much(conversation: Listing, definitions: Mapping[str, ToolDefinition], bounds: Budget) -> bool:
+def _is_too_much(conversation: ListingConversation, definitions: Mapping[str, ToolDefinition], bounds: Budget) -> bool:
     """Whether *definitions* exceed the bounds of a list. A catalog that is shown whole has no bounds."""
     if not conversation.exposure.is_searched:
         return False

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from toolsearch.errors import BadSettingError, StorageError
-from toolsearch.sessions.usage_evidence import Evidence, LearntUse, Terms
+from toolsearch.sessions.usage_evidence import Evidence, LearntUse, QueryTerms
 from toolsearch.storage.usage import StoredWeight, UsageCell, UsageStore
 
 _REMEMBERED_SEARCHES = 20  # searches of a session that a call can be credited to
@@ -28,7 +28,7 @@ class Credit:
     asked   the weight for the query: the same, minus this session's earlier credits for the query
     """
 
-    terms: Terms
+    terms: QueryTerms
     tool: str
     called: float
     asked: float
@@ -39,12 +39,12 @@ class SessionContribution:
     """The latest searches of one session, and its credits so far. Its owner guards it."""
 
     # Terms of a search -> the tools that it found, oldest search first.
-    _shown: dict[Terms, frozenset[str]] = field(default_factory=dict[Terms, frozenset[str]])
-    _asked: dict[Terms, float] = field(default_factory=dict[Terms, float])
-    _credited: set[tuple[Terms, str]] = field(default_factory=set[tuple[Terms, str]])
+    _shown: dict[QueryTerms, frozenset[str]] = field(default_factory=dict[QueryTerms, frozenset[str]])
+    _asked: dict[QueryTerms, float] = field(default_factory=dict[QueryTerms, float])
+    _credited: set[tuple[QueryTerms, str]] = field(default_factory=set[tuple[QueryTerms, str]])
     _times: Counter[str] = field(default_factory=Counter[str])
 
-    def discovered(self, terms: Terms, tools: Collection[str]) -> None:
+    def discovered(self, terms: QueryTerms, tools: Collection[str]) -> None:
         self._shown.pop(terms, None)
         self._shown[terms] = frozenset(tools)
         if len(self._shown) > _REMEMBERED_SEARCHES:
@@ -104,7 +104,7 @@ class UsageLog:
         self._calls = Counter[str]()  # calls of each principal; a reading is out of date if this has grown
         self._sessions: OrderedDict[tuple[str, str], SessionContribution] = OrderedDict()
 
-    def discovered(self, principal: str, session_id: str, terms: Terms, tools: Collection[str]) -> None:
+    def discovered(self, principal: str, session_id: str, terms: QueryTerms, tools: Collection[str]) -> None:
         """Note that a search of a session found *tools*; nothing is learnt of a query without terms."""
         if terms and tools:
             with self._lock:
@@ -128,7 +128,7 @@ class UsageLog:
                 if dropped:
                     self._try(lambda: store.drop(principal, dropped))
 
-    def favour(self, principal: str, terms: Terms) -> dict[str, float]:
+    def favour(self, principal: str, terms: QueryTerms) -> dict[str, float]:
         """Return the bonus in (0, 1) by tool name that use gives for a query of *terms*; most tools have none."""
         with self._lock:
             return self._evidence(principal).favour(terms, self._clock())

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from toolsearch_indexes.index import ToolSearchIndex
     from toolsearch_indexes.tool_index import ToolIndex
 
-Terms: TypeAlias = frozenset[str]
+QueryTerms: TypeAlias = frozenset[str]
 _MOST_TERMS = 16  # terms that are kept of one query, the rarest first
 
 
 class Vocabulary(Protocol):
     """The words of one catalogue. Safe to share between threads."""
 
-    def terms_of(self, query: str) -> Terms:
+    def terms_of(self, query: str) -> QueryTerms:
         """Return the known terms of *query*; none if nothing can be learnt from it."""
         ...
 
@@ -40,7 +40,7 @@ def vocabulary_of(index: ToolIndex) -> Vocabulary:
 
 
 class _NoWords:
-    def terms_of(self, query: str) -> Terms:  # noqa: ARG002  the name in `Vocabulary`
+    def terms_of(self, query: str) -> QueryTerms:  # noqa: ARG002  the name in `Vocabulary`
         return frozenset()
 
 
@@ -50,7 +50,7 @@ class IndexVocabulary:
     def __init__(self, index: ToolSearchIndex) -> None:
         self._index = index
 
-    def terms_of(self, query: str) -> Terms:
+    def terms_of(self, query: str) -> QueryTerms:
         """Return no terms for names and patterns, since they name a tool and not a purpose."""
         try:
             form = read_form(query)
@@ -134,7 +134,7 @@ class Evidence:
     def is_empty(self) -> bool:
         return not self._size
 
-    def favour(self, terms: Terms, now_s: float) -> dict[str, float]:
+    def favour(self, terms: QueryTerms, now_s: float) -> dict[str, float]:
         """Return the favour of each tool for a query of *terms*, in (0, 1), by name. Missing tools have none."""
         rows = [self._rows[term] for term in sorted(terms) if term in self._rows]
         if not rows:

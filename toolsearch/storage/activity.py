@@ -92,8 +92,8 @@ class FigureLog(SqlStore):
             return database.execute(_PRUNE_FIGURES, (math.ceil(before_s), limit)).rowcount
 
 
-Decision: TypeAlias = Literal["allowed", "refused", "handed_back"]
-Outcome: TypeAlias = Literal["ok", "tool_error", "refused", "handed_back"]
+CallDecision: TypeAlias = Literal["allowed", "refused", "handed_back"]
+CallEnding: TypeAlias = Literal["ok", "tool_error", "refused", "handed_back"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class CallNote:
 
     tool: str
     fingerprint: Annotated[str, Field(description="Of the definition that was called; empty if there was none.")]
-    decision: Decision
-    outcome: Outcome
+    decision: CallDecision
+    outcome: CallEnding
     code: Annotated[str, Field(description="The stable code of the error, if there was one.")]
     latency_ms: float
 

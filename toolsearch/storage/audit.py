@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from toolsearch.errors import Kept
-from toolsearch.storage.sql import Connection, SqlStore, storable
+from toolsearch.storage.sql import DatabaseConnection, SqlStore, storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class SqlAuditLog(SqlStore):
             return database.execute(_PRUNE, (microseconds(before_s), limit)).rowcount
 
 
-def append(database: Connection, record: AuditRecord) -> None:
+def append(database: DatabaseConnection, record: AuditRecord) -> None:
     """Append *record* within the transaction in which what it tells of is done."""
     texts = (record.who, record.action, record.subject, record.outcome)
     database.execute(

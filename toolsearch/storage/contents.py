@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from toolsearch.errors import ConflictError, Kept, StorageError
 from toolsearch.storage import sql
 from toolsearch.storage.replicas import CONTENTS
-from toolsearch.storage.sql import Connection, SqlStore
+from toolsearch.storage.sql import DatabaseConnection, SqlStore
 from toolsearch.tools.json_types import JsonObject
 
 
@@ -183,12 +183,12 @@ class CatalogContents(SqlStore):
             return ContentsSince(now, put, None if is_whole else self.fingerprints(tenant, catalog).keys())
 
 
-def _revise(database: Connection, tenant: str, catalog: str, revision: int, *, has_removed: bool) -> None:
+def _revise(database: DatabaseConnection, tenant: str, catalog: str, revision: int, *, has_removed: bool) -> None:
     database.execute(_REVISE, (tenant, catalog, revision, int(has_removed)))
     database.announce(tenant, CONTENTS, catalog, revision)
 
 
-def _revision(database: Connection, tenant: str, catalog: str) -> int:
+def _revision(database: DatabaseConnection, tenant: str, catalog: str) -> int:
     row = database.execute(_REVISION, (tenant, catalog)).fetchone()
     return row[0] if row else 0
 

@@ -12,7 +12,7 @@ from toolsearch.errors import Kept, StorageError
 from toolsearch.storage import audit, sql
 from toolsearch.storage.audit import AuditRecord, microseconds
 from toolsearch.storage.replicas import PINS
-from toolsearch.storage.sql import Connection, Database, SqlStore
+from toolsearch.storage.sql import Database, DatabaseConnection, SqlStore
 from toolsearch.tools.json_types import JsonObject
 
 APPROVALS_FILE: Final = "trust.db"  # in the state folder of a gateway
@@ -208,16 +208,16 @@ class SqlPins(SqlStore):
     def close(self) -> None:
         """Whoever opened the database closes it."""
 
-    def _withdrawn(self, database: Connection, owners: Collection[str]) -> set[tuple[str, str]]:
+    def _withdrawn(self, database: DatabaseConnection, owners: Collection[str]) -> set[tuple[str, str]]:
         return {(owner, name) for owner in owners for (name,) in database.execute(_WITHDRAWN, (self._tenant, owner))}
 
     @contextmanager
-    def _deciding(self) -> Generator[Connection]:
+    def _deciding(self) -> Generator[DatabaseConnection]:
         with self._transaction() as database:
             database.lock(LOCK, self._tenant)
             yield database
 
-    def _decided(self, database: Connection, record: AuditRecord) -> None:
+    def _decided(self, database: DatabaseConnection, record: AuditRecord) -> None:
         audit.append(database, replace(record, tenant=self._tenant))
         database.announce(self._tenant, PINS, version=sql.next_version(database, self._tenant, sql.PINS))
 

@@ -19,13 +19,13 @@ NOT_COPIED: Final = frozenset({"versions", "leases", "vectors"})
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CopyProgress:
     table: str
     rows: int  # that are copied
     of: int
 
 
-OnProgress: TypeAlias = Callable[[Progress], None]
+OnProgress: TypeAlias = Callable[[CopyProgress], None]
 
 
 class Tables(Protocol):
@@ -47,7 +47,7 @@ class Tables(Protocol):
     def write(self, table: str, columns: Collection[str], rows: Iterable[Row]) -> None: ...
 
 
-def silent(progress: Progress) -> None:
+def silent(progress: CopyProgress) -> None:
     """Tell nobody how far a copy is."""
 
 
@@ -83,11 +83,11 @@ def _told(rows: Iterator[Row], table: str, of: int, on_progress: OnProgress) -> 
         yield row
         done += 1
         if not done % BATCH:
-            on_progress(Progress(table, done, of))
-    on_progress(Progress(table, done, of))
+            on_progress(CopyProgress(table, done, of))
+    on_progress(CopyProgress(table, done, of))
 
 
-class State(NamedTuple):
+class StoreState(NamedTuple):
     """What was found without a change.
 
     is_current  whether a start leaves the tables as they are; False if it has yet to make them
@@ -126,7 +126,7 @@ class StorePlace(Protocol):
         """Its tables are made, or brought up to date."""
         ...
 
-    def look(self) -> State:
+    def look(self) -> StoreState:
         """Change nothing. Raises StorageError for what a start would end with."""
         ...
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from toolsearch.errors import ConflictError, Kept, StorageError
 from toolsearch.storage import sql
 from toolsearch.storage.replicas import RECORD_KINDS
-from toolsearch.storage.sql import Connection, SqlStore
+from toolsearch.storage.sql import DatabaseConnection, SqlStore
 from toolsearch.tools.json_types import JsonObject
 
 THE_SERVICE: Final = ""  # the tenant of what belongs to the service itself, such as the list of tenants
@@ -132,7 +132,9 @@ class RecordStore(SqlStore):
             return database.execute(_PRUNE, (at_s, limit)).fetchall()
 
 
-def _require(database: Connection, tenant: str, kind: str, record_id: str, over: int | None, at_s: float) -> None:
+def _require(
+    database: DatabaseConnection, tenant: str, kind: str, record_id: str, over: int | None, at_s: float
+) -> None:
     """Raise ConflictError unless what is there has the version *over*."""
     if over is None:
         return

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from toolsearch.errors import ConflictError, Kept, StorageError
 from toolsearch.storage import sql
-from toolsearch.storage.sql import Connection, Database, SqlStore
+from toolsearch.storage.sql import Database, DatabaseConnection, SqlStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class SqlMessages(SqlStore, Generic[Message]):
         with self._statement() as database:
             database.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
 
-    def _load(self, database: Connection, conversation_id: str) -> list[Message]:
+    def _load(self, database: DatabaseConnection, conversation_id: str) -> list[Message]:
         row = database.execute("SELECT messages FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
         try:
             return [self._read(text) for text in json.loads(row[0])] if row else []

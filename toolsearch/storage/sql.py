@@ -3,8 +3,8 @@
 The stores themselves are in the modules that are named by what they keep.
 
 A statement has ``?`` for each value, in order, or ``?1``, ``?2`` where one is used twice. What a transaction reads in
-order to write is read after a lock, which `Connection.lock` takes, or `next_version`. A transaction that takes several
-takes them in this order, so that no two wait for each other:
+order to write is read after a lock, which `DatabaseConnection.lock` takes, or `next_version`. A transaction that takes
+several takes them in this order, so that no two wait for each other:
 
 1. the counters of a tenant: sessions, records, contents
 2. the locks of what was learnt from use, then of what was approved, then of a conversation
@@ -62,7 +62,7 @@ class Cursor(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Connection(Protocol):
+class DatabaseConnection(Protocol):
     """What is sent over it has been looked at by `toolsearch.storage.sql.checked`."""
 
     def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Cursor: ...
@@ -85,15 +85,15 @@ class Database(Protocol):
     through whichever object over this database, belongs to them.
     """
 
-    def reading(self) -> AbstractContextManager[Connection]:
+    def reading(self) -> AbstractContextManager[DatabaseConnection]:
         """A connection of this thread alone. Each statement sees what is committed by then."""
         ...
 
-    def snapshot(self) -> AbstractContextManager[Connection]:
+    def snapshot(self) -> AbstractContextManager[DatabaseConnection]:
         """The same, but everything that this thread reads within the block is of one moment."""
         ...
 
-    def transaction(self, durability: Durability = ..., /) -> AbstractContextManager[Connection]:
+    def transaction(self, durability: Durability = ..., /) -> AbstractContextManager[DatabaseConnection]:
         """A connection for writing. What is written within the block is written all or nothing.
 
         Within another transaction of this thread it is a part of that: undone by itself if it fails, and kept once the
@@ -101,7 +101,7 @@ class Database(Protocol):
         """
         ...
 
-    def statement(self, durability: Durability = ..., /) -> AbstractContextManager[Connection]:
+    def statement(self, durability: Durability = ..., /) -> AbstractContextManager[DatabaseConnection]:
         """A connection for one statement that writes. It is a transaction by itself, for the price of one statement."""
         ...
 
@@ -136,25 +136,25 @@ class SqlStore:
         self._database = database
 
     @contextmanager
-    def _reading(self) -> Generator[Connection]:
+    def _reading(self) -> Generator[DatabaseConnection]:
         """A connection of this thread alone, to read from."""
         with self._translated(), self._database.reading() as database:
             yield database
 
     @contextmanager
-    def _snapshot(self) -> Generator[Connection]:
+    def _snapshot(self) -> Generator[DatabaseConnection]:
         """The same; all that this thread reads within the block, through whichever object, is of one moment."""
         with self._translated(), self._database.snapshot() as database:
             yield database
 
     @contextmanager
-    def _transaction(self) -> Generator[Connection]:
+    def _transaction(self) -> Generator[DatabaseConnection]:
         """A connection for writing, within one transaction."""
         with self._translated(), self._database.transaction(self.durability) as database:
             yield database
 
     @contextmanager
-    def _statement(self) -> Generator[Connection]:
+    def _statement(self) -> Generator[DatabaseConnection]:
         """A connection for one statement that writes."""
         with self._translated(), self._database.statement(self.durability) as database:
             yield database
@@ -214,7 +214,7 @@ ON CONFLICT (tenant, name) DO UPDATE SET last = counters.last + 1 RETURNING last
 """
 
 
-def next_version(database: Connection, tenant: str, name: str) -> int:
+def next_version(database: DatabaseConnection, tenant: str, name: str) -> int:
     """Return the next number, within the transaction that uses it, and let nobody else get one until that ends."""
     number: int = database.execute(_NEXT, (tenant, name)).fetchone()[0]
     return number

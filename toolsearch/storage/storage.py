@@ -18,15 +18,15 @@ from toolsearch.storage.pins import SqlPins
 from toolsearch.storage.records import RecordStore
 from toolsearch.storage.replicas import CONTENTS, DROPPED, PINS, RECORD_KINDS, Change, Leases, OnChange, Subscription
 from toolsearch.storage.sessions import SqlSessionPersistence
-from toolsearch.storage.sql import Connection, Database, SqlStore, StoreLoad
+from toolsearch.storage.sql import Database, DatabaseConnection, SqlStore, StoreLoad
 from toolsearch.storage.usage import SqlUsageStore
 from toolsearch_indexes.vector_store import VectorStore
 
 _AT_ONCE = 512  # tenants in one statement
 
 
-class ChangeFeed(SqlStore):
-    """Tells what replicas write. Those who write announce it by `Connection.announce`."""
+class ReplicaFeed(SqlStore):
+    """Tells what replicas write. Those who write announce it by `DatabaseConnection.announce`."""
 
     kept = Kept.DATA
 
@@ -87,7 +87,7 @@ class Storage(ABC):
         self.leases = leases
         self.vectors = vectors
         self._whole = _Whole(database)
-        self.changes = ChangeFeed(database)
+        self.changes = ReplicaFeed(database)
         self.records = RecordStore(database)
         self.keys = KeyStore(database)
         self.contents = CatalogContents(database)
@@ -105,18 +105,18 @@ class Storage(ABC):
         """The approvals of *tenant* alone."""
         return SqlPins(self.database, tenant=tenant)
 
-    def reading(self) -> AbstractContextManager[Connection]:
+    def reading(self) -> AbstractContextManager[DatabaseConnection]:
         """To read rows of whichever store, in plain SQL."""
         return self._whole.reading()
 
-    def snapshot(self) -> AbstractContextManager[Connection]:
+    def snapshot(self) -> AbstractContextManager[DatabaseConnection]:
         """Everything that this thread reads within the block, through whichever store, is of one moment.
 
         Nothing can be written within it. Keep to plain code in one thread, without an ``await``.
         """
         return self._whole.snapshot()
 
-    def transaction(self) -> AbstractContextManager[Connection]:
+    def transaction(self) -> AbstractContextManager[DatabaseConnection]:
         """Everything that this thread writes within the block, through whichever store, is written all or nothing.
 
         Others write before it or after it, so keep it short, and without an ``await``. An error of a store undoes what
@@ -160,11 +160,11 @@ class _Whole(SqlStore):
     kept = Kept.DATA
     durability = "FULL"  # what was acknowledged stays
 
-    def reading(self) -> AbstractContextManager[Connection]:
+    def reading(self) -> AbstractContextManager[DatabaseConnection]:
         return self._reading()
 
-    def snapshot(self) -> AbstractContextManager[Connection]:
+    def snapshot(self) -> AbstractContextManager[DatabaseConnection]:
         return self._snapshot()
 
-    def transaction(self) -> AbstractContextManager[Connection]:
+    def transaction(self) -> AbstractContextManager[DatabaseConnection]:
         return self._transaction()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, TypedDict
 
 
-class Dialect(TypedDict):
+class SqlDialect(TypedDict):
     """How a database writes the kinds of columns, and the end of a table.
 
     name       a text that is compared and sorted by its bytes
@@ -24,7 +24,7 @@ class Dialect(TypedDict):
     clustered: str
 
 
-def first_tables(dialect: Dialect) -> tuple[str, ...]:
+def first_tables(dialect: SqlDialect) -> tuple[str, ...]:
     """The statements that make the tables of version 1."""
     return tuple(_FIRST.format(**dialect).strip().split(";\n"))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from toolsearch.errors import Kept
-from toolsearch.storage.sql import Connection, SqlStore
+from toolsearch.storage.sql import DatabaseConnection, SqlStore
 
 
 class UsageCell(NamedTuple):
@@ -107,7 +107,7 @@ class SqlUsageStore(SqlStore):
             return [row[0] for row in database.execute("SELECT DISTINCT principal FROM usage ORDER BY principal")]
 
 
-def _found(database: Connection, principal: str, cells: Sequence[UsageCell]) -> Generator[StoredWeight]:
+def _found(database: DatabaseConnection, principal: str, cells: Sequence[UsageCell]) -> Generator[StoredWeight]:
     for place in range(0, len(cells), _AT_ONCE):
         part = cells[place : place + _AT_ONCE]
         query = _FIND.format(", ".join(["(?, ?)"] * len(part)))

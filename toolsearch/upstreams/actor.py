@@ -20,7 +20,7 @@ from toolsearch.errors import (
     ToolSearchError,
 )
 from toolsearch.upstreams.config import StdioServer
-from toolsearch.upstreams.connection import Connection, Connector, Event, Health
+from toolsearch.upstreams.connection import Connection, ConnectionHealth, Connector, Event
 from toolsearch.upstreams.faults import Breaker, Fault, FaultKind, RepeatedWarning, ServerErrors, delay_s
 from toolsearch.upstreams.follower import ListingFollower
 from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
@@ -126,7 +126,7 @@ class UpstreamActor:
         self._tokens = stored_tokens(settings)
         self._errors = ServerErrors(settings, can_log_in=self._tokens is not None, clock=clock)
         self._warning = RepeatedWarning(logger)
-        self._health = Health(lambda state: sinks.state(settings.name, state), clock)
+        self._health = ConnectionHealth(lambda state: sinks.state(settings.name, state), clock)
         self._connection = Connection(
             Connector(
                 settings.server,

@@ -176,7 +176,7 @@ TRANSITIONS: Mapping[UpstreamState, Mapping[Event, UpstreamState]] = {
 _HEALTHY_EVENTS = (Event.OPENED, Event.ANSWERED)
 
 
-class Health:
+class ConnectionHealth:
     """The present state, the time since when, and the last failure, or "". *on_change* is called after each change."""
 
     def __init__(self, on_change: Callable[[UpstreamState], None], clock: Callable[[], float]) -> None:
@@ -203,7 +203,7 @@ class Connection:
         self,
         connector: Connector,
         errors: ServerErrors,
-        health: Health,
+        health: ConnectionHealth,
         breaker: Breaker,
         *,
         on_open: Callable[[], None],

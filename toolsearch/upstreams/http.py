@@ -19,7 +19,7 @@ from mcp.types import ErrorData, JSONRPCError
 from toolsearch.documents.json_values import is_object
 from toolsearch.upstreams.config import HttpServer
 from toolsearch.upstreams.settings import OpenTransport
-from toolsearch.upstreams.streams import Reading, Streams
+from toolsearch.upstreams.streams import MessageStream, Streams
 
 FAULT = "toolsearch/http-fault"
 EXPIRED = "toolsearch/session-expired"
@@ -165,7 +165,7 @@ async def sse_streams(
             fail, headers=headers, timeout=_TIMEOUT, auth=auth, transport=transport, trust_env=transport is None
         )
 
-    async def pass_on(received: Reading) -> None:
+    async def pass_on(received: MessageStream) -> None:
         async with arriving:
             async for message in received:
                 await arriving.send(message)

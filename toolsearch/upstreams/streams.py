@@ -17,8 +17,8 @@ from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
 from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.secrets import redacted, redacted_json
 
-Reading: TypeAlias = ReadStream[SessionMessage | Exception]
-Streams: TypeAlias = tuple[Reading, WriteStream[SessionMessage]]
+MessageStream: TypeAlias = ReadStream[SessionMessage | Exception]
+Streams: TypeAlias = tuple[MessageStream, WriteStream[SessionMessage]]
 
 _MOST_AT_ONCE = 500
 # Each message costs a busy machine 2 ms, and a call whose server sends thousands must not wait for that.
@@ -41,7 +41,7 @@ class PacedReading:
     and errors.
     """
 
-    def __init__(self, reading: Reading, server: McpServer) -> None:
+    def __init__(self, reading: MessageStream, server: McpServer) -> None:
         self._reading = reading
         self._server = server
         self._second_ends_at = 0.0

@@ -27,7 +27,7 @@ from toolsearch.wire.mcp.requests import ELICIT, LIST_ROOTS, SAMPLE
 
 
 @dataclass(eq=False, slots=True)
-class Turn:
+class RunningRequest:
     """One running request. Its clock stops while the server waits for a person to answer."""
 
     downstream: Downstream | None
@@ -53,12 +53,12 @@ class Turn:
 
 
 # The SDK's HTTP transport handles messages on a request's own stream in the context of the request's sender.
-_turn: ContextVar[Turn | None] = ContextVar("toolsearch_turn", default=None)
+_turn: ContextVar[RunningRequest | None] = ContextVar("toolsearch_turn", default=None)
 ASK_TIMEOUT_S: Final = 300.0  # for a person to answer a question of the server; the call's own time stands still
 _RECENT_S = 60.0  # seconds after a cancellation in which the server may still ask about the request
 
 
-class Turns:
+class RunningRequests:
     """The requests that run at one server.
 
     With *one_session_at_a_time*, requests of one session wait for those of another, in order of arrival. The gateway's
@@ -67,17 +67,17 @@ class Turns:
 
     def __init__(self) -> None:
         self.one_session_at_a_time = False
-        self._running: list[Turn] = []  # oldest first
+        self._running: list[RunningRequest] = []  # oldest first
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
         # Cancelled requests: the session, and the time until which the server may ask about it.
         self._cancelled: list[tuple[str, float]] = []
         self._admitted: list[str] = []  # sessions of the requests that run or are about to
 
     @asynccontextmanager
-    async def turn(self, downstream: Downstream | None, timeout_s: float | None) -> AsyncGenerator[Turn]:
+    async def turn(self, downstream: Downstream | None, timeout_s: float | None) -> AsyncGenerator[RunningRequest]:
         """Runs around a request for *downstream*. Raises TimeoutError after *timeout_s*, the wait included."""
         async with asyncio.timeout(timeout_s) as clock:
-            turn = Turn(downstream, clock)
+            turn = RunningRequest(downstream, clock)
             key = downstream.session_key if downstream else None
             if key is not None:
                 await self._admit(key)
@@ -96,7 +96,7 @@ class Turns:
                     self._admitted.remove(key)
                     self._let_in()
 
-    def meant(self) -> list[Turn]:
+    def meant(self) -> list[RunningRequest]:
         """The running requests that the present message may belong to, all of one session, the newest last.
 
         If the transport shows the stream, that is the request of the stream; otherwise all running requests, if they
@@ -176,7 +176,7 @@ class Talkback:
         *has_clients* says whether there are clients that could be asked.
         """
         self._has_clients = has_clients
-        self._turns = Turns()
+        self._turns = RunningRequests()
         self._ask_timeout_s = ask_timeout_s
         self.dropped_messages = 0  # log messages that were for no client
 

@@ -9,7 +9,7 @@ from toolsearch.bench.costs import Costs
 from toolsearch.bench.prices import prices_of
 from toolsearch.bench.report_page import as_html, plots_of
 from toolsearch.bench.reports import report_of
-from toolsearch.bench.study import Row, Size, Study
+from toolsearch.bench.study import Size, Study, StudyRow
 from toolsearch.wire.capabilities import Endpoint
 
 TELEPHONE = {"width": 390, "height": 844}
@@ -18,7 +18,7 @@ TELEPHONE = {"width": 390, "height": 844}
 def page_in(folder: Path) -> Path:
     """With a word in a note that is wider than the screen."""
     costs = (Costs(turns=1, dollars=1.0), Costs(turns=2, dollars=2.0))
-    rows = [Row(way, {"none": costs, "cold": costs, "warm": costs}) for way in ("every definition", "deferred")]  # type: ignore[arg-type]
+    rows = [StudyRow(way, {"none": costs, "cold": costs, "warm": costs}) for way in ("every definition", "deferred")]  # type: ignore[arg-type]
     sizes = tuple(Size(tools, 100 * tools, tuple(rows)) for tools in (10, 36_900))
     model = "claude-sonnet-5-5"
     study = Study(Endpoint("anthropic", model), prices_of(model), 1, 2, sizes, ("x" * 300,))

@@ -13,7 +13,7 @@ from tests.kit.loopback import Call, LoopbackApi, PromptCache, Reply, Request
 from tests.kit.loopback.prompt_cache import CacheUse, Rendered
 from tests.kit.prompt_bytes import ends_of, parts_of, tokens_of
 from toolsearch import PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch
-from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Dialogue, Step, Turn, Use
 from toolsearch.bench.costs import DONE, SYSTEM, Played, Player
 from toolsearch.bench.prices import CacheRules
 from toolsearch.bench.prompts import PartCounter, cache_uses
@@ -67,7 +67,7 @@ def definition_of(verb: str, thing: str, draw: random.Random) -> ToolDefinition:
     )
 
 
-def conversation_of(tools: Sequence[Tool], draw: random.Random) -> Conversation:
+def conversation_of(tools: Sequence[Tool], draw: random.Random) -> Dialogue:
     def use() -> Use:
         tool = draw.choice(tools).definition
         words = tool.name.replace("_", " ")
@@ -78,7 +78,7 @@ def conversation_of(tools: Sequence[Tool], draw: random.Random) -> Conversation:
     def step() -> Step:
         return Step(tuple({each.name: each for each in (use() for _ in range(draw.randrange(1, 4)))}.values()))
 
-    return Conversation(
+    return Dialogue(
         tuple(
             Turn(
                 f"Please go on, number {draw.randrange(99)}.",
@@ -101,7 +101,7 @@ class RealLoop:
         self._gpt = AsyncOpenAI(api_key="k", base_url=api.openai_url, max_retries=0)
         self._played = list(zip(played.prompts, played.replies, strict=True))
 
-    async def run(self, conversation: Conversation, engine: ToolSearch, way: WayName) -> None:
+    async def run(self, conversation: Dialogue, engine: ToolSearch, way: WayName) -> None:
         api, clock = self._api, self._clock
         modes = [mode for mode in capabilities_of(self._endpoint).modes if mode in (way, "append", "messages")]
         session = engine.session("real", exposure=way if way in modes else modes[0])

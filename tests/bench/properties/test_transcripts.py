@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.wire.properties import generated as some
-from toolsearch.bench.conversations import Conversation, Step, Turn, Use
+from toolsearch.bench.conversations import Dialogue, Step, Turn, Use
 from toolsearch.bench.logs import Transcript, read_transcript
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire import anthropic, openai_chat, openai_responses
@@ -26,7 +26,7 @@ STEPS = st.builds(Step, st.lists(USES, min_size=1, max_size=3).map(tuple), some.
 WITH_STEPS = st.builds(Turn, some.SAID, st.lists(STEPS, min_size=1, max_size=2).map(tuple), some.SAID | st.just(""))
 ANSWERED = st.builds(Turn, some.SAID, st.just(()), some.SAID)
 CONVERSATIONS = st.builds(
-    Conversation, st.lists(WITH_STEPS | ANSWERED, min_size=1, max_size=3).map(tuple), some.SAID | st.just("")
+    Dialogue, st.lists(WITH_STEPS | ANSWERED, min_size=1, max_size=3).map(tuple), some.SAID | st.just("")
 )
 SECRET = "hunter2"
 LOGGED = st.recursive(
@@ -56,7 +56,7 @@ LOGGED = st.recursive(
 )
 
 
-def messages_of(conversation: Conversation) -> Iterator[Message]:
+def messages_of(conversation: Dialogue) -> Iterator[Message]:
     numbers = count(1)
     if conversation.system:
         yield SystemMessage(conversation.system)
@@ -81,7 +81,7 @@ def entries_of(request: dict[str, Any]) -> list[Any]:
 @FORMATS
 @quick
 @given(conversation=CONVERSATIONS)
-def test_a_request_is_read_back_equal(wire: Any, conversation: Conversation) -> None:
+def test_a_request_is_read_back_equal(wire: Any, conversation: Dialogue) -> None:
     request = wire.write_messages(list(messages_of(conversation)))
 
     assert read_transcript(json.dumps(request)) == Transcript((conversation,))
@@ -90,9 +90,9 @@ def test_a_request_is_read_back_equal(wire: Any, conversation: Conversation) -> 
 @FORMATS
 @quick
 @given(conversation=CONVERSATIONS)
-def test_messages_are_read_back_equal_in_a_list_and_line_by_line(wire: Any, conversation: Conversation) -> None:
+def test_messages_are_read_back_equal_in_a_list_and_line_by_line(wire: Any, conversation: Dialogue) -> None:
     """What the system says stands beside the messages at Anthropic, so it is not said here."""
-    spoken = Conversation(conversation.turns)
+    spoken = Dialogue(conversation.turns)
     entries = entries_of(wire.write_messages(list(messages_of(spoken))))
 
     assert read_transcript(json.dumps(entries)) == Transcript((spoken,))
@@ -102,7 +102,7 @@ def test_messages_are_read_back_equal_in_a_list_and_line_by_line(wire: Any, conv
 @FORMATS
 @quick
 @given(conversation=CONVERSATIONS)
-def test_the_requests_of_a_loop_are_read_back_as_one_conversation(wire: Any, conversation: Conversation) -> None:
+def test_the_requests_of_a_loop_are_read_back_as_one_conversation(wire: Any, conversation: Dialogue) -> None:
     messages = list(messages_of(conversation))
     asked = [at for at, message in enumerate(messages) if isinstance(message, AssistantMessage)]
     requests = [wire.write_messages(messages[:end]) for end in [*asked, len(messages)]]

@@ -18,7 +18,7 @@ from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.queries import Selection
-from toolsearch_indexes.views import View, ViewCache
+from toolsearch_indexes.views import SelectionView, SelectionViews
 
 # Near each other, and each short or long for another, so that what is a typo or a short form hangs on what is in reach.
 WORDS = ("mail", "mails", "male", "send", "sender", "database", "db", "repo", "repository", "list", "the", "日程")
@@ -210,7 +210,7 @@ def test_a_view_is_made_once_and_then_asks_for_what_changes_alone() -> None:
     assert asking.asked[400:] == ["tool_401"]
 
 
-def view_bytes(selections: Sequence[Selection], cache: ViewCache, index: ToolSearchIndex) -> list[int]:
+def view_bytes(selections: Sequence[Selection], cache: SelectionViews, index: ToolSearchIndex) -> list[int]:
     return [cache.get(index.state, selection).nbytes for selection in selections]
 
 
@@ -218,8 +218,8 @@ def test_views_that_were_not_used_for_longest_make_room_for_others() -> None:
     index = ToolSearchIndex(catalog())
     asking = [Asking(lambda name: name != "tool_000") for _ in range(4)]
     selections = [Selection(each) for each in asking]
-    one = View.of(index.state, selections[0]).nbytes
-    cache = ViewCache(max_bytes=3 * one)
+    one = SelectionView.of(index.state, selections[0]).nbytes
+    cache = SelectionViews(max_bytes=3 * one)
 
     for selection in (*selections[:3], selections[0], selections[3]):
         cache.get(index.state, selection)
@@ -235,7 +235,7 @@ def test_views_that_were_not_used_for_longest_make_room_for_others() -> None:
 
 def test_what_is_remembered_of_terms_counts_and_goes_before_any_view() -> None:
     index = ToolSearchIndex(catalog())
-    cache = ViewCache(max_bytes=100_000)
+    cache = SelectionViews(max_bytes=100_000)
     index.views = cache
     asking = [Asking(lambda name: int(name[-3:]) % 3 > 0) for _ in range(20)]
     selections = [Selection(each) for each in asking]
@@ -252,7 +252,7 @@ def test_what_is_remembered_of_terms_counts_and_goes_before_any_view() -> None:
 
 def test_a_view_goes_with_its_selection_and_keeps_no_segment_that_is_gone() -> None:
     index = ToolSearchIndex(catalog(40))
-    cache, selections = ViewCache(), [Selection.of({"tool_001"}), Selection.of({"tool_002"})]
+    cache, selections = SelectionViews(), [Selection.of({"tool_001"}), Selection.of({"tool_002"})]
     for selection in selections:
         cache.get(index.state, selection)
     both = cache.nbytes
@@ -304,7 +304,7 @@ def test_searches_of_two_moments_through_one_selection_each_see_their_own() -> N
     index = index_of(catalog(50))
     before = index.state
     selection = Selection(lambda name: name != "tool_000")
-    cache = ViewCache()
+    cache = SelectionViews()
     at_first = cache.get(before, selection)
     index.update([ToolDocument("tool_060", "send mail")], remove=["tool_001"])
     assert cache.get(index.state, selection).documents == 49

@@ -12,10 +12,10 @@ from tests.kit.outage import outage
 from toolsearch.documents.json_values import as_list
 from toolsearch.errors import Kept, SourceError, StillRunningError, StorageError, UnknownRecordError
 from toolsearch.service.job_records import JOB, Job, JobRecords, JobStep
-from toolsearch.service.jobs import Jobs, Progress, Work, new_job_id
+from toolsearch.service.jobs import JobProgress, Jobs, Work, new_job_id
 from toolsearch.service.replicas import ReplicaLease
 from toolsearch.storage.records import Record
-from toolsearch.storage.sql import Connection
+from toolsearch.storage.sql import DatabaseConnection
 from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import JsonObject
@@ -30,7 +30,7 @@ class Steered:
         self.is_final = False
         self.error: Exception | None = None
 
-    async def __call__(self, progress: Progress) -> JsonObject:
+    async def __call__(self, progress: JobProgress) -> JsonObject:
         progress.at("reading", done=1, total=2)
         if self.is_final:
             progress.is_final()
@@ -160,7 +160,7 @@ class Written:
         self.has_written, self.may_go_on = asyncio.Event(), asyncio.Event()
         self.error: Exception | None = None
 
-    async def __call__(self, progress: Progress) -> JsonObject:
+    async def __call__(self, progress: JobProgress) -> JsonObject:
         progress.is_final()
         with self._storage.transaction():
             progress.written({"written": 2})
@@ -226,7 +226,7 @@ class LosesAnswer(SqliteStorage):
     """Commits, and cannot say so."""
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self) -> Iterator[DatabaseConnection]:
         with super().transaction() as connection:
             yield connection
         raise StorageError("the connection was cut", Kept.RECORDS, retry_after_s=2)
@@ -247,7 +247,7 @@ async def test_however_many_steps_a_job_makes_they_are_written_once_in_a_while(s
     """The record is written when the job begins, once for a thousand steps, and when it ends."""
     jobs, may_end = jobs_in(storage, clock), asyncio.Event()
 
-    async def work(progress: Progress) -> JsonObject:
+    async def work(progress: JobProgress) -> JsonObject:
         for number in range(1_000):
             progress.at("counting", done=number)
         await may_end.wait()
@@ -331,7 +331,7 @@ async def test_no_more_jobs_than_the_most_compute_at_once_whoever_they_belong_to
     jobs, computing, may_end = jobs_in(storage, clock, at_once=2), list[int](), asyncio.Event()
 
     def work_of(number: int, asked: asyncio.Event) -> Work:
-        async def work(progress: Progress) -> JsonObject:
+        async def work(progress: JobProgress) -> JsonObject:
             asked.set()
             async with progress.computing():
                 computing.append(number)
@@ -355,7 +355,7 @@ async def test_no_more_jobs_than_the_most_compute_at_once_whoever_they_belong_to
 async def test_a_job_that_takes_too_long_fails_and_whoever_keeps_note_is_told(storage: Storage, clock: Clock) -> None:
     jobs, noted = jobs_in(storage, clock, timeout_s=0.05), list[str]()
 
-    async def note(error: Exception, _: Progress) -> None:
+    async def note(error: Exception, _: JobProgress) -> None:
         noted.append(str(error))
 
     job = await jobs.start("acme", new_job_id(), "catalog/default/x", Steered(), on_failure=note)

@@ -379,16 +379,16 @@ async def test_after_the_listener_was_cut_off_what_it_missed_is_read(
 ) -> None:
     """While it is away, a tool is written, and a key is revoked that counts as fresh."""
     token, key = both.one.service.keys.make("default", "a test's", ["search"])
-    connect = listening.Listener._connect
+    connect = listening.PostgresListener._connect
     may_connect = threading.Event()
 
-    def later(self: listening.Listener) -> Any:
+    def later(self: listening.PostgresListener) -> Any:
         assert may_connect.wait(20)
         return connect(self)
 
     async with both.two.client(token) as client:
         assert await status_of(client, "/v1/me") == 200
-        monkeypatch.setattr(listening.Listener, "_connect", later)
+        monkeypatch.setattr(listening.PostgresListener, "_connect", later)
         monkeypatch.setattr("toolsearch.service.replica_changes._UNHEARD_POLL_S", 100_000.0)
         postgres.execute(
             f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "  # noqa: S608
@@ -414,7 +414,7 @@ async def test_without_any_notification_a_look_at_the_store_finds_what_was_writt
     if hears:
         monkeypatch.setattr(listening, "_parsed", lambda payload: payload.strip('"'))  # nothing is a change
     else:
-        monkeypatch.setattr(listening.Listener, "_connect", _refuse)
+        monkeypatch.setattr(listening.PostgresListener, "_connect", _refuse)
         monkeypatch.setattr("toolsearch.service.replica_changes._UNHEARD_POLL_S", 0.02)
     async with replicas(postgres.new_database(), tmp_path, poll_s=0.02 if hears else NEVER_S) as both:
         await both.one.catalog(both.operator)
@@ -430,7 +430,7 @@ async def test_without_any_notification_a_look_at_the_store_finds_what_was_writt
         assert both.two.service.corpora.refs == [TEAM]
 
 
-def _refuse(_: listening.Listener) -> Any:
+def _refuse(_: listening.PostgresListener) -> Any:
     raise OSError("there is no way")
 
 

@@ -19,7 +19,7 @@ from toolsearch.wire.gemini import with_json_schema
 from toolsearch.wire.openai_chat import tool_fields
 from toolsearch.wire.request_parts import text_in
 
-Listing: TypeAlias = str | Path | Iterable[Json] | Mapping[str, Json]
+ListingInput: TypeAlias = str | Path | Iterable[Json] | Mapping[str, Json]
 
 # Keys of an object around the list, such as the result of MCP's tools/list; the last two are Gemini's.
 _LIST_KEYS = ("tools", "functions", "function_declarations", "functionDeclarations")
@@ -35,7 +35,7 @@ class JsonListingSource:
     found and shown, not called.
     """
 
-    def __init__(self, listing: Listing, *, server: str = "", description: str = "a JSON listing") -> None:
+    def __init__(self, listing: ListingInput, *, server: str = "", description: str = "a JSON listing") -> None:
         self._listing = Path(listing) if isinstance(listing, str) else listing
         self._server = server
         self.description = str(self._listing) if isinstance(self._listing, Path) else description
@@ -45,7 +45,7 @@ class JsonListingSource:
         document, bad_lines = self._read()
         reader = ListingReader(self.description, server=self._server)
         tools: list[Tool] = []
-        refused = [Refusal(f"line {bad.number}", self.description, f"it is no JSON: {bad.reason}") for bad in bad_lines]
+        refused = [Refusal(f"line {bad.line}", self.description, f"it is no JSON: {bad.reason}") for bad in bad_lines]
         for place, entry in enumerate(self._entries(document)):
             try:
                 tools.append(reader.read(entry))

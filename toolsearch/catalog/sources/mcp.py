@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-State: TypeAlias = Literal["ready", "failed", "down"]
+ServerState: TypeAlias = Literal["ready", "failed", "down"]
 
 _INTERRUPT_CHECK_S = 1.0  # waits end this often, because a Ctrl-C just before a wait does not end it
 _NO_LIMIT = 1_000_000  # requests at a time; a program may send as many as it likes
@@ -46,7 +46,7 @@ class ServerStatus:
 
     name: str
     transport: str
-    state: State
+    state: ServerState
     tools: int
     refused: int
     seconds: float
@@ -257,7 +257,7 @@ def _status(pool: UpstreamPool, server: _Server) -> ServerStatus:
     is_up = now.state in (UpstreamState.READY, UpstreamState.DEGRADED)
     listing = server.listing
     if listing is None:
-        state: State = "failed"
+        state: ServerState = "failed"
         error = now.last_error or server.error
     else:
         state = "ready" if is_up else "down"

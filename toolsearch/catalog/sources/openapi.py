@@ -13,9 +13,9 @@ from toolsearch.catalog.sources.openapi_document import Converted, SchemaLibrary
 from toolsearch.catalog.sources.openapi_requests import (
     PLACEHOLDER,
     Argument,
+    ArgumentPlace,
     OpenApiCallback,
     Operation,
-    Place,
     SendRequest,
 )
 from toolsearch.documents.json_values import as_list, as_object, as_texts, is_object
@@ -25,7 +25,7 @@ from toolsearch.tools.definition import DESTRUCTIVE, IDEMPOTENT, READ_ONLY, Refu
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import MAX_NAME_LENGTH, all_namespaced, distinct, namespaced, title_with_name
 
-_PLACES = frozenset(get_args(Place)) - {"body", "field"}
+_PLACES = frozenset(get_args(ArgumentPlace)) - {"body", "field"}
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})  # OpenAPI says to ignore these as parameters
 
 
@@ -36,7 +36,7 @@ _IDLE_KEYWORDS = frozenset({"example", "examples", "externalDocs", "xml", "nulla
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class DocumentOperation:
     """One operation of the document.
 
     method    lower case
@@ -58,7 +58,7 @@ class Endpoint:
         return given if isinstance(given, str) and given else f"{self.method} {self.path}"
 
 
-def read_operation(library: SchemaLibrary, endpoint: Endpoint, base_url: str) -> tuple[Operation, JsonObject]:
+def read_operation(library: SchemaLibrary, endpoint: DocumentOperation, base_url: str) -> tuple[Operation, JsonObject]:
     """Return the operation to send, and the input schema that merges parameters and body.
 
     If two properties have one name, the later one is prefixed with its place. Raises BadToolError if a reference cannot
@@ -80,12 +80,12 @@ def read_operation(library: SchemaLibrary, endpoint: Endpoint, base_url: str) ->
     return operation, merger.schema()
 
 
-def _security(endpoint: Endpoint) -> tuple[tuple[str, ...], ...]:
+def _security(endpoint: DocumentOperation) -> tuple[tuple[str, ...], ...]:
     ways = as_list(endpoint.details.get("security", endpoint.security)) or ()
     return tuple(tuple(sorted(way)) for way in ways if is_object(way))
 
 
-def _parameters(library: SchemaLibrary, endpoint: Endpoint) -> list[JsonObject]:
+def _parameters(library: SchemaLibrary, endpoint: DocumentOperation) -> list[JsonObject]:
     """Return the parameters of path and operation; those of the operation replace others with the same name and
     place.
     """
@@ -121,7 +121,7 @@ class _Merger:
         argument = Argument(
             property_name=self._free_name(name, place),
             name=name,
-            place=cast("Place", place),
+            place=cast("ArgumentPlace", place),
             style=style,
             explode=bool(parameter.get("explode", style == "form")),
             as_json=_is_json(media_type),
@@ -276,7 +276,7 @@ class _Reader:
         for endpoint in endpoints:
             self._take(names[endpoint.own_name], endpoint)
 
-    def _endpoints(self) -> Iterator[Endpoint]:
+    def _endpoints(self) -> Iterator[DocumentOperation]:
         for path, entry in (as_object(self._document.get("paths")) or {}).items():
             try:
                 item = as_object(self._library.follow(entry)) or {}
@@ -286,15 +286,15 @@ class _Reader:
             for method in _HINTS:
                 details = as_object(item.get(method))
                 if details is not None:
-                    yield Endpoint(method, path, item, details, self._document.get("security"))
+                    yield DocumentOperation(method, path, item, details, self._document.get("security"))
 
-    def _take(self, name: str, endpoint: Endpoint) -> None:
+    def _take(self, name: str, endpoint: DocumentOperation) -> None:
         try:
             self.tools.append(self._make_tool(name, endpoint))
         except BadToolError as error:
             self.refused.append(Refusal(name, self._description, str(error)))
 
-    def _make_tool(self, name: str, endpoint: Endpoint) -> Tool:
+    def _make_tool(self, name: str, endpoint: DocumentOperation) -> Tool:
         base_url = _base_url(endpoint.details, endpoint.item, self._document)
         operation, input_schema = read_operation(self._library, endpoint, base_url)
         definition = ToolDefinition(

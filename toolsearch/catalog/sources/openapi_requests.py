@@ -17,7 +17,7 @@ from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.upstreams.secrets import as_secrets, secrets_of_headers
 
-Place: TypeAlias = Literal["path", "query", "header", "cookie", "body", "field"]
+ArgumentPlace: TypeAlias = Literal["path", "query", "header", "cookie", "body", "field"]
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _DELIMITERS = {"spaceDelimited": " ", "pipeDelimited": "|"}
 
@@ -34,7 +34,7 @@ class Argument:
 
     property_name: str
     name: str
-    place: Place
+    place: ArgumentPlace
     style: str = ""
     explode: bool = True
     as_json: bool = False

@@ -10,7 +10,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Final, TypeAlias
 
 from toolsearch.discovery.answers import AnsweredQuery
@@ -22,7 +22,7 @@ from toolsearch.service.activity.figures import Batches, Figures
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.settings import ActivitySettings
 from toolsearch.sessions.savings import ToolCosts
-from toolsearch.storage.activity import CallNote, Decision, MissKind, MissLog, Outcome, Receipt
+from toolsearch.storage.activity import CallDecision, CallEnding, CallNote, MissKind, MissLog, Receipt
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.definition import ToolReference
 from toolsearch.tools.summaries import one_line
@@ -239,7 +239,7 @@ class Activity:
         order_us = max(int(now_s * 1_000_000), self._last_us.get(who.tenant, 0) + 1)
         self._last_us[who.tenant] = order_us
         return Receipt(
-            **asdict(note) | {"tool": note.tool[:_MAX_NAME]},
+            **asdict(replace(note, tool=note.tool[:_MAX_NAME])),
             id=f"rcp_{order_us:014x}{secrets.token_hex(3)}",
             key=who.key,
             session=who.session,
@@ -292,8 +292,8 @@ def call_note(end: CallEnd) -> CallNote:
     latency_ms = in_ms(end.seconds)
     if end.is_handed_back:
         return CallNote(end.name, fingerprint, "handed_back", "handed_back", "", latency_ms)
-    outcome: Outcome = "ok" if not end.code else "tool_error" if end.was_run else "refused"
-    decision: Decision = "allowed" if end.was_run else "refused"
+    outcome: CallEnding = "ok" if not end.code else "tool_error" if end.was_run else "refused"
+    decision: CallDecision = "allowed" if end.was_run else "refused"
     return CallNote(end.name, fingerprint, decision, outcome, end.code, latency_ms)
 
 

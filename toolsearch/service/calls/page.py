@@ -23,7 +23,7 @@ from toolsearch.service.corpora.asked import opened, ref_of
 from toolsearch.service.corpora.corpus import Corpus
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.filters import Exact
-from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with
+from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with
 from toolsearch.service.seal import Seal
 from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
@@ -228,7 +228,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _Service = Annotated[ServiceParts, Depends(the_service)]
 _Searcher = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
 _Calling = Annotated[Visit, Depends(visit_with("call", within_reach=True))]
-_Sent = Annotated[Sent, Depends(sent_with("call", within_reach=True))]
+_Sent = Annotated[SentForm, Depends(sent_with("call", within_reach=True))]
 _TOOL: Final = "/tools/{kind}/{name}/{tool}"
 
 
@@ -290,7 +290,7 @@ async def _page(
     tool: str,
     *,
     refused: str = "",
-    sent: Sent | None = None,
+    sent: SentForm | None = None,
 ) -> Response:
     found = await _found(service, visit, corpus, tool)
     fields = {each.field: each.example for each in found.parameters}
@@ -323,7 +323,7 @@ def _in_reach(corpus: Corpus, reach: Reach, name: str) -> ToolPage:
     return ToolPage(tool, view.tokens_of(tool.definition))
 
 
-def _arguments(sent: Sent, found: ToolPage) -> JsonObject:
+def _arguments(sent: SentForm, found: ToolPage) -> JsonObject:
     """Raises BadArgumentsError. Whether they fit the schema is asked when the tool is called."""
     if sent.text("by") == "json":
         return arguments_in_json(sent.text("json"))

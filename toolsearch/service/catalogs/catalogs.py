@@ -20,9 +20,9 @@ from toolsearch.errors import ConflictError, Kept, TooManyError, UnknownRecordEr
 from toolsearch.service.catalogs.writing import (
     EntryReader,
     ItemOutcome,
-    OwnTools,
     Plan,
     RefusedTools,
+    WrittenTools,
     changed_definition,
     export_entry,
     plan_deletion,
@@ -304,7 +304,7 @@ class Catalogs:
 
     async def _noted(self, tenant: str, name: str, written: Written) -> Written:
         """Keep refused entries until they are written or deleted."""
-        own = OwnTools(tenant, name)
+        own = WrittenTools(tenant, name)
         known = {each.name: each for each in await self.refused.of_source(own)}
         after = dict(known)
         for each in written.outcomes:
@@ -328,7 +328,7 @@ class Catalogs:
             self.storage.records.delete(tenant, CATALOG, name)
             for drop in self.dropping:
                 drop(tenant, name)
-            self.refused.remove(OwnTools(tenant, name))
+            self.refused.remove(WrittenTools(tenant, name))
             self.storage.contents.drop(tenant, name)
 
 

@@ -16,7 +16,7 @@ from toolsearch.service.catalogs.imports import routes as source_routes
 from toolsearch.service.corpora.asked import opened
 from toolsearch.service.corpora.corpus import Corpus
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with
+from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with
 from toolsearch.service.web.answers import Paging
 from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
@@ -27,8 +27,8 @@ from toolsearch.tools.definition import Tool
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _Service = Annotated[ServiceParts, Depends(the_service)]
 _Reader = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
-_Sent = Annotated[Sent, Depends(sent_with("write-catalog", within_reach=True))]
-_SentByAll = Annotated[Sent, Depends(sent_with("write-catalog"))]
+_Sent = Annotated[SentForm, Depends(sent_with("write-catalog", within_reach=True))]
+_SentByAll = Annotated[SentForm, Depends(sent_with("write-catalog"))]
 _Text = Annotated[str, Query(max_length=200)]
 _CATALOGS: Final = 100  # catalogs on a page
 _TOOLS: Final = 50
@@ -50,7 +50,7 @@ class CostedTool:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolList:
+class ToolsShown:
     """A part of the tools of a catalog.
 
     count, tokens  sums over all tools in reach
@@ -137,7 +137,7 @@ async def _list(
     )
 
 
-def _tools(corpus: Corpus, reach: Reach, query: str, after: str) -> ToolList:
+def _tools(corpus: Corpus, reach: Reach, query: str, after: str) -> ToolsShown:
     """The tools with *query* in their name or description, sorted by name."""
     view, wanted = corpus.engine.view(reach), query.lower()
     fitting = [
@@ -151,7 +151,7 @@ def _tools(corpus: Corpus, reach: Reach, query: str, after: str) -> ToolList:
         for name in names[:_TOOLS]
         if (tool := view.find(name)) is not None
     )
-    return ToolList(
+    return ToolsShown(
         found,
         len(view.names),
         len(fitting),

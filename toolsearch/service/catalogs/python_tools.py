@@ -17,7 +17,7 @@ from toolsearch.errors import BadSettingError, ConflictError, ToolNotHereError, 
 from toolsearch.service.catalogs.catalogs import CATALOG
 from toolsearch.service.catalogs.imports.sources import Exchanger
 from toolsearch.service.corpora.stored_tools import definition_of, to_row
-from toolsearch.service.replicas import Presence
+from toolsearch.service.replicas import ReplicaPresence
 from toolsearch.storage.contents import StoredTool
 from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
@@ -111,7 +111,7 @@ class Registrar:
         tools: PythonTools,
         storage: Storage,
         exchanger: Exchanger,
-        presence: Presence,
+        presence: ReplicaPresence,
         clock: Callable[[], float],
     ) -> None:
         self._tools = tools

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from toolsearch.access.reach import Reach
-from toolsearch.api.catalogs import Outcome, ToolPatch
+from toolsearch.api.catalogs import ToolPatch, WriteOutcome
 from toolsearch.catalog.source import check_tool
 from toolsearch.catalog.sources.json_listing import ListingReader
 from toolsearch.documents.json_values import as_object
@@ -40,7 +40,7 @@ class Origin(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnTools:
+class WrittenTools:
     """The `Origin` of the tools that are written to a catalog itself."""
 
     tenant: str
@@ -137,7 +137,7 @@ class ItemOutcome:
 
     index: int
     name: str
-    outcome: Outcome
+    outcome: WriteOutcome
     reason: str = ""
 
 
@@ -153,7 +153,7 @@ class Plan:
     def growth(self) -> int:
         return self.count("created")
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: WriteOutcome) -> int:
         return sum(each.outcome == outcome for each in self.outcomes)
 
     def without_new(self, reason: str) -> Plan:

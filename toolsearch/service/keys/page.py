@@ -16,7 +16,7 @@ from toolsearch.service.keys import routes as key_routes
 from toolsearch.service.keys.keys import Keys
 from toolsearch.service.keys.routes import known_keys
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with, what_is_wrong
+from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with, what_is_wrong
 from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.service.web.problems import HttpRefusal
@@ -24,7 +24,7 @@ from toolsearch.service.web.problems import HttpRefusal
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _Service = Annotated[ServiceParts, Depends(the_service)]
 _Admin = Annotated[Visit, Depends(visit_with("admin", within_reach=True))]
-_Sent = Annotated[Sent, Depends(sent_with("admin", within_reach=True))]
+_Sent = Annotated[SentForm, Depends(sent_with("admin", within_reach=True))]
 _KEYS: Final = 100  # keys on a page
 _TYPED: Final = ("name", "allow", "deny")
 _DAY_S: Final = 86_400.0
@@ -86,7 +86,7 @@ async def _page(
     *,
     after: str = "",
     refused: str = "",
-    sent: Sent | None = None,
+    sent: SentForm | None = None,
     made: KeyMade | None = None,
 ) -> Response:
     found = await service[Keys].page(visit.caller.tenant, after=after, limit=_KEYS)

@@ -12,7 +12,16 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Request, Response
 
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.frame import PageRoute, Sent, own_form, own_path, see_other, sent_with, text_of, visit_of
+from toolsearch.service.pages.frame import (
+    PageRoute,
+    SentForm,
+    own_form,
+    own_path,
+    see_other,
+    sent_with,
+    text_of,
+    visit_of,
+)
 from toolsearch.service.web.callers import VISIT_COOKIE, Visits, form_token
 from toolsearch.service.web.parts import ServiceParts, service_of, the_service
 
@@ -50,7 +59,7 @@ async def sign_in(request: Request, service: _Service) -> Response:
 
 
 @router.post("/sign-out")
-async def sign_out(service: _Service, sent: Annotated[Sent, Depends(sent_with())]) -> Response:
+async def sign_out(service: _Service, sent: Annotated[SentForm, Depends(sent_with())]) -> Response:
     await service[Visits].end(sent.visit)
     response = see_other(f"{frame.ROOT}/sign-in")
     response.delete_cookie(VISIT_COOKIE, path=frame.ROOT)

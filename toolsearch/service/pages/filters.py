@@ -17,7 +17,7 @@ from toolsearch.access.scopes import SCOPES, includes
 from toolsearch.scanning.texts import visible
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.summaries import one_line
-from toolsearch_indexes.documents import Explanation, Outcome
+from toolsearch_indexes.documents import Explanation, RankOutcome
 
 HEIGHT: Final = 220.0
 BOTTOM: Final = 26.0  # room for the labels of the horizontal axis
@@ -123,9 +123,9 @@ def _short(value: float) -> float:
 
 
 _SUMMARY_CHARACTERS: Final = 200
-HOPELESS: Final[frozenset[Outcome]] = frozenset({"out of reach", "no such tool", "no match"})
+HOPELESS: Final[frozenset[RankOutcome]] = frozenset({"out of reach", "no such tool", "no match"})
 
-_OUTCOMES: Final[dict[Outcome, str]] = {
+_OUTCOMES: Final[dict[RankOutcome, str]] = {
     "found": "by its score",
     "by its words": "by its words: its score alone is further behind, but it has the words of the query best",
     "by a part": "as it surely serves a part of the request",

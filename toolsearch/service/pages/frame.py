@@ -237,7 +237,7 @@ def visit_with(
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentForm:
     """A form that a page of this service has sent."""
 
     visit: Visit
@@ -259,17 +259,17 @@ class Sent:
 
 def sent_with(
     *scopes: Scope, within_reach: bool = False, is_for_operators: bool = False
-) -> Callable[[Request], AsyncGenerator[Sent]]:
+) -> Callable[[Request], AsyncGenerator[SentForm]]:
     """Make a dependency that gives the form of a browser whose key `ServiceCaller.admit` has admitted.
 
     Raises HTTPException (403) if the form was not on a page of this service.
     """
     visiting = visit_with(*scopes, within_reach=within_reach, is_for_operators=is_for_operators)
 
-    async def sent(request: Request) -> AsyncGenerator[Sent]:
+    async def sent(request: Request) -> AsyncGenerator[SentForm]:
         visit = await visiting(request)
         try:
-            yield Sent(visit, await own_form(request, visit.form_token))
+            yield SentForm(visit, await own_form(request, visit.form_token))
         finally:
             await request.close()  # closes the uploaded files, too
 

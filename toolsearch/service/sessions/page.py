@@ -12,7 +12,7 @@ from toolsearch.discovery.discovered import Budget
 from toolsearch.service.activity.activity import Activity
 from toolsearch.service.keys.page import key_names
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with
+from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with
 from toolsearch.service.sessions.routes import active_tools
 from toolsearch.service.sessions.sessions import KeptSession, SessionFigures, Sessions
 from toolsearch.service.web.callers import Visit
@@ -22,12 +22,12 @@ from toolsearch.sessions.conversation import Conversation
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _Service = Annotated[ServiceParts, Depends(the_service)]
 _Searcher = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
-_Sent = Annotated[Sent, Depends(sent_with("search", within_reach=True))]
+_Sent = Annotated[SentForm, Depends(sent_with("search", within_reach=True))]
 _SESSIONS: Final = 50  # sessions on a page
 
 
 @dataclass(frozen=True, slots=True)
-class SessionRow:
+class ListedSession:
     kept: KeptSession
     figures: SessionFigures | None
 
@@ -51,7 +51,7 @@ async def sessions(
     request: Request, service: _Service, visit: _Searcher, after: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
     page = await service[Sessions].page(visit.caller, after=after, limit=_SESSIONS)
-    rows = [SessionRow(kept, await service[Sessions].figures(visit.caller, kept)) for kept in page]
+    rows = [ListedSession(kept, await service[Sessions].figures(visit.caller, kept)) for kept in page]
     return frame.page(
         request, "sessions.html", visit=visit, rows=rows, next=page[-1].id if len(page) == _SESSIONS else ""
     )

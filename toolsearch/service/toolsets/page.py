@@ -18,7 +18,7 @@ from toolsearch.service.corpora.toolset_specs import TOOLSET, ToolsetSpec
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.differences import Place, places_of
 from toolsearch.service.pages.filters import Exact
-from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with, what_is_wrong
+from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with, what_is_wrong
 from toolsearch.service.toolsets.routes import spec_of
 from toolsearch.service.toolsets.toolsets import KeptToolset, Preview, Toolsets
 from toolsearch.service.web.callers import Visit
@@ -26,7 +26,7 @@ from toolsearch.service.web.parts import ServiceParts, the_service
 
 MOST_TOOLS: Final = 400  # tools that have rows in one form
 _SPARE_ROWS: Final = 2
-Row: TypeAlias = Mapping[str, str]  # the texts of one row of the form, by its fields
+FormRow: TypeAlias = Mapping[str, str]  # the texts of one row of the form, by its fields
 _TOOL: Final = tuple(each.name for each in fields(ToolsetMember))  # their tags are separated by commas
 _RULE: Final = tuple(each.name for each in fields(ToolsetRule))  # what they allow and deny, by white space
 
@@ -35,9 +35,9 @@ _RULE: Final = tuple(each.name for each in fields(ToolsetRule))  # what they all
 class Draft:
     """The texts of the form. *over* is the version of the record that it was made from; 0: it is a new toolset."""
 
-    about: Row  # name and description
-    tools: tuple[Row, ...] = ()
-    rules: tuple[Row, ...] = ()
+    about: FormRow  # name and description
+    tools: tuple[FormRow, ...] = ()
+    rules: tuple[FormRow, ...] = ()
     over: int = 0
 
     @classmethod
@@ -49,7 +49,7 @@ class Draft:
         return cls(_about(name, spec.description), tuple(tools), tuple(rules), over)
 
     @classmethod
-    def sent(cls, form: Sent, name: str = "") -> Draft:
+    def sent(cls, form: SentForm, name: str = "") -> Draft:
         """Read a form. Rows without a tool, without an allowed name, or with a mark for deletion are left out."""
         tools = [
             {field: form.exact(f"tool.{row}.{field}") for field in _TOOL}
@@ -97,35 +97,35 @@ class Draft:
         )
 
 
-def _about(name: str, description: str = "") -> Row:
+def _about(name: str, description: str = "") -> FormRow:
     return {"name": name, "description": description}
 
 
-def _empty(names: Iterable[str]) -> Row:
+def _empty(names: Iterable[str]) -> FormRow:
     return dict.fromkeys(names, "")
 
 
-def _texts(member: ToolsetMember) -> Row:
+def _texts(member: ToolsetMember) -> FormRow:
     return {name: str(getattr(member, name) or "") for name in _TOOL}
 
 
-def _exact(row: Row) -> Row:
+def _exact(row: FormRow) -> FormRow:
     return {name: Exact(text) for name, text in row.items()}
 
 
-def _member(row: Row) -> dict[str, Any]:
+def _member(row: FormRow) -> dict[str, Any]:
     """The body of a `ToolsetMember`; what is left empty is as in its catalog."""
     own = {name: row[name] for name in ("name", "title", "description") if row[name].strip()}
     tags = [tag.strip() for tag in row["tags"].split(",") if tag.strip()]
     return {"catalog": row["catalog"], "tool": row["tool"].strip(), **own, "tags": tags}
 
 
-def _rule(row: Row) -> dict[str, Any]:
+def _rule(row: FormRow) -> dict[str, Any]:
     return {"catalog": row["catalog"], "allow": row["allow"].split(), "deny": row["deny"].split()}
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTools:
+class ToolsToAdd:
     """The tools of a catalog that were searched for and can be added."""
 
     catalog: str = ""
@@ -156,7 +156,7 @@ def _by_catalog(rules: Iterable[tuple[str, str, Sequence[str]]]) -> dict[str, st
     return found
 
 
-def _count(form: Sent, name: str) -> int:
+def _count(form: SentForm, name: str) -> int:
     text = form.text(name)
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 
@@ -164,14 +164,14 @@ def _count(form: Sent, name: str) -> int:
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _Service = Annotated[ServiceParts, Depends(the_service)]
 _Writer = Annotated[Visit, Depends(visit_with("read-catalog", "write-catalog"))]
-_Sent = Annotated[Sent, Depends(sent_with("read-catalog", "write-catalog"))]
+_Sent = Annotated[SentForm, Depends(sent_with("read-catalog", "write-catalog"))]
 _MOST_CATALOGS: Final = 500  # catalogs that a list offers
 _MOST_FOUND: Final = 30
 _CHANGED: Final = "It was changed since this form was opened. Open it again, and make your changes once more."
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ToolsetChange:
     """The effects of a change on the tools that the toolset shows, and on each part of its definition."""
 
     preview: Preview
@@ -230,7 +230,7 @@ async def delete(service: _Service, sent: _Sent, name: str) -> Response:
     return see_other(f"{frame.ROOT}/toolsets")
 
 
-async def _sent_form(request: Request, service: ServiceParts, sent: Sent, kept: KeptToolset | None) -> Response:
+async def _sent_form(request: Request, service: ServiceParts, sent: SentForm, kept: KeptToolset | None) -> Response:
     """Search for tools, add rows, preview the change, or apply it, depending on the button."""
     draft, visit = Draft.sent(sent, kept.name if kept else ""), sent.visit
     wanted = sent.text("do")
@@ -276,10 +276,10 @@ async def _require_free(service: ServiceParts, tenant: str, name: str) -> None:
         raise ConflictError(TOOLSET, name)
 
 
-async def _change(service: ServiceParts, tenant: str, spec: ToolsetSpec, kept: KeptToolset | None) -> Change:
+async def _change(service: ServiceParts, tenant: str, spec: ToolsetSpec, kept: KeptToolset | None) -> ToolsetChange:
     preview = await service[Toolsets].preview(tenant, spec, of=kept.name if kept else "")
     places = places_of(documents(kept.spec) if kept else None, documents(spec))
-    return Change(preview, tuple(place for place in places if place.is_changed), kept is None)
+    return ToolsetChange(preview, tuple(place for place in places if place.is_changed), kept is None)
 
 
 async def _version(
@@ -310,7 +310,7 @@ async def _form(
     kept: KeptToolset | None = None,
     *,
     refused: str = "",
-    found: FoundTools | None = None,
+    found: ToolsToAdd | None = None,
 ) -> Response:
     records = await service[Catalogs].page(visit.caller.tenant, after="", limit=_MOST_CATALOGS)
     named = [row["catalog"] for row in (*draft.tools, *draft.rules)]
@@ -323,12 +323,12 @@ async def _form(
         kept=kept,
         catalogs=list(dict.fromkeys([*(record.id for record in records), *filter(None, named)])),
         refused=refused,
-        found=found or FoundTools(),
+        found=found or ToolsToAdd(),
         is_too_large=len(draft.tools) > MOST_TOOLS,
     )
 
 
-async def _found(service: ServiceParts, visit: Visit, catalog: str, text: str) -> FoundTools:
+async def _found(service: ServiceParts, visit: Visit, catalog: str, text: str) -> ToolsToAdd:
     """The first tools of a catalog that hold *text* in their names."""
     names: tuple[str, ...] = ()
     if text:
@@ -336,7 +336,7 @@ async def _found(service: ServiceParts, visit: Visit, catalog: str, text: str) -
             async with opened(service, visit, f"catalog/{catalog}") as used:
                 names = used.engine.view(visit.caller.principal.reach).names
     fitting = [name for name in names if text.lower() in name.lower()]
-    return FoundTools(catalog, text, fitting[:_MOST_FOUND])
+    return ToolsToAdd(catalog, text, fitting[:_MOST_FOUND])
 
 
 def _path(name: str) -> str:

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.errors import ConflictError, SealError, StorageError
-from toolsearch.service.replicas import OwedWrites, Presence
+from toolsearch.service.replicas import RetriedWrites, ReplicaPresence
 from toolsearch.service.seal import Seal
 from toolsearch.service.web.bodies import read_body, replay
 from toolsearch.service.web.callers import ServiceCaller
@@ -44,7 +44,7 @@ _RUNNING: Final = _Running.RUNNING
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """The answer of HTTP to a request."""
 
     status: int
@@ -61,7 +61,7 @@ class Idempotency:
     def __init__(
         self,
         records: RecordStore,
-        presence: Presence,
+        presence: ReplicaPresence,
         seal: Seal,
         clock: Callable[[], float],
         *,
@@ -72,7 +72,7 @@ class Idempotency:
         self._seal = seal
         self._clock = clock
         self._pauses_s = pauses_s
-        self._owed = OwedWrites("what a repetition would be answered from")
+        self._owed = RetriedWrites("what a repetition would be answered from")
         self._running: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
@@ -95,7 +95,7 @@ class Idempotency:
             attempt.answer = await self._begun(attempt)
             yield attempt
 
-    async def keep(self, attempt: Attempt, answer: Answer) -> None:
+    async def keep(self, attempt: Attempt, answer: HttpAnswer) -> None:
         """Keep the answer. If that fails for good, a repetition gets the error that the outcome is unknown, and is not
         run.
         """
@@ -114,7 +114,7 @@ class Idempotency:
         except StorageError as error:
             self._owed.owe(attempt.place, write, error)
 
-    async def _begun(self, attempt: Attempt) -> Answer | None:
+    async def _begun(self, attempt: Attempt) -> HttpAnswer | None:
         """If this request is a repetition, wait for the answer of the first one and return it. Otherwise record that
         this one has begun.
         """
@@ -132,7 +132,7 @@ class Idempotency:
             look = self._look
         raise same_time()
 
-    def _begin(self, attempt: Attempt) -> Answer | _Running | None:
+    def _begin(self, attempt: Attempt) -> HttpAnswer | _Running | None:
         return None if self._is_first(attempt) else self._look(attempt)
 
     def _forget_begun(self, attempt: Attempt) -> None:
@@ -150,7 +150,7 @@ class Idempotency:
             return False
         return True
 
-    def _look(self, attempt: Attempt) -> Answer | _Running | None:
+    def _look(self, attempt: Attempt) -> HttpAnswer | _Running | None:
         """The state of the first request. None if this one has begun, because the first was refused before it did
         anything, or because its outcome is unknown and it may run twice.
         """
@@ -169,17 +169,17 @@ class Idempotency:
             raise other_request()
         return found
 
-    def _answer(self, found: Record) -> Answer:
+    def _answer(self, found: Record) -> HttpAnswer:
         sealed: Any = found.document.get("answer")
         if sealed is None:  # the answer was never given, or was too long to be kept
             raise outcome_lost()
         try:
             headers = tuple((name, value) for name, value in sealed["headers"])
-            return Answer(sealed["status"], headers, self._seal.open(sealed["body"]).encode("latin-1"))
+            return HttpAnswer(sealed["status"], headers, self._seal.open(sealed["body"]).encode("latin-1"))
         except (SealError, KeyError, TypeError, ValueError):
             raise outcome_lost() from None
 
-    def _sealed(self, answer: Answer) -> dict[str, Any] | None:
+    def _sealed(self, answer: HttpAnswer) -> dict[str, Any] | None:
         if len(answer.body) > _MAX_ANSWER_BYTES:
             return None
         body = self._seal.seal(answer.body.decode("latin-1"))
@@ -199,7 +199,7 @@ class Attempt:
     id: str
     request: str
     may_run_twice: bool = False
-    answer: Answer | None = None
+    answer: HttpAnswer | None = None
 
     @property
     def place(self) -> tuple[str, str]:
@@ -218,7 +218,7 @@ _ONCE: Final = frozenset({"calls", "execute", "keys"})
 _NOTHING_WAS_DONE: Final = frozenset({401, 403, 429, 503})  # statuses after which a repeated request runs anew
 
 
-class Repeats:
+class IdempotentRequests:
     """It stands behind `Bodies`, so that a body is there at once."""
 
     def __init__(self, app: ASGIApp, *, idempotency: Idempotency) -> None:
@@ -278,11 +278,11 @@ def _identity(scope: Scope, body: bytes) -> bytes:
     return "\n".join((*lines, *told)).encode("utf-8", "surrogatepass") + b"\n\n" + body
 
 
-def _answer(held: list[Message]) -> Answer:
+def _answer(held: list[Message]) -> HttpAnswer:
     headers = Headers(raw=held[0]["headers"])
     kept = tuple((name, headers[name]) for name in _KEPT_HEADERS if name in headers)
-    return Answer(held[0]["status"], kept, b"".join(message.get("body", b"") for message in held[1:]))
+    return HttpAnswer(held[0]["status"], kept, b"".join(message.get("body", b"") for message in held[1:]))
 
 
-def _replayed(answer: Answer) -> Response:
+def _replayed(answer: HttpAnswer) -> Response:
     return Response(answer.body, answer.status, {**dict(answer.headers), "idempotency-replayed": "true"})

@@ -148,7 +148,7 @@ def _shared_bucket(text: str) -> Bucket:
 
 
 Rated: TypeAlias = Literal["requests", "calls", "tokens"]
-Counted: TypeAlias = Literal["catalogs", "tools", "toolsets", "sources", "sessions", "keys"]
+Countable: TypeAlias = Literal["catalogs", "tools", "toolsets", "sources", "sessions", "keys"]
 _WINDOW_S: Final = 60.0
 _ROUNDING_S: Final = 1e-6  # seconds that sums of floats may be off
 _MAX_BUCKETS: Final = 50_000
@@ -247,7 +247,7 @@ class Limits:
         self._buckets.owe(bucket, count, self._rates.tokens)
         self._tell(bucket, count)
 
-    async def require_room(self, tenant: str, what: Counted, more: int = 1) -> None:
+    async def require_room(self, tenant: str, what: Countable, more: int = 1) -> None:
         """Check before *more* are made. Simultaneous requests may together exceed the quota by the number that they
         make.
         """
@@ -274,7 +274,7 @@ class Limits:
         if capacity is not None:  # another version of the service may limit more
             self._buckets.owe(bucket, amount, capacity)
 
-    def _count(self, tenant: str, what: Counted) -> int:
+    def _count(self, tenant: str, what: Countable) -> int:
         now_s = self._clock()
         if what == "keys":
             return self._storage.keys.count(tenant, at_s=now_s)

@@ -30,7 +30,7 @@ CONTENT_TYPE: Final = "text/plain; version=1.0.0; charset=utf-8"
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-class Reading(NamedTuple):
+class ServiceFigures(NamedTuple):
     """The figures from one look at the service. Each mapping is by the value of the label.
 
     sessions  None while the store is away
@@ -49,7 +49,7 @@ class Reading(NamedTuple):
 class Metrics:
     """Made once for a service. *read* gives figures that are only read on request."""
 
-    def __init__(self, read: Callable[[], Reading]) -> None:
+    def __init__(self, read: Callable[[], ServiceFigures]) -> None:
         self._registry = CollectorRegistry()
         self._requests = self._counter("requests", "Requests that were answered.", "method", "route", "status")
         self._seconds = Histogram(
@@ -86,7 +86,7 @@ class Metrics:
 
 
 class _OnDemand(Collector):
-    def __init__(self, read: Callable[[], Reading]) -> None:
+    def __init__(self, read: Callable[[], ServiceFigures]) -> None:
         self._read = read
 
     def describe(self) -> Iterable[Metric]:

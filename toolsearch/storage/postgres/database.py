@@ -117,8 +117,8 @@ _Raw = psycopg.Connection[TupleRow]
 
 
 class PostgresConnection:
-    """A `Connection`. *depth* is how many transactions are open within each other; *is_snapshot* that of one for
-    reading.
+    """A `DatabaseConnection`. *depth* is how many transactions are open within each other; *is_snapshot* that of one
+    for reading.
     """
 
     def __init__(self, raw: _Raw) -> None:
@@ -217,7 +217,7 @@ class PostgresDatabase:
         return translated(kept)
 
     def follow(self, on_change: OnChange) -> Subscription:
-        return listening.Listener(self._url, on_change)
+        return listening.PostgresListener(self._url, on_change)
 
     def load(self) -> StoreLoad:
         told = self._pool.get_stats()

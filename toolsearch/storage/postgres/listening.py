@@ -53,7 +53,7 @@ def announce(cursor: psycopg.RawCursor[TupleRow], change: Change) -> None:
     cursor.execute(_NOTIFY, (text,))
 
 
-class Listener:
+class PostgresListener:
     """A `Subscription`. Calls *on_change* in a thread of its own; when the connection is lost, it connects anew, after
     pauses that grow.
     """

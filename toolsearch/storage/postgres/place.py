@@ -18,7 +18,7 @@ from psycopg import sql
 from psycopg.rows import TupleRow
 
 from toolsearch.errors import Kept, StorageError
-from toolsearch.storage.place import BATCH, NOT_COPIED, OnProgress, State, copy_tables
+from toolsearch.storage.place import BATCH, NOT_COPIED, OnProgress, StoreState, copy_tables
 from toolsearch.storage.postgres.connecting import connected, shown
 from toolsearch.storage.postgres.database import MAX_CONNECTIONS, PostgresDatabase, translated
 from toolsearch.storage.postgres.schema import OLDEST_SERVER, SCHEMA, VERSION, is_current, migrate, state_of
@@ -341,9 +341,9 @@ class PostgresPlace:
             pass  # a wrong password is told at once, while the pool of connections tries until its time is over
         return PostgresStorage(self._url, max_connections=self._max_connections)
 
-    def look(self) -> State:
+    def look(self) -> StoreState:
         found = inspected(self._url)
-        return State(found.state, found.is_current, [("pgvector", _vector(found))], list(warnings_of(found)))
+        return StoreState(found.state, found.is_current, [("pgvector", _vector(found))], list(warnings_of(found)))
 
     def back_up(self, to: Path, on_progress: OnProgress) -> None:
         with reading_database(self._url) as source, writing_new_file(to) as target:

@@ -9,18 +9,18 @@ from typing import Any, Final, NamedTuple
 
 import psycopg
 
-from toolsearch.storage.tables import Dialect, first_tables
+from toolsearch.storage.tables import SqlDialect, first_tables
 
 SCHEMA: Final = "toolsearch"
 
 
-class Step(NamedTuple):
+class SchemaStep(NamedTuple):
     statements: tuple[str, ...]
     oldest_version: int  # the first version of toolsearch that can use the tables after this step
     is_concurrent: bool = False  # without a transaction, while replicas work; see above
 
 
-_DIALECT: Final[Dialect] = {
+_DIALECT: Final[SqlDialect] = {
     "name": 'TEXT COLLATE "C"',
     "number": "BIGINT",
     "real": "DOUBLE PRECISION",
@@ -29,7 +29,7 @@ _DIALECT: Final[Dialect] = {
     "clustered": "",
 }
 
-_FIRST: Final = Step(
+_FIRST: Final = SchemaStep(
     (
         *first_tables(_DIALECT),
         """
@@ -61,24 +61,24 @@ class UnusableTablesError(Exception):
     """The tables are of a newer version that this one cannot use; the message says what to do."""
 
 
-class State(NamedTuple):
+class SchemaVersion(NamedTuple):
     """Which version the tables have, 0 where there are none, and the oldest version that can use them."""
 
     version: int
     oldest_version: int
 
 
-def state_of(connection: psycopg.Connection[Any]) -> State:
+def state_of(connection: psycopg.Connection[Any]) -> SchemaVersion:
     found = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.versions",)).fetchone()
     if found is None or found[0] is None:
-        return State(0, 0)
+        return SchemaVersion(0, 0)
     row = connection.execute(
         f"SELECT coalesce(max(version), 0), coalesce(max(oldest_version), 0) FROM {SCHEMA}.versions"  # noqa: S608
     ).fetchone()
-    return State(*row) if row else State(0, 0)
+    return SchemaVersion(*row) if row else SchemaVersion(0, 0)
 
 
-def migrate(connection: psycopg.Connection[Any], steps: Sequence[Step] = STEPS) -> None:
+def migrate(connection: psycopg.Connection[Any], steps: Sequence[SchemaStep] = STEPS) -> None:
     """Bring the tables up to date over *connection*, which commits each statement and is used for nothing else.
 
     Each step is done all or nothing. Of several replicas that do that at once, the others wait and find it done.
@@ -141,7 +141,7 @@ def _make_versions(connection: psycopg.Connection[Any]) -> None:
         )
 
 
-def _take(connection: psycopg.Connection[Any], number: int, step: Step) -> None:
+def _take(connection: psycopg.Connection[Any], number: int, step: SchemaStep) -> None:
     if step.is_concurrent:
         connection.execute("SET statement_timeout = 0")
         connection.execute("SET lock_timeout = 0")
@@ -166,7 +166,7 @@ def _take(connection: psycopg.Connection[Any], number: int, step: Step) -> None:
             return
 
 
-def _note(connection: psycopg.Connection[Any], number: int, step: Step) -> None:
+def _note(connection: psycopg.Connection[Any], number: int, step: SchemaStep) -> None:
     connection.execute("INSERT INTO versions (version, oldest_version) VALUES (%s, %s)", (number, step.oldest_version))
 
 

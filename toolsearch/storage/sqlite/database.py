@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class SqliteConnection(sqlite3.Connection):
-    """A `Connection`."""
+    """A `DatabaseConnection`."""
 
     def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
         return super().execute(statement, checked(values))

@@ -13,7 +13,7 @@ from typing import Any
 
 from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.files import make_private
-from toolsearch.storage.place import OnProgress, State
+from toolsearch.storage.place import OnProgress, StoreState
 from toolsearch.storage.replicas import ProcessLeases
 from toolsearch.storage.sqlite.database import SqliteFile, translated
 from toolsearch.storage.sqlite.schema import VERSION, inspected, migrate, version_at
@@ -190,8 +190,8 @@ class SqlitePlace:
     def open(self) -> SqliteStorage:
         return SqliteStorage(self._path)
 
-    def look(self) -> State:
-        return State(inspected(self._path), version_at(self._path) == VERSION)
+    def look(self) -> StoreState:
+        return StoreState(inspected(self._path), version_at(self._path) == VERSION)
 
     def back_up(self, to: Path, on_progress: OnProgress) -> None:  # noqa: ARG002  it is one step
         self.require()

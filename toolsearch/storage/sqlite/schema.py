@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from toolsearch.errors import StorageError
-from toolsearch.storage.tables import Dialect, first_tables
+from toolsearch.storage.tables import SqlDialect, first_tables
 
-_DIALECT: Final[Dialect] = {
+_DIALECT: Final[SqlDialect] = {
     "name": "TEXT",
     "number": "INTEGER",
     "real": "REAL",

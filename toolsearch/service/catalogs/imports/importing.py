@@ -22,10 +22,16 @@ from toolsearch.documents.json_values import as_object, is_list
 from toolsearch.documents.reading import DocumentFormat, parse_document
 from toolsearch.errors import SourceError
 from toolsearch.service.catalogs.imports.servers import Noting
-from toolsearch.service.catalogs.imports.sources import CatalogSource, Exchange, Exchanger, LastImport, distinct_rows
+from toolsearch.service.catalogs.imports.sources import (
+    CatalogSource,
+    Exchanger,
+    LastImport,
+    ToolExchange,
+    distinct_rows,
+)
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.corpora.stored_tools import to_row, to_tool
-from toolsearch.service.jobs import Progress
+from toolsearch.service.jobs import JobProgress
 from toolsearch.storage.contents import StoredTool
 from toolsearch.tokens import TokenCounter, definition_tokens
 from toolsearch.tools.definition import Refusal, Tool
@@ -213,7 +219,7 @@ class Importing:
     counter: TokenCounter
     may_write: Callable[[str, str, int], Awaitable[None]]
 
-    async def run(self, source: CatalogSource, document: Json | DocumentText, progress: Progress) -> JsonObject:
+    async def run(self, source: CatalogSource, document: Json | DocumentText, progress: JobProgress) -> JsonObject:
         """Import *document*, or if it is None the document at the URL of *source*, and note the outcome."""
         url = ""
         if document is None:
@@ -239,7 +245,7 @@ class Importing:
         return len(done.remove)
 
     async def _import(
-        self, source: CatalogSource, document: Json | DocumentText, url: str, progress: Progress
+        self, source: CatalogSource, document: Json | DocumentText, url: str, progress: JobProgress
     ) -> JsonObject:
         progress.at("reading")
         read = await asyncio.to_thread(_read, source, document, url)
@@ -251,7 +257,7 @@ class Importing:
         progress.is_final()
         progress.at("writing", total=len(plan.put), refused=len(read.refused) + len(plan.refused))
 
-        def settle(done: Exchange) -> None:
+        def settle(done: ToolExchange) -> None:
             refused = (*read.refused, *done.refused)
             last = LastImport(self.noting.clock(), len(done.put) + done.kept, tokens, len(refused))
             outcome = _outcome(done, len(refused))
@@ -262,7 +268,7 @@ class Importing:
         )
         return _outcome(written, len(read.refused) + len(written.refused))
 
-    async def _tokens(self, read: ReadDocument, progress: Progress) -> int:
+    async def _tokens(self, read: ReadDocument, progress: JobProgress) -> int:
         """The tokens of the definitions. Thousands of definitions take seconds."""
         total = 0
         for place in range(0, len(read.rows), _COUNTED_AT_ONCE):
@@ -292,7 +298,7 @@ def _with_origin(source: CatalogSource, read: ReadDocument) -> CatalogSource:
     return replace(source, origin=source.origin or read.origin)
 
 
-def _outcome(done: Exchange, refused: int) -> JsonObject:
+def _outcome(done: ToolExchange, refused: int) -> JsonObject:
     return {"written": len(done.put), "unchanged": done.kept, "removed": len(done.remove), "refused": refused}
 
 

@@ -21,7 +21,7 @@ from toolsearch.service.catalogs.imports.sources import CatalogSource, Exchanger
 from toolsearch.service.catalogs.writing import RefusedTools
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.job_records import Job, JobRecords
-from toolsearch.service.jobs import Jobs, Progress, new_job_id
+from toolsearch.service.jobs import JobProgress, Jobs, new_job_id
 from toolsearch.service.replicas import ReplicaLease
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.web.limits import Limits
@@ -154,7 +154,7 @@ class Imports:
     async def _started(self, source: CatalogSource, document: Json | DocumentText) -> tuple[CatalogSource, Job]:
         begun = replace(source, job=new_job_id(), is_settled=False)
 
-        async def work(progress: Progress) -> JsonObject:
+        async def work(progress: JobProgress) -> JsonObject:
             if begun.kind == "mcp":
                 return await self.connecting.run(begun, progress)
             return await self._importing.run(begun, document, progress)
@@ -163,7 +163,7 @@ class Imports:
             nonlocal begun
             begun = self.sources.write(begun)
 
-        async def note(error: ToolSearchError, progress: Progress) -> None:
+        async def note(error: ToolSearchError, progress: JobProgress) -> None:
             await self._noting.failed(begun, error, progress)
 
         subject = f"catalog/{begun.catalog}/{begun.name}"

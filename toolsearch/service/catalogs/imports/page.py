@@ -19,7 +19,7 @@ from toolsearch.service.catalogs.imports.routes import document_text
 from toolsearch.service.job_records import Job, JobStep
 from toolsearch.service.jobs import Jobs
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.frame import PageRoute, Sent, see_other, sent_with, visit_with, what_is_wrong
+from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with, what_is_wrong
 from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.service.web.problems import HttpRefusal
@@ -29,7 +29,7 @@ CREDENTIAL_ROWS: Final = 3
 _HEADERS: Final = ("headers", "document_headers")
 
 
-async def new_source_fields(sent: Sent) -> dict[str, Any]:
+async def new_source_fields(sent: SentForm) -> dict[str, Any]:
     """The fields for `NewSource`. Raises BadSettingError for unreadable ones."""
     fields: dict[str, Any] = {name: text for name in PLAIN_FIELDS if (text := sent.text(name))}
     file = await _file(sent)
@@ -43,12 +43,12 @@ async def new_source_fields(sent: Sent) -> dict[str, Any]:
     return fields
 
 
-def has_secrets(sent: Sent) -> bool:
+def has_secrets(sent: SentForm) -> bool:
     names = [*_HEADERS, *(f"secret-{row}" for row in range(CREDENTIAL_ROWS)), "file"]
     return any(sent.form.get(name) for name in names)
 
 
-async def _file(sent: Sent) -> str | None:
+async def _file(sent: SentForm) -> str | None:
     """The text of the file; None if none was chosen. Browsers then send a file without a name."""
     file = sent.form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
@@ -56,7 +56,7 @@ async def _file(sent: Sent) -> str | None:
     return document_text(await file.read())
 
 
-def _headers(sent: Sent, field: str) -> dict[str, str]:
+def _headers(sent: SentForm, field: str) -> dict[str, str]:
     """A line for each. A line is never repeated in an error: it may hold a secret."""
     found: dict[str, str] = {}
     for number, line in enumerate(sent.text(field).splitlines(), 1):
@@ -71,7 +71,7 @@ def _headers(sent: Sent, field: str) -> dict[str, str]:
     return found
 
 
-def _credentials(sent: Sent) -> dict[str, Any]:
+def _credentials(sent: SentForm) -> dict[str, Any]:
     """By the name of the security scheme: a key or token, or user and password where there is a user."""
     found: dict[str, Any] = {}
     for row in range(CREDENTIAL_ROWS):
@@ -90,7 +90,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _Service = Annotated[ServiceParts, Depends(the_service)]
 _Reader = Annotated[Visit, Depends(visit_with("read-catalog"))]
 _Writer = Annotated[Visit, Depends(visit_with("write-catalog"))]
-_Sent = Annotated[Sent, Depends(sent_with("write-catalog"))]
+_Sent = Annotated[SentForm, Depends(sent_with("write-catalog"))]
 _JOBS: Final = 200
 _NEW_SOURCE: Final[TypeAdapter[NewSource]] = TypeAdapter(NewSource)
 

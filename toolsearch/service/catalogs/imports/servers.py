@@ -19,7 +19,7 @@ from toolsearch.service.catalogs.writing import RefusedTools
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.job_records import JobEndedError
-from toolsearch.service.jobs import Progress
+from toolsearch.service.jobs import JobProgress
 from toolsearch.storage.records import RecordStore
 from toolsearch.storage.storage import Storage
 from toolsearch.threads import in_thread
@@ -69,7 +69,7 @@ class Noting:
         last: LastImport,
         refused: Sequence[Refusal],
         outcome: JsonObject,
-        progress: Progress,
+        progress: JobProgress,
     ) -> CatalogSource:
         """Write the outcome of an import, with its job, in a thread and in the transaction that is open, if any.
 
@@ -80,7 +80,7 @@ class Noting:
             self.refused.write(source, refused)
             return self.sources.settle(source, last)
 
-    async def failed(self, source: CatalogSource, error: ToolSearchError, progress: Progress) -> None:
+    async def failed(self, source: CatalogSource, error: ToolSearchError, progress: JobProgress) -> None:
         """Note a failed import, which changes nothing else."""
         last = replace(source.last or LastImport(0), at_s=self.clock(), code=error.code, error=str(error))
 
@@ -164,7 +164,7 @@ class Connecting:
     noting: Noting
     corpora: Corpora
 
-    async def run(self, source: CatalogSource, progress: Progress) -> JsonObject:
+    async def run(self, source: CatalogSource, progress: JobProgress) -> JsonObject:
         """Connect or reconnect the server, and note its listing. After a failure the server stays, and is tried again,
         unless the source was deleted meanwhile.
         """
@@ -174,7 +174,7 @@ class Connecting:
             await self._disconnect_if_deleted(source)
             raise
 
-    async def _run(self, source: CatalogSource, progress: Progress) -> JsonObject:
+    async def _run(self, source: CatalogSource, progress: JobProgress) -> JsonObject:
         row = await self._listed(source, progress)
         last = LastImport(self.noting.clock(), row.tools, row.tokens, len(row.refused))
         outcome: Mapping[str, Any] = {"tools": row.tools, "held": len(row.held), "refused": len(row.refused)}
@@ -215,7 +215,7 @@ class Connecting:
             if await in_thread(self.noting.sources.find, source.tenant, source.catalog, source.name) is None:
                 await self.disconnect(source)
 
-    async def _listed(self, source: CatalogSource, progress: Progress) -> ServerRow:
+    async def _listed(self, source: CatalogSource, progress: JobProgress) -> ServerRow:
         progress.at("connecting")
         settings = self.directory.settings_of(source)
         async with self.corpora.using(_corpus_of(source)) as corpus:

@@ -187,7 +187,7 @@ _ATTEMPTS = 10  # attempts, since others may write to the catalog meanwhile
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ToolExchange:
     """The changes to write over the revision *over*.
 
     kept    number of unchanged rows of the source
@@ -210,7 +210,7 @@ def plan_exchange(
     rows: Sequence[StoredTool],
     *,
     servers: Collection[str] = (),
-) -> Exchange:
+) -> ToolExchange:
     """Plan the replacement of the rows. A row whose name belongs to another owner is refused, and both owners are
     named.
 
@@ -227,10 +227,10 @@ def plan_exchange(
     remove = tuple(name for name in own if name not in wanted)
     new = sum(row.name not in own for row in free)
     clashes = tuple(_clash(row, owners[row.name]) for row in rows if row.name not in wanted)
-    return Exchange(revision, put, remove, len(free) - len(put), new - len(remove), clashes)
+    return ToolExchange(revision, put, remove, len(free) - len(put), new - len(remove), clashes)
 
 
-def nothing(_done: Exchange) -> None:
+def nothing(_done: ToolExchange) -> None:
     """Write nothing beside an exchange."""
 
 
@@ -242,7 +242,7 @@ class Exchanger:
     corpora: Corpora
     sources: Sources
 
-    async def plan(self, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]) -> Exchange:
+    async def plan(self, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]) -> ToolExchange:
         servers = await self.sources.servers_of(tenant, catalog)
         plan = partial(plan_exchange, self.storage.contents, tenant, catalog, source, rows, servers=servers)
         return await asyncio.to_thread(plan)
@@ -254,9 +254,9 @@ class Exchanger:
         source: str,
         rows: Sequence[StoredTool],
         *,
-        planned: Exchange | None = None,
-        also: Callable[[Exchange], None] = nothing,
-    ) -> Exchange:
+        planned: ToolExchange | None = None,
+        also: Callable[[ToolExchange], None] = nothing,
+    ) -> ToolExchange:
         """Replace all rows or none. *planned* is the result of `plan` for the same rows, if it was called.
 
         *also* writes first, in the same transaction, in a thread; its errors undo everything. Raises
@@ -280,7 +280,7 @@ class Exchanger:
                 return plan
         raise AssertionError  # the last attempt has returned or raised
 
-    def _alone(self, also: Callable[[Exchange], None], plan: Exchange) -> None:
+    def _alone(self, also: Callable[[ToolExchange], None], plan: ToolExchange) -> None:
         with self.storage.transaction():
             also(plan)
 
