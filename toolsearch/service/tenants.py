@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Unpack
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ValidationError
@@ -25,7 +25,15 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.keys.keys import FIRST_TENANT, TENANT, Keys
 from toolsearch.service.keys.routes import key_body, make_key, revoke_key
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with, what_is_wrong
+from toolsearch.service.pages.frame import (
+    FormOutcome,
+    PageRoute,
+    SentForm,
+    see_other,
+    sent_with,
+    visit_with,
+    what_is_wrong,
+)
 from toolsearch.service.settings import ServiceJwtSettings
 from toolsearch.service.web.answers import Paging, paging
 from toolsearch.service.web.callers import ServiceCaller, Visit, operator
@@ -248,21 +256,18 @@ async def _page(
     visit: Visit,
     *,
     after: str = "",
-    refused: str = "",
-    sent: SentForm | None = None,
-    made: KeyMade | None = None,
     made_for: str = "",
+    **outcome: Unpack[FormOutcome],
 ) -> Response:
     found = await service[Tenants].page(after=after, limit=_TENANTS)
-    return frame.page(
+    return frame.page_with_form(
         request,
         "tenants.html",
         visit=visit,
-        status=422 if refused else 200,
+        listed=found,
+        limit=_TENANTS,
+        fields=_TYPED,
+        outcome=outcome,
         tenants=found,
-        next=found[-1].id if len(found) == _TENANTS else "",
-        given=sent.typed(*_TYPED) if sent else dict.fromkeys(_TYPED, ""),
-        refused=refused,
-        made=made,
         made_for=made_for,
     )

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Annotated, Final
+from typing import Annotated, Final, Unpack
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ValidationError
 
 from toolsearch.access.scopes import AGENT_SCOPES, Scope
-from toolsearch.api.keys import KeyMade, NewKey
+from toolsearch.api.keys import NewKey
 from toolsearch.errors import BadSettingError, NotPermittedError, TooManyError
 from toolsearch.service.keys import routes as key_routes
 from toolsearch.service.keys.keys import Keys
 from toolsearch.service.keys.routes import known_keys
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with, what_is_wrong
+from toolsearch.service.pages.frame import (
+    FormOutcome,
+    PageRoute,
+    SentForm,
+    see_other,
+    sent_with,
+    visit_with,
+    what_is_wrong,
+)
 from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.service.web.problems import HttpRefusal
@@ -85,24 +93,21 @@ async def _page(
     visit: Visit,
     *,
     after: str = "",
-    refused: str = "",
-    sent: SentForm | None = None,
-    made: KeyMade | None = None,
+    **outcome: Unpack[FormOutcome],
 ) -> Response:
     found = await service[Keys].page(visit.caller.tenant, after=after, limit=_KEYS)
-    return frame.page(
+    return frame.page_with_form(
         request,
         "keys.html",
         visit=visit,
-        status=422 if refused else 200,
+        listed=found,
+        limit=_KEYS,
+        fields=_TYPED,
+        outcome=outcome,
         keys=known_keys(visit.caller, found),
-        next=found[-1].id if len(found) == _KEYS else "",
         scopes=ABOUT,
-        chosen=sent.form.getlist("scope") if sent else AGENT_SCOPES,
-        given=sent.typed(*_TYPED) if sent else dict.fromkeys(_TYPED, ""),
+        chosen=outcome["sent"].form.getlist("scope") if "sent" in outcome else AGENT_SCOPES,
         lives=LIVES,
-        refused=refused,
-        made=made,
         now_s=service.clock(),
     )
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, TypedDict, cast
 from urllib.parse import quote, urlsplit
 
 from fastapi import Request, Response
@@ -30,6 +30,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope as AsgiScope
 
 from toolsearch.access.scopes import Scope
+from toolsearch.api.keys import KeyMade
 from toolsearch.errors import (
     NotAuthenticatedError,
     NotPermittedError,
@@ -255,6 +256,45 @@ class SentForm:
     def typed(self, *names: str) -> dict[str, Exact]:
         """The contents of the fields *names*, for showing the form again."""
         return {name: Exact(self.text(name)) for name in names}
+
+
+class FormOutcome(TypedDict, total=False):
+    """What became of a form: *refused* says why it was not taken, *sent* is shown again, *made* is the new key."""
+
+    refused: str
+    sent: SentForm
+    made: KeyMade
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+def page_with_form(
+    request: Request,
+    template: str,
+    *,
+    visit: Visit,
+    listed: Sequence[_HasId],
+    limit: int,
+    fields: Sequence[str],
+    outcome: FormOutcome,
+    **values: object,
+) -> HTMLResponse:
+    """Render a list, of which at most *limit* are *listed*, and the form for one more, with its *fields* for texts."""
+    sent, refused = outcome.get("sent"), outcome.get("refused", "")
+    return page(
+        request,
+        template,
+        visit=visit,
+        status=422 if refused else 200,
+        next=listed[-1].id if len(listed) == limit else "",
+        given=sent.typed(*fields) if sent else dict.fromkeys(fields, ""),
+        refused=refused,
+        made=outcome.get("made"),
+        **values,
+    )
 
 
 def sent_with(
