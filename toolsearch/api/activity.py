@@ -9,7 +9,7 @@ from typing import Annotated, Generic, Literal, Self, TypeVar
 from pydantic import Field, model_validator, with_config
 
 from toolsearch.api.base import ANSWER, AnswerBody, OverCorpus, ToolName
-from toolsearch.sessions.savings import ToolCosts, ToolTokens
+from toolsearch.sessions.costs import ToolCosts, ToolTokens
 from toolsearch.storage.activity import By, CallRecord, MissKind
 
 _Row = TypeVar("_Row")

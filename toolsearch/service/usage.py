@@ -24,7 +24,7 @@ from toolsearch.service.web.answers import time_of
 from toolsearch.service.web.callers import ServiceCaller, Visit, caller_with, whose_key
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.sessions.conversation import Conversation
-from toolsearch.sessions.savings import ToolCosts
+from toolsearch.sessions.costs import ToolCosts
 from toolsearch.storage.activity import By, FigureSum
 
 router = APIRouter(tags=["activity"])

@@ -21,7 +21,7 @@ from toolsearch.gateway.status import CallEnd
 from toolsearch.service.activity.figures import Batches, Figures
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.settings import ActivitySettings
-from toolsearch.sessions.savings import ToolCosts
+from toolsearch.sessions.costs import ToolCosts
 from toolsearch.storage.activity import CallDecision, CallEnding, CallNote, MissKind, MissLog, Receipt
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.definition import ToolReference
