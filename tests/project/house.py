@@ -2,8 +2,8 @@
 
     python -m tests.project.house
 
-Prints a table. Only public names and settings have a bound, which `test_house.py` holds; the rest is there to be looked
-at before and after a change of structure.
+Prints a table. Public names, settings and mirrors have a bound, which `test_house.py` holds; the rest is there to be
+looked at before and after a change of structure.
 """
 
 # ruff: noqa: T201

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.errors import ConflictError, SealError, StorageError
-from toolsearch.service.replicas import RetriedWrites, ReplicaPresence
+from toolsearch.service.replicas import ReplicaPresence, RetriedWrites
 from toolsearch.service.seal import Seal
 from toolsearch.service.web.bodies import read_body, replay
 from toolsearch.service.web.callers import ServiceCaller
