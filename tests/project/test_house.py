@@ -1,4 +1,4 @@
-"""What grows by itself has a bound: names, settings, errors, mirrors. Whoever needs more takes some out, or says why."""
+"""What grows by itself has a bound: names, settings, errors, mirrors. Whoever needs more takes some out."""
 
 from tests.project.house import count_of_settings, error_classes, mirrors, names_to_know, public_names
 

@@ -110,7 +110,7 @@ class Database(Protocol):
         ...
 
     def follow(self, on_change: OnChange) -> Subscription:
-        """Tell *on_change* what others write, as `toolsearch.storage.storage.ChangeFeed.follow` says."""
+        """Tell *on_change* what others write, as `toolsearch.storage.storage.ReplicaFeed.follow` says."""
         ...
 
     def load(self) -> StoreLoad:
