@@ -181,7 +181,7 @@ def recall(index: ToolSearchIndex, requests: Sequence[str]) -> dict[str, float]:
 def _share_found(
     coded: VectorPart, exact: VectorPart, arm: SemanticArm, request: str, depth: int, allowed: Any
 ) -> float:
-    query = arm.meaning(request).whole
+    query = arm.meanings([request]).vectors[0]
     wanted = exact.search(query, depth, allowed)[0][:depth]
     return float(np.isin(wanted, coded.search(query, depth, allowed)[0]).mean())
 

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     matrix: NDArray[np.float32] = np.load(options.index / "vectors.matrix.npy")
     arm = SemanticArm(open_encoder(BUILT_IN))
-    queries = [arm.meaning(request).whole for request in all_requests()[:_REQUESTS]]
+    queries = [arm.meanings([request]).vectors[0] for request in all_requests()[:_REQUESTS]]
     with psycopg.connect(options.url, autocommit=True) as connection:
         figures = _measured(connection, matrix, queries)
     for name, value in figures.items():

@@ -7,7 +7,7 @@ import numpy as np
 from toolsearch_indexes.documents import Explanation, RankOutcome, WordMatch
 from toolsearch_indexes.keyword import FIELDS, WordReading
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.request import Request
+from toolsearch_indexes.request import Request, Together, word_scores
 from toolsearch_indexes.scores import FOLLOWING, LEAST
 from toolsearch_indexes.vectors import IntArray
 from toolsearch_indexes.views import SearchSpace
@@ -20,13 +20,14 @@ def explain_row(
     segment = space.segments[number]
     words = word_matches(space, request, lexicon, number, row)
     here = np.asarray([row])
-    word_score = float(request.word_scores(space, number)[row])
+    word_score = float(word_scores([request], space, number)[0, row])
     raw = float(request.raw(segment, here, np.asarray([word_score], np.float32))[0])
     word_score += sum(request.weight * holder.worth for holder in request.sole_in(segment) if holder.row == row)
     cosine = deviations = None
     if request.nearness and segment.vectors:
-        cosine = float(request.nearness.meaning.cosines(segment.vectors, here)[0])
-        deviations = float(request.nearness.deviations(segment, here)[0])
+        together = Together([request.nearness])
+        cosine = float(together.cosines(segment.vectors, here)[0, 0])
+        deviations = float(together.deviations(segment, here)[0, 0])
     best = _best_raw(space, request, raw)
     outcome: RankOutcome = "no match"
     score = 0.0
@@ -77,6 +78,6 @@ def _best_raw(space: SearchSpace, request: Request, raw: float) -> float:
     """The best raw score of all visible tools; *raw* is one of these scores."""
     for number, (segment, allowed) in enumerate(zip(space.segments, space.allowed, strict=True)):
         rows: IntArray = np.arange(segment.size) if allowed is None else np.flatnonzero(allowed)
-        scores = request.raw(segment, rows, request.word_scores(space, number)[rows])
+        scores = request.raw(segment, rows, word_scores([request], space, number)[0, rows])
         raw = max(raw, float(scores.max(initial=raw)))
     return raw

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import chain, pairwise, repeat
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from toolsearch_indexes.analysis import STOP_WORDS, stem, stemmed_surfaces, words
-from toolsearch_indexes.keyword import FloatArray, KeywordParameters, TermCounts, WeightsOf, WordReading
+from toolsearch_indexes.keyword import FloatArray, KeywordParameters, TermCounts, Weighted, WeightsOf, WordReading
 from toolsearch_indexes.lexicon import Lexicon
 
 # Some abbreviations are left out because they have two meanings: temp (temporary, temperature), dev, prod, req, min,
@@ -67,6 +68,9 @@ _LONG_FORMS = {
     "vid": "video",
     "vm": "virtual machine",
 }
+
+
+Alternatives: TypeAlias = tuple[tuple[int, float], ...]
 
 
 class OtherForm(NamedTuple):
@@ -244,28 +248,45 @@ def _guess(
 _add_at = np.add.at
 
 
-def keyword_scores(size: int, query: KeywordQuery, weights_of: WeightsOf) -> FloatArray:
-    """Return the BM25F score of each of *size* rows, (n,) float32, 0 if no word matches.
+def keyword_scores(size: int, queries: Sequence[KeywordQuery], weights_of: WeightsOf) -> FloatArray:
+    """Return the BM25F score of each of *size* rows for each of *queries*, (m, n) float32, 0 if no word matches.
 
-    If a word has several readings, the best counts.
+    If a word has several readings, the best counts. The first query mostly has the words of all others, and its scores
+    are made of theirs.
     """
-    scores = np.zeros(size, np.float32)
-    for _, alternatives in query.readings:  # all segments add in the same order, so that equal tools get equal sums
-        if len(alternatives) == 1:
-            ((term, weight),) = alternatives
-            weighted = weights_of(term)
-            if weighted:
-                _add_at(scores, weighted[0], weighted[1] * weight)
-        else:
-            _add_best(scores, alternatives, weights_of)
+    scores = np.zeros((len(queries), size), np.float32)
+    gains: dict[Alternatives, Weighted | None] = {}
+
+    def add(line: FloatArray, alternatives: Alternatives) -> None:
+        gain = gains[alternatives] if alternatives in gains else _gain(size, alternatives, weights_of)
+        gains[alternatives] = gain
+        if gain:
+            _add_at(line, *gain)
+
+    # All segments add in the same order, so that equal tools get equal sums.
+    whole = Counter([reading.alternatives for reading in queries[0].readings])  # unknown words may be read alike
+    others: list[tuple[FloatArray, Alternatives]] = []
+    for line, query in zip(scores[1:], queries[1:], strict=True):
+        for _, alternatives in query.readings:
+            if whole[alternatives]:
+                whole[alternatives] -= 1
+                add(line, alternatives)
+            else:
+                others.append((line, alternatives))
+    if len(queries) > 1:
+        scores[1:].sum(axis=0, out=scores[0])
+    for line, alternatives in chain(others, zip(repeat(scores[0]), whole.elements())):
+        add(line, alternatives)
     return scores
 
 
-def _add_best(scores: FloatArray, alternatives: Sequence[tuple[int, float]], weights_of: WeightsOf) -> None:
-    """Add to *scores* each row's best gain among the readings of one word."""
-    best = np.zeros_like(scores)
-    for term, weight in alternatives:
-        weighted = weights_of(term)
-        if weighted:
-            np.maximum.at(best, weighted[0], weighted[1] * weight)
-    scores += best
+def _gain(size: int, alternatives: Alternatives, weights_of: WeightsOf) -> Weighted | None:
+    """The rows with one of the readings of a word, and each one's best gain."""
+    found = [(*weighted, weight) for term, weight in alternatives if (weighted := weights_of(term))]
+    if len(found) < 2:
+        return (found[0][0], found[0][1] * found[0][2]) if found else None
+    best = np.zeros(size, np.float32)
+    for rows, weights, weight in found:
+        np.maximum.at(best, rows, weights * weight)
+    held = best.nonzero()[0].astype(np.int32)
+    return held, best[held]

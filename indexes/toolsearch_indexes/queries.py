@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sized
+from collections.abc import Callable, Collection, Sequence, Sized
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, SupportsIndex, TypeAlias, get_args
 
 from toolsearch_indexes.errors import BadQueryError
@@ -141,25 +142,26 @@ _SIGNS = frozenset(".!?;,\n")  # every ASCII break has one of these signs, or co
 _JOINERS = frozenset({"and", "&", "then", "after", "afterwards", "finally", "as", "also", "next", "plus"})
 
 
-def clauses(request: str) -> list[str]:
-    """Return the parts of *request* that are requests by themselves, in order; ``[]`` if it asks for one thing.
+@lru_cache(maxsize=16)  # a search asks for those of its request, and of its parts, several times
+def clauses(request: str) -> Sequence[str]:
+    """Return the parts of *request* that are requests by themselves, in order; none if it asks for one thing.
 
     A single word is not a part: ``search and replace`` asks for one thing.
     """
     if request.isascii() and _SIGNS.isdisjoint(request) and _JOINERS.isdisjoint(request.lower().split()):
-        return []  # a quick check, since most requests ask for one thing
+        return ()  # a quick check, since most requests ask for one thing
     return _parts(_BREAK, request)
 
 
-def sentences(request: str) -> list[str]:
+def sentences(request: str) -> Sequence[str]:
     """Return the sentences and lines of *request*, under the same rules as `clauses`."""
     return _parts(_SENTENCE_BREAK, request)
 
 
-def _parts(breaks: re.Pattern[str], request: str) -> list[str]:
+def _parts(breaks: re.Pattern[str], request: str) -> Sequence[str]:
     found = [part.strip(" ,.") for part in breaks.split(request)]
     found = [part for part in found if len(part.split()) >= _LEAST_WORDS]
-    return found[:_MOST_PARTS] if len(found) > 1 else []
+    return tuple(found[:_MOST_PARTS]) if len(found) > 1 else ()
 
 
 Ranking: TypeAlias = Literal["hybrid", "keyword", "semantic", "regex"]

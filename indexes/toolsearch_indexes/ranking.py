@@ -14,12 +14,12 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.arrays import distinct
 from toolsearch_indexes.documents import Confidence, Hit
 from toolsearch_indexes.keyword import BoolArray, FloatArray
 from toolsearch_indexes.regex import CompiledPattern
-from toolsearch_indexes.request import Bounds, Direction, Nearness, Request, direction
+from toolsearch_indexes.request import Bounds, Direction, Request, Together, direction, word_scores
 from toolsearch_indexes.scores import SURE_SCORE, Scale
+from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.views import SearchSpace
 
 RowArray = NDArray[np.int64]
@@ -65,19 +65,45 @@ class RankedHits(NamedTuple):
     sure: Callable[[], list[Sure]]
 
 
+class Asked(NamedTuple):
+    """A request for the best *limit* tools; nobody asks for tools with a lower score than *least*."""
+
+    request: Request
+    limit: int
+    least: float = 0.0
+
+
 def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> RankedHits:
-    """The best *limit* rows, if the best one fits. A hybrid search adds the best row by words if its words are a sure
-    match.
+    """As `rank_each`."""
+    return rank_each(space, [Asked(request, limit)], favour)[0]
+
+
+def rank_each(space: SearchSpace, asked: Sequence[Asked], favour: Mapping[str, float]) -> list[RankedHits]:
+    """The best rows for each request, if the best one fits. A hybrid search adds the best row by words if its words are
+    a sure match. The requests were read together.
 
     Among the first five, a conversion in the requested direction swaps places with one in the opposite direction. Among
     the first 20, *favour*, in [0, 1] by name, moves tools by a small step.
     """
-    count = max(limit, _PLACES_FOR_FAVOUR) if favour else limit
-    word_scores = [request.word_scores(space, number) for number in range(len(space.segments))]
-    if request.nearness is None:
-        best = _best_by_word(space, request, word_scores, count)
-    else:
-        best = _best_of_both(space, request, request.nearness, word_scores, count)
+    if not space.segments:
+        return [RankedHits([], None, list) for _ in asked]
+    wanted = asked
+    if favour:
+        wanted = [one._replace(limit=max(one.limit, _PLACES_FOR_FAVOUR), least=0.0) for one in asked]
+    words = [word_scores([one.request for one in asked], space, number) for number in range(len(space.segments))]
+    alone = [number for number, one in enumerate(asked) if one.request.nearness is None]
+    best = {number: _best_by_word(space, wanted[number], [each[number] for each in words]) for number in alone}
+    both = [number for number in range(len(asked)) if number not in best]
+    best |= _best_of_both(space, wanted, both, words, _FIRST_WANTED) if both else {}
+    return [
+        _ranking(space, one, best[number], favour, [each[number] for each in words]) for number, one in enumerate(asked)
+    ]
+
+
+def _ranking(
+    space: SearchSpace, asked: Asked, best: list[RankedRow], favour: Mapping[str, float], words: Sequence[FloatArray]
+) -> RankedHits:
+    request = asked.request
     is_sure = bool(best) and request.scale.score(best[0].raw) >= SURE_SCORE
     if request.conversion:
         best[:SURE_PLACE] = _this_way_first(space, request.conversion, best[:SURE_PLACE])
@@ -87,8 +113,8 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
             for found in best[:_PLACES_FOR_FAVOUR]
         ]
         best[:_PLACES_FOR_FAVOUR] = sorted(moved)
-    hits = _hits(best[:limit], request.scale, is_sure=is_sure)
-    return RankedHits(hits, best[0] if best else None, partial(_sure_by_words, space, request, word_scores))
+    hits = _hits(best[: asked.limit], request.scale, is_sure=is_sure)
+    return RankedHits(hits, best[0] if best else None, partial(_sure_by_words, space, request, words))
 
 
 def _this_way_first(space: SearchSpace, request: str, best: Sequence[RankedRow]) -> list[RankedRow]:
@@ -130,35 +156,50 @@ def favoured(request: Request, favour: Mapping[str, float], name: str) -> float:
     return _MOST_FAVOUR / request.scale.slope * min(1.0, favour.get(name, 0.0))
 
 
-def _best_by_word(
-    space: SearchSpace, request: Request, word_scores: Sequence[FloatArray], count: int
-) -> list[RankedRow]:
-    """The best *count* rows for an answer by words alone; none if the best one makes no answer."""
-    best = _best(space, [_by_word(*of, count) for of in zip(word_scores, space.allowed, strict=True)], count)
-    return _in_answer(request, best) if best and request.scale.fits(best[0].raw) else []
+def _best_by_word(space: SearchSpace, asked: Asked, words: Sequence[FloatArray]) -> list[RankedRow]:
+    """The best rows for an answer by words alone; none if the best one makes no answer."""
+    found = [_by_word(*of, asked.limit) for of in zip(words, space.allowed, strict=True)]
+    return _in_answer(asked.request, _best(space, found, asked.limit))
 
 
 def _best_of_both(
-    space: SearchSpace, request: Request, nearness: Nearness, word_scores: Sequence[FloatArray], count: int
-) -> list[RankedRow]:
-    """The best *count* rows for an answer; none if the best one makes no answer.
+    space: SearchSpace, asked: Sequence[Asked], numbers: list[int], words: Sequence[FloatArray], wanted: int
+) -> dict[int, list[RankedRow]]:
+    """The best rows for the answers to the requests with these *numbers*; none if the best one makes no answer.
 
     The best sum need not be the best of either arm. The score of a row's words is known exactly. The score of its
     meaning is known within bounds, which are narrow for the nearest rows. So only rows that may be among the best are
     compared by their vectors. If these are many, more of the nearest rows are asked for.
     """
-    wanted = max(_FIRST_WANTED, count)
-    while True:
-        bounds = [nearness.bounds(*of, wanted) for of in zip(space.segments, space.allowed, strict=True)]
-        rows = _possibly_best(space, request, word_scores, bounds, count)
-        if sum(map(len, rows)) <= _MOST_COMPARED + count or all(of.others == 0 for of in bounds):
-            break
-        wanted *= _WANTED_FACTOR
-    best = _best(space, _scored(space, request, word_scores, rows), count)
-    return _in_answer(request, best) if best and request.scale.fits(best[0].raw) else []
+    some = [asked[number] for number in numbers]
+    of_some = words if len(some) == len(asked) else [each[numbers] for each in words]
+    together = Together([one.request.nearness for one in some if one.request.nearness])
+    wanted = max(wanted, *(one.limit for one in some))
+    bounds = [together.bounds(*of, wanted) for of in zip(space.segments, space.allowed, strict=True)]
+    possible = _possibly_best(space, some, of_some, bounds)
+    counts = [sum(map(len, each)) for each in zip(*possible, strict=True)]
+    again: list[int] = []
+    if max(counts) > _MOST_COMPARED and any(of.others.any() for of in bounds):
+        again = [
+            number
+            for number, one, count in zip(numbers, some, counts, strict=True)
+            if count > _MOST_COMPARED + one.limit
+        ]
+        possible = [
+            [_NO_ROWS if number in again else rows for number, rows in zip(numbers, each, strict=True)]
+            for each in possible
+        ]
+    found = zip(*map(partial(_scored, some, together), space.segments, of_some, possible), strict=True)
+    best = {
+        number: _in_answer(one.request, _best(space, each, one.limit))
+        for number, one, each in zip(numbers, some, found, strict=True)
+    }
+    return best | _best_of_both(space, asked, again, words, wanted * _WANTED_FACTOR) if again else best
 
 
 def _in_answer(request: Request, best: Sequence[RankedRow]) -> list[RankedRow]:
+    if not best or not request.scale.fits(best[0].raw):
+        return []
     kept = len(best)
     # Hits are sorted, so that only the last ones need a look.
     while kept and not request.scale.follows(best[kept - 1].raw):
@@ -167,38 +208,46 @@ def _in_answer(request: Request, best: Sequence[RankedRow]) -> list[RankedRow]:
 
 
 def _possibly_best(
-    space: SearchSpace, request: Request, word_scores: Sequence[FloatArray], bounds: Sequence[Bounds], count: int
-) -> list[RowArray]:
-    """The rows of each segment that may be among the best *count* that may stand in an answer."""
-    weight = np.float32(request.weight)
-    words = [scores[of.rows] for scores, of in zip(word_scores, bounds, strict=True)]
-    known = [near + weight * of.least for near, of in zip(words, bounds, strict=True)]
-    least: FloatArray = np.concatenate([_NO_SCORES, *known], dtype=np.float32)
-    enough = request.scale.least_following
-    if len(least) >= count:
-        enough = max(enough, float(_least_of_best(least, count)))
-    enough -= _ROUNDING_ERROR * abs(enough)
-    found: list[RowArray] = []
-    for segment, allowed, all_words, near, of in zip(
-        space.segments, space.allowed, word_scores, words, bounds, strict=True
+    space: SearchSpace, asked: Sequence[Asked], words: Sequence[FloatArray], bounds: Sequence[Bounds]
+) -> list[list[RowArray]]:
+    """The rows of each segment that may be among the best for an answer to each request."""
+    weights = np.array([[one.request.weight] for one in asked], np.float32)
+    near = [scores.take(of.rows, axis=1) for scores, of in zip(words, bounds, strict=True)]
+    known = [each + weights * of.least for each, of in zip(near, bounds, strict=True)]
+    enough = _enough(asked, known[0] if len(known) == 1 else np.concatenate(known, axis=1))
+    found: list[list[RowArray]] = []
+    for segment, allowed, scores, near_scores, of in zip(
+        space.segments, space.allowed, words, near, bounds, strict=True
     ):
-        others = (all_words >= enough - request.weight * of.others).nonzero()[0]
-        if allowed is not None:
-            others = others[allowed[others]]
-        sole = [holder.row for holder in request.sole_in(segment)]
-        rows = of.rows[near + weight * of.most >= enough]
-        found.append(distinct(np.concatenate([rows, others, np.array(sole, np.int64)])))
+        possible = scores >= enough - weights * of.others
+        possible[:, of.rows] = near_scores + weights * of.most >= enough
+        for line, one in zip(possible, asked, strict=True):
+            for holder in one.request.sole_in(segment):
+                line[holder.row] = True
+        rows = [line.nonzero()[0] for line in possible]
+        found.append(rows if allowed is None else [each[allowed[each]] for each in rows])
     return found
 
 
+def _enough(asked: Sequence[Asked], known: FloatArray) -> FloatArray:
+    """The raw scores that rows need to be among the best, (m, 1); *known* are lower bounds for some rows, (m, n)."""
+    enough: list[float] = []
+    for (request, limit, least), of_some in zip(asked, known, strict=True):
+        of_best = float(_least_of_best(of_some, limit)) if len(of_some) >= limit else 0.0
+        enough.append(max(of_best, request.scale.least_following, request.scale.raw_of(least) if least else 0.0))
+    return np.array(enough, np.float32)[:, np.newaxis] * np.float32(1 - _ROUNDING_ERROR)
+
+
 def _scored(
-    space: SearchSpace, request: Request, word_scores: Sequence[FloatArray], rows: Sequence[RowArray]
+    asked: Sequence[Asked], together: Together, segment: Segment, words: FloatArray, rows: Sequence[RowArray]
 ) -> list[_Scored]:
-    """The raw scores of *rows* of each segment."""
-    return [
-        (some, request.raw(segment, some, scores[some]))
-        for segment, scores, some in zip(space.segments, word_scores, rows, strict=True)
-    ]
+    """The raw scores of *rows* of a segment, which belong to one request each."""
+    all_near, end = together.deviations(segment, np.concatenate(rows)), 0
+    found: list[_Scored] = []
+    for one, scores, here, near in zip(asked, words, rows, all_near, strict=True):
+        start, end = end, end + len(here)
+        found.append((here, one.request.raw_of(segment, here, scores[here], near[start:end])))
+    return found
 
 
 def _sure_by_words(space: SearchSpace, request: Request, word_scores: Sequence[FloatArray]) -> list[Sure]:
@@ -236,7 +285,7 @@ def _top_rows(scores: FloatArray, limit: int) -> _Scored:
     best = float(scores[scores.argmax()]) if len(scores) else 0.0
     if best <= 0:
         return _NO_ROWS, _NO_SCORES
-    places = (scores >= best / 2).nonzero()[0]
+    places = (scores >= (best if limit == 1 else best / 2)).nonzero()[0]
     if len(places) < limit:  # rare, since the best scores are mostly near each other
         places = (scores >= best / 4).nonzero()[0]
     if len(places) < limit:
@@ -250,6 +299,8 @@ def _top_rows(scores: FloatArray, limit: int) -> _Scored:
 
 def _least_of_best(scores: FloatArray, count: int) -> np.float32:
     """The last of the *count* best of at least as many scores."""
+    if count == 1:
+        return np.float32(scores.max())
     ordered = scores.copy()
     ordered.partition(len(ordered) - count)  # for short arrays twice as fast as np.partition
     return np.float32(ordered[-count])

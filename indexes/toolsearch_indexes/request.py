@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from toolsearch_indexes.analysis import STOP_WORDS, name_words, stem, words
-from toolsearch_indexes.arrays import distinct
 from toolsearch_indexes.keyword import BoolArray, FloatArray, KeywordParameters
 from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores, read_query
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.scores import Scale, Unrelated, hybrid_scale, keyword_scale, semantic_scale, semantic_weight
 from toolsearch_indexes.segments import Segment
-from toolsearch_indexes.semantic import Meaning, SemanticArm, SemanticStatistics
+from toolsearch_indexes.semantic import SemanticArm, SemanticStatistics
 from toolsearch_indexes.vectors import IntArray, Near, VectorPart
 from toolsearch_indexes.views import SearchSpace
 
@@ -99,76 +98,92 @@ def direction(text: str) -> Direction | None:
     return Direction(frozenset(source), frozenset(target)) if source and target else None
 
 
-_NO_ROWS: IntArray = np.empty(0, np.int64)
-_NO_SCORES: FloatArray = np.empty(0, np.float32)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """Intermediate results of one search, which searches for a request and for each of its parts.
-
-    vectors  by text
-    near     by the identity of the vectors, the bytes of a query, and the number of wanted rows
-    """
-
-    vectors: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])
-    near: dict[tuple[int, bytes, int], Near] = field(default_factory=dict[tuple[int, bytes, int], Near])
+_NO_WORDS = KeywordQuery((), 0.0, 0, ())
 
 
 class Bounds(NamedTuple):
-    """Bounds for the meaning's score of *rows* (n,) of a segment, in deviations, and an upper bound for all
-    other rows.
+    """Bounds for how near *rows* (n,) of a segment are to each of *m* requests, *least* and *most* (m, n), and upper
+    bounds for all *others* (m, 1), in deviations.
     """
 
     rows: IntArray
     least: FloatArray
     most: FloatArray
-    others: float
+    others: FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class Nearness:
-    """The semantic side of a request: its vectors, and the scale of their cosines."""
+class Nearness(NamedTuple):
+    """The semantic side of a request: the *places* of its vectors, of the whole and of each part, among the *vectors*
+    (v, d) of all requests that were read with it, and the scale of their cosines.
+    """
 
-    meaning: Meaning
+    vectors: FloatArray
+    places: Sequence[int]
     unrelated: Unrelated
-    known: Known = field(default_factory=Known)
+
+
+class Together:
+    """The semantic sides of *m* requests that were read together: each of their *v* vectors is compared once."""
+
+    def __init__(self, sides: Sequence[Nearness]) -> None:
+        used = list(dict.fromkeys(chain.from_iterable(side.places for side in sides)))
+        places = {place: number for number, place in enumerate(used)}
+        self._vectors = sides[0].vectors[used]
+        self._wholes = [places[side.places[0]] for side in sides]
+        self._parts = [[places[place] for place in side.places[1:]] for side in sides]
+        self._unrelated = sides[0].unrelated
 
     def bounds(self, segment: Segment, allowed: BoolArray | None, wanted: int) -> Bounds:
-        """Separate about *wanted* rows near the whole request, and as many near each of its parts, from all others."""
+        """Separate about *wanted* rows near each vector from all others."""
         if segment.vectors is None:
-            return Bounds(_NO_ROWS, _NO_SCORES, _NO_SCORES, 0.0)
-        whole, *parts = self._near(segment.vectors, [self.meaning.whole, *self.meaning.parts], wanted, allowed)
-        if not parts:
-            rows, least, most, others = whole.rows, whole.least, whole.most, whole.others
-        else:
-            rows = distinct(np.concatenate([whole.rows, *(part.rows for part in parts)]))
-            least_whole, most_whole = _spread(segment.size, [whole], rows)
-            least_part, most_part = _spread(segment.size, parts, rows)
-            least, most = (least_whole + least_part) / np.float32(2), (most_whole + most_part) / np.float32(2)
-            others = (whole.others + max(part.others for part in parts)) / 2
-        deviations = self.unrelated.deviations
-        return Bounds(rows, deviations(least), deviations(most), max(0.0, self.unrelated.deviations_of(others)))
+            nothing = np.zeros((len(self._wholes), 1), np.float32)
+            return Bounds(np.empty(0, np.int64), nothing[:, :0], nothing[:, :0], nothing)
+        near = segment.vectors.near_each(self._vectors, wanted, allowed)
+        rows, likely = _side_by_side(near, segment.size)
+        margins, others = np.array([(one.margin, one.others) for one in near], np.float32).T[..., np.newaxis]
+        # Rows that are not known to be near a vector may be as near to it as all others.
+        bounds = np.concatenate([likely - margins, np.maximum(likely + margins, others), others], axis=1)
+        deviations, count = self._unrelated.deviations(self._of_requests(bounds)), len(rows)
+        return Bounds(rows, deviations[:, :count], deviations[:, count:-1], deviations[:, -1:])
 
-    def _near(
-        self, vectors: VectorPart, queries: Sequence[FloatArray], wanted: int, allowed: BoolArray | None
-    ) -> list[Near]:
-        """As `VectorPart.near_each`, with a cache."""
-        known, keys = self.known.near, [(id(vectors), query.tobytes(), wanted) for query in queries]
-        new = {key: query for key, query in zip(keys, queries, strict=True) if key not in known}
-        if new:
-            known.update(zip(new, vectors.near_each(list(new.values()), wanted, allowed), strict=True))
-        return [known[key] for key in keys]
+    def cosines(self, vectors: VectorPart, rows: IntArray) -> FloatArray:
+        """How near each of *rows* is to each request, (m, n): half by the whole of it, half by the nearest part."""
+        return self._of_requests(vectors.cosines_of(self._vectors, rows))
 
     def deviations(self, segment: Segment, rows: IntArray) -> FloatArray:
-        """How near each of *rows* is, (n,), in deviations of unrelated cosines."""
+        """As `cosines`, in deviations of unrelated cosines."""
         if segment.vectors is None:
-            return np.zeros(len(rows), np.float32)
-        return self.unrelated.deviations(self.meaning.cosines(segment.vectors, rows))
+            return np.zeros((len(self._wholes), len(rows)), np.float32)
+        return self._unrelated.deviations(self.cosines(segment.vectors, rows))
+
+    def _of_requests(self, cosines: FloatArray) -> FloatArray:
+        """(m, n), where *cosines* (v, n) are those of the vectors."""
+        found: FloatArray = cosines[self._wholes]
+        for number, parts in enumerate(self._parts):
+            if parts:
+                found[number] = (found[number] + cosines[parts].max(axis=0)) / np.float32(2)
+        return found
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+def _side_by_side(near: Sequence[Near], size: int) -> tuple[IntArray, FloatArray]:
+    """All rows (n,) that are near a vector, of *size* rows, and their likely cosines (v, n); minus infinity for those
+    that are not near this vector.
+    """
+    if len(near) == 1:
+        return near[0].rows, near[0].likely[np.newaxis]
+    all_rows = np.concatenate([one.rows for one in near])
+    is_near = np.zeros(size, np.bool_)
+    is_near[all_rows] = True
+    rows = is_near.nonzero()[0]
+    place = np.empty(size, np.intp)
+    place[rows] = np.arange(len(rows))
+    likely = np.full(len(near) * len(rows), -np.inf, np.float32)
+    starts = np.repeat(np.arange(len(near)) * len(rows), [len(one.rows) for one in near])
+    likely[starts + place[all_rows]] = np.concatenate([one.likely for one in near])
+    return rows, likely.reshape(len(near), -1)
+
+
+class Request(NamedTuple):
     """A raw score is BM25F plus *weight* times deviations. If *words* or *nearness* is missing, its part is left out.
 
     *scale* is for raw scores, *word_scale* for scores by words alone. In a hybrid search, *sole* has the tools whose
@@ -187,19 +202,15 @@ class Request:
     def is_fused(self) -> bool:
         return self.words is not None and self.nearness is not None
 
-    def word_scores(self, space: SearchSpace, number: int) -> FloatArray:
-        """The BM25F score of every row of segment *number*, (n,); 0 where no word matches, anything out of reach."""
-        size = space.segments[number].size
-        if self.words is None:
-            return np.zeros(size, np.float32)
-        return keyword_scores(size, self.words, space.terms.weights(number))
-
     def raw(self, segment: Segment, rows: IntArray, word_scores: FloatArray) -> FloatArray:
         """The raw scores of *rows* from their given word scores."""
         if self.nearness is None:
             return word_scores
-        meaning = np.float32(self.weight) * self.nearness.deviations(segment, rows)
-        raw: FloatArray = (word_scores + meaning).astype(np.float32)
+        return self.raw_of(segment, rows, word_scores, Together([self.nearness]).deviations(segment, rows)[0])
+
+    def raw_of(self, segment: Segment, rows: IntArray, word_scores: FloatArray, deviations: FloatArray) -> FloatArray:
+        """The raw scores of *rows*, whose *deviations* are known, too."""
+        raw: FloatArray = word_scores + np.float32(self.weight) * deviations
         for holder in self.sole_in(segment):
             raw[rows == holder.row] += np.float32(self.weight * holder.worth)
         return raw
@@ -208,14 +219,12 @@ class Request:
         return (holder for holder in self.sole if holder.segment is segment)
 
 
-def _spread(size: int, near: Sequence[Near], rows: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The least and the most that the greatest cosine of *near* may be in *rows* of a segment of that *size*."""
-    least = np.full(size, -1, np.float32)
-    most = np.full(size, max(one.others for one in near), np.float32)
-    for one in near:
-        least[one.rows] = np.maximum(least[one.rows], one.least)
-        most[one.rows] = np.maximum(most[one.rows], one.most)
-    return least[rows], most[rows]
+def word_scores(requests: Sequence[Request], space: SearchSpace, number: int) -> FloatArray:
+    """The BM25F score of every row of segment *number* for each request, (m, n); 0 where no word matches, anything out
+    of reach.
+    """
+    queries = [_NO_WORDS if request.words is None else request.words for request in requests]
+    return keyword_scores(space.segments[number].size, queries, space.terms.weights(number))
 
 
 def read_request(
@@ -225,33 +234,51 @@ def read_request(
     lexicon: Lexicon,
     parameters: KeywordParameters,
     arm: SemanticArm | None,
-    known: Known | None = None,
 ) -> Request:
-    """*strategy* is "keyword", or with an *arm* "semantic" or "hybrid"; *known* is of requests within the same *space*.
+    """As `read_requests`."""
+    return read_requests([text], strategy, space, lexicon, parameters, arm)[0]
+
+
+def read_requests(
+    texts: Sequence[str],
+    strategy: str,
+    space: SearchSpace,
+    lexicon: Lexicon,
+    parameters: KeywordParameters,
+    arm: SemanticArm | None,
+) -> list[Request]:
+    """Read *texts* together. *strategy* is "keyword", or with an *arm* "semantic" or "hybrid".
 
     Filler is read by its words alone: to an encoder, "the of a in" is near something by chance.
     """
-    words = read_query(text, lexicon, space.terms, parameters)
-    tools, requested = space.terms.documents, space.terms.requested
-    conversion = text if may_tell_direction(text) else ""
-    by_words = keyword_scale(words.ideal, tools, requested)
-    if strategy == "keyword" or arm is None or space.semantic is None or words.filler:
-        return Request(words, None, 0.0, by_words, by_words, conversion=conversion)
-    known = known or Known()
-    nearness = Nearness(arm.meaning(text, known.vectors), arm.unrelated, known)
-    familiarity = familiarity_of(nearness, space.semantic)
-    sense = sense_of(words, arm)
-    if strategy == "semantic":
-        scale = semantic_scale(familiarity, tools, sense, requested)
-        return Request(None, nearness, 1.0, scale, by_words, conversion=conversion)
-    scale = hybrid_scale(familiarity, tools, sense, requested)
-    sole = sole_holders(words, space, parameters)
-    return Request(words, nearness, semantic_weight(text), scale, by_words, sole, conversion)
+    queries = [read_query(text, lexicon, space.terms, parameters) for text in texts]
+    requests = [_by_words(text, words, space) for text, words in zip(texts, queries, strict=True)]
+    if strategy == "keyword" or arm is None or space.semantic is None:
+        return requests
+    told = [number for number, words in enumerate(queries) if not words.filler]
+    vectors, places = arm.meanings([texts[number] for number in told])
+    scale_of = semantic_scale if strategy == "semantic" else hybrid_scale
+    for number, here in zip(told, places, strict=True):
+        words = queries[number]
+        familiarity = familiarity_of(vectors[here[0]], arm.unrelated, space.semantic)
+        scale = scale_of(familiarity, space.terms.documents, sense_of(words, arm), space.terms.requested)
+        request = requests[number]._replace(nearness=Nearness(vectors, here, arm.unrelated), scale=scale)
+        if strategy == "semantic":
+            requests[number] = request._replace(words=None, weight=1.0)
+        else:
+            sole = sole_holders(words, space, parameters)
+            requests[number] = request._replace(weight=semantic_weight(texts[number]), sole=sole)
+    return requests
 
 
-def familiarity_of(nearness: Nearness, tools: SemanticStatistics) -> float:
-    """How near all *tools* are to the request on average, in deviations of unrelated cosines."""
-    return nearness.unrelated.deviations_of(tools.mean_cosine(nearness.meaning.whole))
+def _by_words(text: str, words: KeywordQuery, space: SearchSpace) -> Request:
+    scale = keyword_scale(words.ideal, space.terms.documents, space.terms.requested)
+    return Request(words, None, 0.0, scale, scale, conversion=text if may_tell_direction(text) else "")
+
+
+def familiarity_of(request: FloatArray, unrelated: Unrelated, tools: SemanticStatistics) -> float:
+    """How near all *tools* are to the vector of a *request* on average, in deviations of unrelated cosines."""
+    return unrelated.deviations_of(tools.mean_cosine(request))
 
 
 def sense_of(words: KeywordQuery, arm: SemanticArm) -> float:

@@ -60,6 +60,10 @@ class Scale(NamedTuple):
         """Return the probability, in (0, 1)."""
         return score_of(self.slope * raw + self.offset)
 
+    def raw_of(self, score: float) -> float:
+        """The raw score with this probability."""
+        return (log_odds_of(score) - self.offset) / self.slope
+
     def scores(self, raws: Iterable[float]) -> list[float]:
         """The probability of each."""
         slope, offset = self

@@ -16,17 +16,17 @@ from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.queries import Pattern, QueryForm, Select, Selection, Words, clauses, name_candidates, sentences
 from toolsearch_indexes.ranking import (
     SURE_PLACE,
+    Asked,
     RankedHits,
     Sure,
     favoured,
-    rank,
+    rank_each,
     rank_regex,
     with_places_for,
 )
 from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.regex import compile_pattern
-from toolsearch_indexes.request import Known, Request, read_request
-from toolsearch_indexes.reranking import READ, is_readable, read_again
+from toolsearch_indexes.request import Request, read_requests
 from toolsearch_indexes.segments import IndexState, Segment
 from toolsearch_indexes.semantic import SemanticArm
 from toolsearch_indexes.views import SearchSpace
@@ -89,7 +89,6 @@ class Search:
     strategy: str
     favour: Mapping[str, float]
     reader: Reader | None = None
-    known: Known = field(init=False, default_factory=Known)
 
     def answer(self, form: QueryForm, limit: int) -> Answer:
         """Return at most *limit* hits. A short answer is the beginning of a longer one."""
@@ -122,7 +121,7 @@ class Search:
 
     def _ranked(self, text: str, name: str, segment: int, row: int) -> Explanation:
         """Explain the score of a tool by words and meaning, without names, patterns and parts."""
-        request = self._read(text)
+        (request,) = self._read([text])
         explained = explain_row(self.space, request, self.lexicon, segment, row, tool=name, strategy=self.strategy)
         return replace(explained, favoured=favoured(request, self.favour, name))
 
@@ -133,10 +132,12 @@ class Search:
     def _by_words(self, text: str, limit: int) -> Answer:
         """Rank by the whole *text*, after tools that it names. Tools that surely serve a part of it get a place."""
         exact = self._by_whole_name(text)
-        best = self._rank(text, max(limit, READ if self.reader else SURE_PLACE) + len(exact))
         is_short = len(text.split()) <= _SHORT_REQUEST
         parts, least = (clauses(text), _SURE_PART) if is_short else (sentences(text), _SURE_SENTENCE)
-        served = [hit for part in parts for hit in self._rank(part, 1).hits if hit.score >= least]
+        wanted = max(limit, READ if self.reader else SURE_PLACE) + len(exact)
+        requests = self._read([text, *parts])
+        best, *of_parts = self._rank([Asked(requests[0], wanted), *(Asked(part, 1, least) for part in requests[1:])])
+        served = [hit for ranking in of_parts for hit in ranking.hits if hit.score >= least]
         ranked, moved = with_places_for(best.hits, [*best.sure(), *(Sure(hit, "by a part") for hit in served)])
         if exact:
             ranked = [hit for hit in ranked if hit.name not in exact]
@@ -154,9 +155,12 @@ class Search:
             raise EncoderError(f"the reader did not give a number for each of the {len(names)} tools that it was shown")
         return dict(zip(names, said.tolist(), strict=True))
 
-    def _rank(self, text: str, limit: int) -> RankedHits:
-        request = self._read(text)
-        ranking = rank(self.space, request, limit, self.favour)
+    def _rank(self, asked: Sequence[Asked]) -> list[RankedHits]:
+        rankings = rank_each(self.space, asked, self.favour)
+        return [self._without_namesakes(*each) for each in zip([one.request for one in asked], rankings, strict=True)]
+
+    def _without_namesakes(self, request: Request, ranking: RankedHits) -> RankedHits:
+        """Take from *ranking* what fits only for words that tell nothing, and be unsure of a namesake."""
         if request.words is not None and request.words.filler:
             return ranking._replace(
                 hits=[hit for hit in ranking.hits if self._is_named(hit.name, request.words.filler)]
@@ -166,8 +170,8 @@ class Search:
             return ranking
         return ranking._replace(hits=[replace(hit, confidence="low") for hit in ranking.hits])
 
-    def _read(self, text: str) -> Request:
-        return read_request(text, self.strategy, self.space, self.lexicon, self.parameters, self.arm, self.known)
+    def _read(self, texts: Sequence[str]) -> list[Request]:
+        return read_requests(texts, self.strategy, self.space, self.lexicon, self.parameters, self.arm)
 
     def _is_named(self, name: str, said: Collection[str]) -> bool:
         """Whether the tool's own name has most of the words *said*, or no others. Filler words count only here."""

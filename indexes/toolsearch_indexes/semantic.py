@@ -20,7 +20,7 @@ from toolsearch_indexes.encoders.static import StaticEncoder, parts
 from toolsearch_indexes.queries import clauses
 from toolsearch_indexes.scores import Unrelated
 from toolsearch_indexes.vector_cache import VectorCache
-from toolsearch_indexes.vectors import FloatArray, VectorPart
+from toolsearch_indexes.vectors import FloatArray
 
 # Stems of words that only say that a server is a server.
 _WORDS_OF_EVERY_SERVER = frozenset(stem(word) for word in ("api", "mcp", "server", "service", "tool"))
@@ -84,21 +84,13 @@ def first_sentence(text: str) -> str:
     return text[: end.end()] if end else text
 
 
-class Meaning(NamedTuple):
-    """A request's vectors (d,): one for the *whole*, and one for each of its *parts*; no parts if it asks for one
-    thing.
+class Meanings(NamedTuple):
+    """The *vectors* (v, d) of requests that are read together, and for each request its *places* among them: of the
+    whole, then of each part. A request for one thing has no parts.
     """
 
-    whole: FloatArray
-    parts: Sequence[FloatArray]
-
-    def cosines(self, part: VectorPart, rows: IntArray) -> FloatArray:
-        """The nearness of each of *rows*, (n,): half by the whole request, half by the nearest of its parts."""
-        whole, *parts = part.cosines_of([self.whole, *self.parts], rows)
-        if not parts:
-            return whole
-        nearest: FloatArray = np.max(parts, axis=0)
-        return (whole + nearest) / np.float32(2)
+    vectors: FloatArray
+    places: Sequence[Sequence[int]]
 
 
 class SemanticArm:
@@ -158,16 +150,14 @@ class SemanticArm:
         sums = np.add.reduceat(vectors, np.cumsum([0, *counts[:-1]]), axis=0)
         total[rows] += REQUESTS_WEIGHT * _unit(sums)
 
-    def meaning(self, request: str, known: dict[str, FloatArray] | None = None) -> Meaning:
-        """*known* maps texts to vectors. The missing vectors of *request* are added to it."""
-        known = {} if known is None else known
-        texts = [request, *clauses(request)]
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new and isinstance(self.encoder, StaticEncoder):
-            known.update(zip(new, self.encoder.encode_queries(new), strict=True))
+    def meanings(self, requests: Sequence[str]) -> Meanings:
+        parted = [(request, *clauses(request)) for request in requests]
+        place = {text: number for number, text in enumerate(dict.fromkeys(chain.from_iterable(parted)))}
+        if isinstance(self.encoder, StaticEncoder):
+            vectors = self.encoder.encode_queries(list(place))
         else:
-            known.update((text, self._cache.embed_query(self.encoder, text)) for text in new)
-        return Meaning(known[request], [known[text] for text in texts[1:]])
+            vectors = np.array([self._cache.embed_query(self.encoder, text) for text in place])
+        return Meanings(vectors, [[place[text] for text in texts] for texts in parted])
 
     def knows(self, word: str) -> bool:
         """Whether the encoder knows *word*. An encoder that cannot say is assumed to know it."""

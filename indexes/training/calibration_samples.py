@@ -12,7 +12,7 @@ from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword_query import read_query
 from toolsearch_indexes.queries import Ranking, Selection
 from toolsearch_indexes.ranking import rank
-from toolsearch_indexes.request import Nearness, familiarity_of, read_request, sense_of
+from toolsearch_indexes.request import familiarity_of, read_request, sense_of
 from toolsearch_indexes.scores import Scale, hybrid_scale, keyword_scale, semantic_scale
 from toolsearch_indexes.views import SearchSpace, SelectionView
 
@@ -101,7 +101,7 @@ def _sample(catalog: str, index: ToolSearchIndex, case: Case) -> Sample:
         {strategy: _best_raw(index, space, case.request, strategy) for strategy in STRATEGIES},
         space.terms.documents,
         words.ideal,
-        familiarity_of(Nearness(arm.meaning(case.request), arm.unrelated), space.semantic),
+        familiarity_of(arm.meanings([case.request]).vectors[0], arm.unrelated, space.semantic),
         sense_of(words, arm),
         space.terms.requested,
     )
@@ -116,5 +116,5 @@ def _space(index: ToolSearchIndex, within: Sequence[str] | None) -> SearchSpace:
 
 def _best_raw(index: ToolSearchIndex, space: SearchSpace, text: str, strategy: Ranking) -> float:
     request = read_request(text, strategy, space, index.lexicon, index.parameters, index.arm)
-    best = rank(space, replace(request, scale=_EVERY_HIT_FITS), 1, {}).first
+    best = rank(space, request._replace(scale=_EVERY_HIT_FITS), 1, {}).first
     return best.raw if best else 0.0

@@ -27,7 +27,7 @@ from toolsearch_indexes.queries import clauses, sentences
     ],
 )
 def test_a_request_is_cut_where_another_thing_begins(request_: str, parts: list[str]) -> None:
-    assert clauses(request_) == parts
+    assert list(clauses(request_)) == parts
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_request_is_cut_where_another_thing_begins(request_: str, parts: list[
     ],
 )
 def test_sentences_are_cut_at_their_ends_and_at_lines_alone(request_: str, parts: list[str]) -> None:
-    assert sentences(request_) == parts
+    assert list(sentences(request_)) == parts
 
 
 def test_each_part_of_a_short_request_has_its_tool_among_the_first_though_one_part_has_many() -> None:

@@ -33,7 +33,7 @@ def scores(documents: list[ToolDocument], query: str, parameters: KeywordParamet
     statistics = KeywordStatistics(mean_step=1).with_rows(part, np.arange(part.size), lexicon, sign=1)
     terms = AllTerms(statistics, (part,), parameters)
     reading = read_query(query, lexicon, terms, parameters)
-    found: list[float] = keyword_scores(part.size, reading, terms.weights(0)).tolist()
+    found: list[float] = keyword_scores(part.size, [reading], terms.weights(0))[0].tolist()
     return found
 
 

@@ -13,7 +13,7 @@ from toolsearch_indexes.encoders.static import HashingEncoder, StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.queries import Strategy
 from toolsearch_indexes.ranking import Sure, Sureness, rank, with_places_for
-from toolsearch_indexes.request import Request, read_request
+from toolsearch_indexes.request import Request, read_request, word_scores
 from toolsearch_indexes.views import SearchSpace
 
 RANKED = [Hit(name, score, "low") for name, score in zip("abcdefg", (0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2), strict=True)]
@@ -107,7 +107,7 @@ def best_of_all(space: SearchSpace, request: Request) -> list[str]:
     """What fits, by the raw scores of every single row."""
     scored: list[tuple[float, str]] = []
     for number, segment in enumerate(space.segments):
-        raw = request.raw(segment, np.arange(segment.size), request.word_scores(space, number))
+        raw = request.raw(segment, np.arange(segment.size), word_scores([request], space, number)[0])
         scored += zip((-raw).tolist(), segment.names.names, strict=True)
     return [name for score, name in sorted(scored) if request.scale.follows(-score)]
 

@@ -146,16 +146,19 @@ class StaticEncoder:
             raise EncoderError(f"there is no usable static encoder in {str(folder)!r}: a piece has no row in its table")
         self._words = WordPieces(self.pieces)
 
-    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        return self._encode(texts)
-
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        return self._encode(texts)
+        """As `encode_documents`, which takes longer for a few texts."""
+        vectors = np.zeros((len(texts), self.dimensions), np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            numbers = self._words.numbers(text[:_LONGEST_TEXT])
+            if numbers:
+                np.add.reduce(self.table.take(numbers, axis=0), axis=0, dtype=np.float32, out=vector)
+        return _scaled(vectors)
 
     def knows(self, word: str) -> bool:
         return self._words.knows(word)
 
-    def _encode(self, texts: Sequence[str]) -> FloatArray:
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
         numbers = [self._words.numbers(text[:_LONGEST_TEXT]) for text in texts]
         by_count: defaultdict[int, list[int]] = defaultdict(list)
@@ -168,9 +171,14 @@ class StaticEncoder:
             for some in (rows[first : first + at_once] for first in range(0, len(rows), at_once)):
                 pieces = self.table.take([numbers[row] for row in some], axis=0).astype(kind)
                 vectors[some] = pieces.sum(axis=1, dtype=kind)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        np.divide(vectors, lengths, out=vectors, where=lengths > 0)
-        return vectors
+        return _scaled(vectors)
+
+
+def _scaled(vectors: FloatArray) -> FloatArray:
+    """Scale *vectors* (n, d) to unit length, in place; zero rows stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.divide(vectors, lengths, out=vectors, where=lengths > 0)
+    return vectors
 
 
 class HashingEncoder:
