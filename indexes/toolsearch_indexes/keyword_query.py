@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import chain, pairwise, repeat
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -255,38 +255,49 @@ def keyword_scores(size: int, queries: Sequence[KeywordQuery], weights_of: Weigh
     are made of theirs.
     """
     scores = np.zeros((len(queries), size), np.float32)
-    gains: dict[Alternatives, Weighted | None] = {}
-
-    def add(line: FloatArray, alternatives: Alternatives) -> None:
-        gain = gains[alternatives] if alternatives in gains else _gain(size, alternatives, weights_of)
-        gains[alternatives] = gain
-        if gain:
-            _add_at(line, *gain)
-
+    gains = _Gains(size, weights_of)
     # All segments add in the same order, so that equal tools get equal sums.
-    whole = Counter([reading.alternatives for reading in queries[0].readings])  # unknown words may be read alike
-    others: list[tuple[FloatArray, Alternatives]] = []
-    for line, query in zip(scores[1:], queries[1:], strict=True):
-        for _, alternatives in query.readings:
-            if whole[alternatives]:
-                whole[alternatives] -= 1
-                add(line, alternatives)
-            else:
-                others.append((line, alternatives))
+    whole: Iterable[Alternatives] = [reading.alternatives for reading in queries[0].readings]
     if len(queries) > 1:
+        left = Counter(whole)  # unknown words may be read alike
+        own: list[tuple[FloatArray, list[Alternatives]]] = []
+        for line, query in zip(scores[1:], queries[1:], strict=True):
+            shared: list[Alternatives] = []
+            own.append((line, []))
+            for _, each in query.readings:
+                (shared if left[each] > 0 else own[-1][1]).append(each)
+                left[each] -= 1
+            gains.add(line, shared)
         scores[1:].sum(axis=0, out=scores[0])
-    for line, alternatives in chain(others, zip(repeat(scores[0]), whole.elements())):
-        add(line, alternatives)
+        for line, alternatives in own:
+            gains.add(line, alternatives)
+        whole = left.elements()
+    gains.add(scores[0], whole)
     return scores
 
 
-def _gain(size: int, alternatives: Alternatives, weights_of: WeightsOf) -> Weighted | None:
-    """The rows with one of the readings of a word, and each one's best gain."""
-    found = [(*weighted, weight) for term, weight in alternatives if (weighted := weights_of(term))]
-    if len(found) < 2:
-        return (found[0][0], found[0][1] * found[0][2]) if found else None
-    best = np.zeros(size, np.float32)
-    for rows, weights, weight in found:
-        np.maximum.at(best, rows, weights * weight)
-    held = best.nonzero()[0].astype(np.int32)
-    return held, best[held]
+class _Gains(dict[Alternatives, "Weighted | None"]):
+    """The rows with one of the readings of a word, and each one's best gain, for the words asked for."""
+
+    __slots__ = ("_size", "_weights_of")
+
+    def __init__(self, size: int, weights_of: WeightsOf) -> None:
+        self._size, self._weights_of = size, weights_of
+
+    def add(self, scores: FloatArray, words: Iterable[Alternatives]) -> None:
+        for alternatives in words:
+            gain = self[alternatives]
+            if gain:
+                _add_at(scores, gain[0], gain[1])
+
+    def __missing__(self, alternatives: Alternatives) -> Weighted | None:
+        found = [(*weighted, weight) for term, weight in alternatives if (weighted := self._weights_of(term))]
+        gain = (found[0][0], found[0][1] * found[0][2]) if found else None
+        if len(found) > 1:
+            best = np.zeros(self._size, np.float32)
+            for rows, weights, weight in found:
+                np.maximum.at(best, rows, weights * weight)
+            held = best.nonzero()[0].astype(np.int32)
+            gain = held, best[held]
+        self[alternatives] = gain
+        return gain

@@ -174,8 +174,8 @@ def _best_of_both(
     some = [asked[number] for number in numbers]
     of_some = words if len(some) == len(asked) else [each[numbers] for each in words]
     together = Together([one.request.nearness for one in some if one.request.nearness])
-    wanted = max(wanted, *(one.limit for one in some))
-    bounds = [together.bounds(*of, wanted) for of in zip(space.segments, space.allowed, strict=True)]
+    is_again, wanted = wanted > _FIRST_WANTED, max(wanted, *(one.limit for one in some))
+    bounds = [together.bounds(*of, wanted, again=is_again) for of in zip(space.segments, space.allowed, strict=True)]
     possible = _possibly_best(space, some, of_some, bounds)
     counts = [sum(map(len, each)) for each in zip(*possible, strict=True)]
     again: list[int] = []

@@ -133,12 +133,12 @@ class Together:
         self._parts = [[places[place] for place in side.places[1:]] for side in sides]
         self._unrelated = sides[0].unrelated
 
-    def bounds(self, segment: Segment, allowed: BoolArray | None, wanted: int) -> Bounds:
-        """Separate about *wanted* rows near each vector from all others."""
+    def bounds(self, segment: Segment, allowed: BoolArray | None, wanted: int, *, again: bool) -> Bounds:
+        """Separate about *wanted* rows near each vector from all others; *again* says that fewer were not enough."""
         if segment.vectors is None:
             nothing = np.zeros((len(self._wholes), 1), np.float32)
             return Bounds(np.empty(0, np.int64), nothing[:, :0], nothing[:, :0], nothing)
-        near = segment.vectors.near_each(self._vectors, wanted, allowed)
+        near = segment.vectors.near_each(self._vectors, wanted, allowed, again=again)
         rows, likely = _side_by_side(near, segment.size)
         margins, others = np.array([(one.margin, one.others) for one in near], np.float32).T[..., np.newaxis]
         # Rows that are not known to be near a vector may be as near to it as all others.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +44,14 @@ class _Fetching(NamedTuple):
     most: float
 
 
+_COARSE: Final = 2  # bits for a dimension of the codes of many rows
 _SPARE = 8  # rows beyond those that are wanted, so that most ties at the last place are seen at once
 _MOST_FOUND = 1 / 4  # the largest share of the rows that faiss looks for; comparing with all is faster beyond it
 _WANTED_FACTOR = 8  # the factor by which more rows are fetched while there are not enough
 _NOTHING = -math.inf
 _FETCHING = {  # bits for each dimension -> how many rows are fetched
-    2: _Fetching(4.0, 1_000, 8, 1 / 16),  # measured: 2 of the 10,800 nearest rows (100 for each query) were farther off
+    # Measured: 2 of the 10,800 nearest rows (100 for each query) were farther off.
+    _COARSE: _Fetching(4.0, 1_000, 8, 1 / 16),
     # Measured: none of 39,300 was farther off; few more rows are fetched than with 4 deviations.
     4: _Fetching(6.0, 32, 2, 1 / 4),
 }
@@ -117,7 +119,7 @@ class VectorPart:
         """Return the part with codes if it is large."""
         if self.rows < CODED_FROM or not VectorCodes.can_hold(self.dimensions):
             return self
-        return VectorPart(self._matrix, VectorCodes.build(self._matrix, 2 if self.rows >= _COARSE_FROM else 4))
+        return VectorPart(self._matrix, VectorCodes.build(self._matrix, _COARSE if self.rows >= _COARSE_FROM else 4))
 
     @property
     def rows(self) -> int:
@@ -152,7 +154,7 @@ class VectorPart:
         """
         wanted = limit
         while True:
-            near = self.near(query, wanted, allowed)
+            (near,) = self.near_each(query[np.newaxis], wanted, allowed, again=wanted > limit)
             least = near.least_of(limit)
             if near.others < least or near.is_all:
                 break
@@ -171,10 +173,15 @@ class VectorPart:
         """
         return self.near_each(query[np.newaxis], wanted, allowed)[0]
 
-    def near_each(self, queries: FloatArray, wanted: int, allowed: BoolArray | None = None) -> Sequence[Near]:
-        """As `near`, for each of *queries* (m, d)."""
+    def near_each(
+        self, queries: FloatArray, wanted: int, allowed: BoolArray | None = None, *, again: bool = False
+    ) -> Sequence[Near]:
+        """As `near`, for each of *queries* (m, d). *again* says that fewer rows were not enough: where codes of 2 bits
+        did not tell enough rows apart, they mostly do not for more rows either, and all vectors are compared.
+        """
         checked = self._checked(queries)
-        by_code = self._near_by_code(checked, wanted, allowed)
+        is_hopeless = again and self._codes is not None and self._codes.bits == _COARSE
+        by_code = () if is_hopeless else self._near_by_code(checked, wanted, allowed)
         return by_code or [self._near_of_all(query, wanted, allowed) for query in checked]
 
     def cosines(self, query: FloatArray, rows: IntArray) -> FloatArray:

@@ -395,9 +395,9 @@ def test_each_part_of_a_request_is_looked_for_once(monkeypatch: pytest.MonkeyPat
     asked: list[list[bytes]] = []
     near = VectorPart.near_each
 
-    def noted(self: VectorPart, queries: Sequence[FloatArray], *more: Any) -> Any:
+    def noted(self: VectorPart, queries: FloatArray, *more: Any, **named: Any) -> Any:
         asked.append([query.tobytes() for query in queries])
-        return near(self, queries, *more)
+        return near(self, queries, *more, **named)
 
     monkeypatch.setattr(VectorPart, "near_each", noted)
     found = [hit.name for hit in index.search("send a message, and list the rooms")]
