@@ -242,6 +242,8 @@ def _scored(
     asked: Sequence[Asked], together: Together, segment: Segment, words: FloatArray, rows: Sequence[RowArray]
 ) -> list[_Scored]:
     """The raw scores of *rows* of a segment, which belong to one request each."""
+    if not any(map(len, rows)):
+        return [(_NO_ROWS, _NO_SCORES) for _ in rows]
     all_near, end = together.deviations(segment, np.concatenate(rows)), 0
     found: list[_Scored] = []
     for one, scores, here, near in zip(asked, words, rows, all_near, strict=True):

@@ -129,6 +129,7 @@ def _by_hash(hashes: HashArray, rows: Sequence[int] | RowArray) -> tuple[HashArr
     return hashes[order], np.asarray(rows, np.int32)[order]
 
 
+_SMALL = 64  # tools; merging so few takes no longer than merging two, and each segment more slows all searches
 _GROWTH = 4  # a segment is merged into the previous one unless that one is at least this many times as large
 
 
@@ -192,7 +193,7 @@ def tidy(segments: Sequence[Segment]) -> tuple[Segment, ...]:
     large catalog stays cheap, and each tool is copied a constant number of times in all.
     """
     kept = [s if s.living * 2 > s.size else merge_segments([s]) for s in segments if s.living]
-    while len(kept) > 2 and kept[-2].size <= _GROWTH * kept[-1].size:
+    while len(kept) > 2 and kept[-2].size <= max(_SMALL, _GROWTH * kept[-1].size):
         kept[-2:] = [merge_segments(kept[-2:])]
     if len(kept) > 1 and sum(s.size for s in kept[1:]) * _GROWTH >= kept[0].size:
         kept = [merge_segments(kept)]

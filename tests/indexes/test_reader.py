@@ -302,9 +302,9 @@ def test_it_never_sees_a_tool_out_of_reach(index: ToolSearchIndex) -> None:
 
 
 def test_it_is_shown_tools_as_they_are_now_in_each_segment(encoder: Encoder) -> None:
-    filler = [ToolDocument(f"chart_{number}", f"Plot chart {number}") for number in range(60)]
+    filler = [ToolDocument(f"chart_{number}", f"Plot chart {number}") for number in range(600)]
     index = ToolSearchIndex(filler, encoder=encoder)
-    index.update([letter("ada"), letter("bob"), *(ToolDocument(f"map_{n}", f"Draw map {n}") for n in range(7))])
+    index.update([letter("ada"), letter("bob"), *(ToolDocument(f"map_{n}", f"Draw map {n}") for n in range(100))])
     index.update([ToolDocument("mail__send_to_bob", "Send an email message to Robert.")], ["mail__send_to_ada"])
     index.update([replace(letter("cleo"), requests=("write to cleo",))])
     assert len(index.state.segments) == 3
