@@ -28,12 +28,18 @@ PLAIN = KeywordParameters(
 
 
 def scores(documents: list[ToolDocument], query: str, parameters: KeywordParameters) -> list[float]:
+    return scores_together(documents, [query], parameters)[0]
+
+
+def scores_together(
+    documents: list[ToolDocument], queries: list[str], parameters: KeywordParameters
+) -> list[list[float]]:
     lexicon = Lexicon()
     part = KeywordPart.build(documents, lexicon)
     statistics = KeywordStatistics(mean_step=1).with_rows(part, np.arange(part.size), lexicon, sign=1)
     terms = AllTerms(statistics, (part,), parameters)
-    reading = read_query(query, lexicon, terms, parameters)
-    found: list[float] = keyword_scores(part.size, [reading], terms.weights(0))[0].tolist()
+    readings = [read_query(query, lexicon, terms, parameters) for query in queries]
+    found: list[list[float]] = keyword_scores(part.size, readings, terms.weights(0)).tolist()
     return found
 
 
@@ -53,6 +59,26 @@ def test_the_plain_variant_scores_as_rank_bm25_does() -> None:
     for query in ("issue repository", "branch", "send currency email", "city forecast amount"):
         expected = oracle.get_scores(terms(query))
         assert scores(documents, query, PLAIN) == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "queries",
+    [
+        ["send mail, list the branches", "send mail", "list the branches"],
+        ["send mail, send money", "send mail", "send money"],  # a word in two parts counts once
+        ["list branchs, merge brannch", "list branchs", "merge brannch"],  # two words that are read alike
+        ["merge branchs and brannch", "branchs brannch"],
+        ["send mail", "list bran"],  # words that the first query does not have
+        ["send", "the mail", "money"],
+    ],
+)
+def test_queries_that_are_scored_together_get_the_scores_that_each_gets_alone(queries: list[str]) -> None:
+    texts = ["send a mail", "send money by mail", "list branches", "merge a branch into another branch", "read notes"]
+    documents = [ToolDocument(name=f"t{i}", description=text) for i, text in enumerate(texts)]
+
+    together = scores_together(documents, queries, KeywordParameters())
+    for query, found in zip(queries, together, strict=True):
+        assert found == pytest.approx(scores(documents, query, KeywordParameters()), abs=1e-5)
 
 
 def test_the_score_is_the_published_formula() -> None:
