@@ -214,7 +214,7 @@ def _possibly_best(
     weights = np.array([[one.request.weight] for one in asked], np.float32)
     near = [scores.take(of.rows, axis=1) for scores, of in zip(words, bounds, strict=True)]
     known = [each + weights * of.least for each, of in zip(near, bounds, strict=True)]
-    enough = _enough(asked, known[0] if len(known) == 1 else np.concatenate(known, axis=1))
+    enough = _enough(asked, np.concatenate(known, axis=1, dtype=np.float32))
     found: list[list[RowArray]] = []
     for segment, allowed, scores, near_scores, of in zip(
         space.segments, space.allowed, words, near, bounds, strict=True

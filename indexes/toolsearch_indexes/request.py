@@ -210,7 +210,7 @@ class Request(NamedTuple):
 
     def raw_of(self, segment: Segment, rows: IntArray, word_scores: FloatArray, deviations: FloatArray) -> FloatArray:
         """The raw scores of *rows*, whose *deviations* are known, too."""
-        raw: FloatArray = word_scores + np.float32(self.weight) * deviations
+        raw: FloatArray = (word_scores + deviations * np.float32(self.weight)).astype(np.float32, copy=False)
         for holder in self.sole_in(segment):
             raw[rows == holder.row] += np.float32(self.weight * holder.worth)
         return raw
