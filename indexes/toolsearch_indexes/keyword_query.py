@@ -291,13 +291,20 @@ class _Gains(dict[Alternatives, "Weighted | None"]):
                 _add_at(scores, gain[0], gain[1])
 
     def __missing__(self, alternatives: Alternatives) -> Weighted | None:
-        found = [(*weighted, weight) for term, weight in alternatives if (weighted := self._weights_of(term))]
-        gain = (found[0][0], found[0][1] * found[0][2]) if found else None
-        if len(found) > 1:
-            best = np.zeros(self._size, np.float32)
-            for rows, weights, weight in found:
-                np.maximum.at(best, rows, weights * weight)
-            held = best.nonzero()[0].astype(np.int32)
-            gain = held, best[held]
+        if len(alternatives) == 1:
+            ((term, weight),) = alternatives
+            weighted = self._weights_of(term)
+            gain = (weighted[0], weighted[1] * weight) if weighted else None
+        else:
+            gain = self._best_of(alternatives)
         self[alternatives] = gain
         return gain
+
+    def _best_of(self, alternatives: Alternatives) -> Weighted:
+        best = np.zeros(self._size, np.float32)
+        for term, weight in alternatives:
+            weighted = self._weights_of(term)
+            if weighted:
+                np.maximum.at(best, weighted[0], weighted[1] * weight)
+        held = best.nonzero()[0].astype(np.int32)
+        return held, best[held]

@@ -91,10 +91,11 @@ def rank_each(space: SearchSpace, asked: Sequence[Asked], favour: Mapping[str, f
     if favour:
         wanted = [one._replace(limit=max(one.limit, _PLACES_FOR_FAVOUR), least=0.0) for one in asked]
     words = [word_scores([one.request for one in asked], space, number) for number in range(len(space.segments))]
-    alone = [number for number, one in enumerate(asked) if one.request.nearness is None]
-    best = {number: _best_by_word(space, wanted[number], [each[number] for each in words]) for number in alone}
-    both = [number for number in range(len(asked)) if number not in best]
-    best |= _best_of_both(space, wanted, both, words, _FIRST_WANTED) if both else {}
+    both = [number for number, one in enumerate(asked) if one.request.nearness is not None]
+    best = _best_of_both(space, wanted, both, words, _FIRST_WANTED) if both else {}
+    for number, one in enumerate(wanted):
+        if number not in best:
+            best[number] = _best_by_word(space, one, [each[number] for each in words])
     return [
         _ranking(space, one, best[number], favour, [each[number] for each in words]) for number, one in enumerate(asked)
     ]
