@@ -27,6 +27,7 @@ from toolsearch_indexes.ranking import (
 from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.regex import compile_pattern
 from toolsearch_indexes.request import Request, read_requests
+from toolsearch_indexes.reranking import READ, is_readable, read_again
 from toolsearch_indexes.segments import IndexState, Segment
 from toolsearch_indexes.semantic import SemanticArm
 from toolsearch_indexes.views import SearchSpace
