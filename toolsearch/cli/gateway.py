@@ -32,6 +32,7 @@ from toolsearch.cli.output import LogLevel, line, log_from, print_json, print_te
 from toolsearch.environment import GATEWAY_TOKEN
 from toolsearch.errors import BadSettingError, MissingExtraError, ServerUnavailableError, ToolSearchError
 from toolsearch.freed_memory import share_one_arena
+from toolsearch.lazy_packages import import_sdk_lazily
 
 if TYPE_CHECKING:
     from toolsearch.gateway.door import Door
@@ -221,6 +222,7 @@ def serve(
         return ExitCode.OK
     log_from(log_level)
     share_one_arena()
+    import_sdk_lazily()
     address = None if http is None else read_address(http, "--http")
     door = gateway_door.opened(config) if address is None else None
     try:
