@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar, overload
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +43,8 @@ ByteArray = NDArray[np.uint8]
 LongArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 _MOST_DECODED = 4_000  # decoded texts that are kept at hand
+_HASH_BITS = 32
+_BUCKET_BITS = 16  # a hash is looked for among those with the same upper bits: some three of 200,000
 _ERRORS = "surrogatepass"  # half a surrogate pair survives encoding and decoding
 
 
@@ -50,8 +54,6 @@ class PackedTexts(Sequence[str]):
     blob  uint8: the texts in UTF-8, one after the other
     ends  (n,) int64: where each ends
     """
-
-    __slots__ = ("_bytes", "_decoded", "_ends", "blob", "ends")
 
     def __init__(self, blob: ByteArray, ends: LongArray) -> None:
         self.blob, self.ends = blob, ends
@@ -71,6 +73,35 @@ class PackedTexts(Sequence[str]):
         blobs = [part.blob[np.repeat(mask, size)] for part, mask, size in zip(parts, keep, sizes, strict=True)]
         kept = np.concatenate([size[mask] for size, mask in zip(sizes, keep, strict=True)])
         return cls(np.concatenate(blobs), np.cumsum(kept, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        by_hash = self._by_hash if "_by_hash" in vars(self) else ()
+        return self.blob.nbytes + self.ends.nbytes + sum(each.nbytes for each in by_hash)
+
+    def place_of(self, text: str) -> int | None:
+        """The first place of *text*."""
+        starts, hashes, places = self._by_hash
+        wanted = text.encode("utf-8", _ERRORS)
+        hashed = crc32(wanted)
+        bucket = hashed >> _HASH_BITS - _BUCKET_BITS
+        for each in range(starts[bucket], starts[bucket + 1]):
+            if hashes[each] == hashed:
+                place: int = places[each]
+                if self._bytes[self._ends[place - 1] if place else 0 : self._ends[place]].tobytes() == wanted:
+                    return place
+        return None
+
+    @cached_property
+    def _by_hash(self) -> tuple[memoryview, memoryview, memoryview]:
+        """Where each bucket of hashes starts; the hashes, ascending; and the place of the text of each."""
+        whole = self.blob.tobytes()
+        bounds = pairwise([0, *self.ends.tolist()])
+        hashes = np.fromiter((crc32(whole[start:end]) for start, end in bounds), np.uint32, len(self))
+        places = np.argsort(hashes, kind="stable").astype(np.int32)
+        ordered = hashes[places]
+        buckets = np.arange(2**_BUCKET_BITS + 1, dtype=np.uint64) << (_HASH_BITS - _BUCKET_BITS)
+        return np.searchsorted(ordered, buckets).astype(np.int32).data, ordered.data, places.data
 
     def __len__(self) -> int:
         return len(self._ends)

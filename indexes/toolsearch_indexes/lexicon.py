@@ -7,13 +7,11 @@ Whether a word is still in use is not known here: counts belong to a snapshot of
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import chain, filterfalse, islice
 from typing import Generic, TypeVar
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +37,6 @@ class WordList:
         self._first = len(self._stored)  # the number of the first word that is added later
         self._added = [] if self._first else texts
         self._numbers = {word: number for number, word in enumerate(self._added)}
-        hashes = np.fromiter(map(_hash, self._stored), np.uint32, len(self._stored))
-        order = np.argsort(hashes, kind="stable").astype(np.int32)
-        # A memoryview reads single places faster than an array.
-        self._hashes, self._by_hash = hashes[order].data, order.data
 
     def __len__(self) -> int:
         return self._first + len(self._added)
@@ -61,11 +55,11 @@ class WordList:
     @property
     def nbytes(self) -> int:
         """The bytes of the stored words; added words do not count."""
-        return self._stored.blob.nbytes + self._stored.ends.nbytes + self._hashes.nbytes + self._by_hash.nbytes
+        return self._stored.nbytes
 
     def number(self, word: str) -> int | None:
         number = self._numbers.get(word)
-        return self._stored_number(word) if number is None and self._first else number
+        return self._stored.place_of(word) if number is None and self._first else number
 
     def add(self, word: str) -> int:
         """Number a new *word*. For the writer only."""
@@ -76,16 +70,6 @@ class WordList:
 
     def packed(self) -> ByteArray:
         return np.frombuffer(_SPLITTER.join(self).encode(), np.uint8)
-
-    def _stored_number(self, word: str) -> int | None:
-        wanted = _hash(word)
-        for place in range(bisect_left(self._hashes, wanted), len(self._hashes)):
-            number = self._by_hash[place]
-            if self._hashes[place] != wanted:
-                return None
-            if self._stored[number] == word:
-                return int(number)
-        return None
 
 
 class WordGroups(Generic[Key]):
@@ -112,10 +96,6 @@ class WordGroups(Generic[Key]):
         for number in range(len(self._words) - self._words.added):
             stored[self._key(self._words[number])].append(number)
         return dict(stored)
-
-
-def _hash(word: str) -> int:
-    return crc32(word.encode(errors="surrogatepass"))
 
 
 IntArray = NDArray[np.int32]

@@ -82,3 +82,9 @@ def test_texts_at_places_are_the_same_when_they_are_asked_for_again(monkeypatch:
         ["", "a", "é"],
         ["日程"],
     ]
+
+
+def test_the_place_of_a_text_is_found_by_it() -> None:
+    texts = PackedTexts.of(["plumless", "日程", "", "buckeroo", "日程"])
+    assert [texts.place_of(text) for text in ("plumless", "buckeroo", "日程", "", "a")] == [0, 3, 1, 2, None]
+    assert PackedTexts.of([]).place_of("a") is None

@@ -36,7 +36,8 @@ def tokenizer(encoder: StaticEncoder) -> Any:
 def test_tokenizers_cuts_a_text_into_the_same_pieces(encoder, tokenizer, text):
     pieces = tokenizer.encode(text, add_special_tokens=False).tokens
 
-    rows = np.array([encoder.table[encoder.pieces[piece]] for piece in pieces if piece != "[UNK]"], np.float64)
+    numbers = [encoder.pieces[piece] for piece in pieces if piece != "[UNK]"]
+    rows = encoder.table.rows(np.array(numbers, int)).astype(np.float64)
     total = rows.sum(axis=0) if len(rows) else np.zeros(encoder.dimensions)
 
     assert encoder.encode_documents([text])[0] == pytest.approx(total / (np.linalg.norm(total) or 1), abs=1e-6)

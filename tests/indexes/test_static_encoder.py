@@ -1,13 +1,15 @@
 """The static encoder: how text becomes pieces and pieces a vector, by a table worked by hand; and the one built in."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from toolsearch_indexes.encoders.opening import open_encoder
-from toolsearch_indexes.encoders.static import StaticEncoder
+from toolsearch_indexes.encoders.static import BUILT_IN_FOLDER, StaticEncoder
 from toolsearch_indexes.errors import EncoderError
 
 PIECES = {"create": 0, "issue": 1, "##s": 2, "tickets": 1}  # an issue and tickets share a row
@@ -56,8 +58,28 @@ def test_a_text_is_the_direction_of_the_sum_of_its_pieces(small: StaticEncoder, 
 def test_numbers_of_a_long_text_add_up_beyond_16_bits(built_in: StaticEncoder) -> None:
     once, often = built_in.encode_documents(["kubernetes", "kubernetes " * 360])
 
-    assert int(built_in.table[built_in.pieces["kubernetes"]].max()) * 360 > 2**15
+    assert int(built_in.table.rows(built_in.pieces["kubernetes"]).max()) * 360 > 2**15
     np.testing.assert_allclose(often, once, atol=1e-6)
+
+
+def test_rows_are_those_of_the_file_in_whatever_order_they_are_asked_for(built_in: StaticEncoder) -> None:
+    whole = np.load(BUILT_IN_FOLDER / "table.npy")
+    numbers = np.random.default_rng(0).integers(len(whole), size=(20, 3, 7))
+
+    def is_as_in_the_file(some: NDArray[np.int64]) -> bool:
+        return np.array_equal(built_in.table.rows(some), whole[some])
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(is_as_in_the_file, [*numbers, *numbers]))
+
+
+def test_its_pieces_are_a_mapping(built_in: StaticEncoder) -> None:
+    written = json.loads((BUILT_IN_FOLDER / "pieces.json").read_bytes())
+
+    assert dict(built_in.pieces) == written
+    assert ("weather" in built_in.pieces, "qzv" in built_in.pieces, built_in.pieces.get("qzv")) == (True, False, None)
+    with pytest.raises(KeyError):
+        built_in.pieces["qzv"]
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def write_static_embedding(encoder: StaticEncoder, folder: str | Path) -> None:
     tokenizer = tokenizer_of(encoder)
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     rows = [encoder.pieces.get(piece, 0) for piece in sorted(vocabulary, key=vocabulary.__getitem__)]
-    weights = torch.tensor(encoder.table[rows].astype(np.float32))
+    weights = torch.tensor(encoder.table.rows(rows).astype(np.float32))
     embedding = parts.StaticEmbedding(tokenizer, embedding_weights=weights)
     models.SentenceTransformer(modules=[embedding, parts.Normalize()], device="cpu").save(str(folder))
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import mmap
 import re
 import unicodedata
+from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from toolsearch_indexes.arrays import PackedTexts, mapping_of
 from toolsearch_indexes.encoders.protocol import FloatArray, unit_rows
 from toolsearch_indexes.errors import EncoderError
 
@@ -134,16 +138,17 @@ class StaticEncoder:
         """Raises EncoderError if *folder* does not hold such an encoder."""
         folder = Path(folder)
         try:
-            self.table: NDArray[np.int8] = np.load(folder / _TABLE)
-            self.pieces: Mapping[str, int] = json.loads((folder / _PIECES).read_bytes())
+            self.table = _Table(folder / _TABLE)
+            numbers: dict[str, int] = json.loads((folder / _PIECES).read_bytes())
             about: Mapping[str, Any] = json.loads((folder / _ABOUT).read_bytes())
             self.id = f"static:{about['name']}:{about['digest']}"
-            last = max(self.pieces.values())
+            last = max(numbers.values())
             rows, self.dimensions = self.table.shape
         except (OSError, ValueError, KeyError) as error:
             raise EncoderError(f"there is no usable static encoder in {str(folder)!r}: {error}") from error
         if last >= rows:
             raise EncoderError(f"there is no usable static encoder in {str(folder)!r}: a piece has no row in its table")
+        self.pieces: Mapping[str, int] = _Pieces(numbers)
         self._words = WordPieces(self.pieces)
 
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
@@ -169,7 +174,7 @@ class StaticEncoder:
             kind = np.int16 if count <= _SUMMED_IN_16_BITS else np.int32
             at_once = max(1, _SUMMED_AT_ONCE // count)
             for some in (rows[first : first + at_once] for first in range(0, len(rows), at_once)):
-                pieces = self.table.take([numbers[row] for row in some], axis=0).astype(kind)
+                pieces = self.table.rows([numbers[row] for row in some]).astype(kind)
                 vectors[some] = pieces.sum(axis=1, dtype=kind)
         return _scaled(vectors)
 
@@ -179,6 +184,65 @@ def _scaled(vectors: FloatArray) -> FloatArray:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     np.divide(vectors, lengths, out=vectors, where=lengths > 0)
     return vectors
+
+
+class _Pieces(Mapping[str, int]):
+    """Pieces and their numbers, in a fifth of the memory of a dictionary. Numbers are in the order of the pieces."""
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self._pieces = PackedTexts.of(numbers)
+        self._numbers = array("i", numbers.values())
+
+    def __getitem__(self, piece: str) -> int:
+        if (place := self._pieces.place_of(piece)) is None:
+            raise KeyError(piece)
+        return self._numbers[place]
+
+    def get(self, key: str, default: Any = None, /) -> Any:  # the inherited one raises and catches an error for a miss
+        place = self._pieces.place_of(key)
+        return default if place is None else self._numbers[place]
+
+    def __contains__(self, piece: object) -> bool:
+        return isinstance(piece, str) and self._pieces.place_of(piece) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pieces)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+class _Table:
+    """The rows of a table in a file. A row is copied when it is first asked for: most processes need one in ten.
+
+    The file is mapped. Without the copies, the system would count its neighbours in the file as this process's memory.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._mapped: NDArray[np.int8] = np.load(file, mmap_mode="r")
+        self.shape = rows, dimensions = self._mapped.shape
+        self._copied = np.zeros((rows + 1, dimensions), np.int8)  # takes memory only where it is written
+        self._places = np.zeros(rows, np.int32)  # of each row in *_copied*; 0 if it is not there
+        self._count = 0
+        self._lock = Lock()
+
+    def rows(self, numbers: ArrayLike) -> NDArray[np.int8]:
+        """Return the rows (..., dimensions) of *numbers* (...)."""
+        wanted = np.asarray(numbers)
+        places = self._places.take(wanted)
+        if not places.all():
+            self._copy(np.atleast_1d(wanted)[np.atleast_1d(places) == 0])
+            places = self._places.take(wanted)
+        return self._copied.take(places, axis=0)
+
+    def _copy(self, numbers: NDArray[np.int64]) -> None:
+        with self._lock:
+            new = np.unique(numbers[self._places[numbers] == 0])
+            first, self._count = self._count + 1, self._count + len(new)
+            self._copied[first : self._count + 1] = self._mapped[new]
+            self._places[new] = np.arange(first, self._count + 1)  # last, so that other threads see rows that are there
+            if (mapping := mapping_of(self._mapped)) is not None and hasattr(mmap, "MADV_DONTNEED"):
+                mapping.madvise(mmap.MADV_DONTNEED)
 
 
 class HashingEncoder:
