@@ -15,8 +15,6 @@ from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
 
 from toolsearch_indexes.analysis import STOP_WORDS, pieces, stem, surfaces, words
 from toolsearch_indexes.arrays import PackedTexts
@@ -188,6 +186,9 @@ class Lexicon:
     def _find_alike(self, surface: str) -> list[tuple[int, str, int]]:
         if len(surface) < _SHORTEST_TYPO or not surface.isalpha():
             return []
+        from rapidfuzz import process  # imported here, since few requests have a word that no tool has
+        from rapidfuzz.distance import OSA
+
         reach = 2 if len(surface) >= _LONG_WORD else 1
         found: list[tuple[int, str, int]] = []
         for length in range(len(surface) - reach, len(surface) + reach + 1):

@@ -20,3 +20,20 @@ def test_a_gateway_that_has_searched_few_tools_and_called_one_has_loaded_neither
     run_python: Callable[..., Ran],
 ) -> None:
     assert run_python("-c", _SEARCHES_AND_CALLS).out == "[2] [1.0] []\n"
+
+
+_IMPORTS_OF_A_GATEWAY = """
+import sys
+from toolsearch.lazy_packages import import_sdk_lazily
+
+import_sdk_lazily()
+import toolsearch.cli.gateway, toolsearch.gateway.gateway, toolsearch.gateway.reports.commands, toolsearch.gateway.stdio
+
+print(sorted({"cryptography", "jwt", "mcp.server.mcpserver", "rapidfuzz"} & set(sys.modules)))
+"""
+
+
+def test_the_command_gateway_loads_neither_the_sdks_server_framework_nor_cryptography(
+    run_python: Callable[..., Ran],
+) -> None:
+    assert run_python("-c", _IMPORTS_OF_A_GATEWAY).out == "[]\n"
