@@ -178,9 +178,9 @@ def _nearest(candidates: Sequence[_Kept], words: frozenset[str]) -> list[_Kept]:
 @cache
 def shipped_requests() -> RequestSource:
     """The packs that ship with the package, unpacked when a tool is first looked up."""
-    packed = (files("toolsearch") / "data" / PACKS_FILE).read_bytes()
-    version = hashlib.sha256(packed).hexdigest()[:16]
-    return RequestPacks(lambda: map(read_tool, BytesIO(lzma.decompress(packed))), version=version)
+    packs = files("toolsearch") / "data" / PACKS_FILE
+    version = hashlib.sha256(packs.read_bytes()).hexdigest()[:16]
+    return RequestPacks(lambda: map(read_tool, BytesIO(lzma.decompress(packs.read_bytes()))), version=version)
 
 
 def read_tool(line: str | bytes) -> PackedTool:
