@@ -32,6 +32,7 @@ from toolsearch.gateway.status import CANCELLED, CallEnd, GatewayObserver, Gatew
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.scan import marked
 from toolsearch.gateway.trust.verdicts import ToolGate
+from toolsearch.scanning.rules import forget_what_was_read
 from toolsearch.sessions.usage import UsageLog
 from toolsearch.storage.pins import PinPersistence
 from toolsearch.storage.sqlite.stores import SqliteUsageStore
@@ -228,7 +229,7 @@ class Gateway:
             self._observer.searched(caller, found.queries, written_tokens=written, answer_tokens=tokens)
         self._wake_for(found)
         if self.ledger.searches == 1:  # the first search has built the index
-            self._tidying = asyncio.get_running_loop().run_in_executor(None, give_back_freed_memory)
+            self._tidying = asyncio.get_running_loop().run_in_executor(None, _tidy)
         return found
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
@@ -351,7 +352,7 @@ class Gateway:
     async def _count_all(self, lists: Sequence[_List]) -> None:
         for each in lists:
             await self._count(each)
-        await asyncio.to_thread(give_back_freed_memory)  # frees the memory that reading the listings took
+        await asyncio.to_thread(_tidy)  # frees the memory that reading the listings took
 
     def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[SearchOutcome, int, int]:
         """The outcome of the search, the tokens that the model wrote for it, and the tokens of the answer."""
@@ -384,6 +385,11 @@ class Gateway:
         costs = self.engine.view(Reach())
         tools = self.registry.servers.get(server, ServerTools())
         return sum(costs.tokens_of(tool.definition) for tool in tools.admitted)
+
+
+def _tidy() -> None:
+    forget_what_was_read()
+    give_back_freed_memory()
 
 
 def _usage_store(state_folder: Path) -> SqliteUsageStore:
