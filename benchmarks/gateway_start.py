@@ -13,28 +13,21 @@ import argparse
 import json
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.busy import busy_processes
 from benchmarks.clients.measuring import TIME_SERVERS
 from benchmarks.figure_tables import print_table
 from benchmarks.results import write_figures
+from benchmarks.stdio_gateway import StdioGateway
 
 _STEPS: Final = ("handshake", "first list")
 _LEARNS_S: Final = 8.0  # within which a gateway knows its servers, unless one hangs
-_REQUESTS: Final[Sequence[tuple[str, dict[str, Any]]]] = (
-    (
-        "initialize",
-        {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "start", "version": "1"}},
-    ),
-    ("tools/list", {}),
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,27 +73,13 @@ def _configuration(folder: Path, *, hangs: bool) -> Path:
 def _started(program: Sequence[str], config: Path, *, until_s: float = 0) -> list[float]:
     """Seconds from the start of a gateway to each answer. It ends at *until_s* at the earliest."""
     started_s = time.monotonic()
-    process = subprocess.Popen(
-        [*program, "gateway", "--config", str(config)],
-        cwd=config.parent,  # a checkout in the working folder would go before the one that *program* is of
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
     answered: list[float] = []
-    with process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for number, (method, params) in enumerate(_REQUESTS):
-            request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-            process.stdin.write(json.dumps(request) + "\n")
-            process.stdin.flush()
-            while json.loads(process.stdout.readline()).get("id") != number:
-                pass
-            answered.append(time.monotonic() - started_s)
+    with StdioGateway(program, config) as gateway:
+        gateway.shake_hands()
+        answered.append(time.monotonic() - started_s)
+        gateway.ask("tools/list", {})
+        answered.append(time.monotonic() - started_s)
         time.sleep(max(0.0, until_s - answered[-1]))
-        process.stdin.close()
     return answered
 
 

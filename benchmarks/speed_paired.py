@@ -17,12 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,15 +33,21 @@ from benchmarks.datasets import SETS, set_folders
 from benchmarks.figure_tables import print_table
 from benchmarks.latency import all_text, requests_for
 from benchmarks.results import write_figures
+from benchmarks.stdio_gateway import StdioGateway
 from toolsearch.catalog.indexing import document_of
 from toolsearch.errors import SourceError
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import namespaced
 from toolsearch_indexes.documents import ToolDocument
 
+_Side = TypeVar("_Side", bound=Hashable)
 Taken: TypeAlias = list[list[float]]  # CPU and wall milliseconds of each time; of memory, now and at most
 
 _WORKER: Final = Path(__file__).with_name("_speed_worker.py")
+_SERVER: Final = Path(__file__).with_name("_speed_server.py")
+_SERVERS: Final = 5  # behind a gateway
+_CALLS: Final = 30  # through it in each round
+_UNTIL_LISTED_S: Final = 60
 _SENTENCES: Final = 4  # of the requests of several
 _QUERIES: Final = 100  # in each round
 _SLOW: Final = 10  # of what takes tens of milliseconds
@@ -106,6 +112,15 @@ class Side:
         assert process.returncode == 0, arguments
         return [[(used.ru_utime + used.ru_stime) * 1e3, (time.perf_counter_ns() - started) / 1e6]]
 
+    def gateway(self, folder: Path) -> StdioGateway:
+        """Started over some servers, with its state in *folder*."""
+        folder.mkdir()
+        server = {"command": sys.executable, "args": [str(_SERVER)]}
+        servers = {f"server{number}": server for number in range(_SERVERS)}
+        config = {"mcpServers": servers, "toolsearch": {"stateDir": str(folder)}}
+        (folder / "mcp.json").write_text(json.dumps(config), "utf-8")
+        return StdioGateway([sys.executable, "-P", "-m", "toolsearch"], folder / "mcp.json", self._environment)
+
     def _answer(self) -> Any:
         assert self._worker.stdout
         line = self._worker.stdout.readline()
@@ -118,7 +133,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tools, source = tools_to_search(many)
     print(f"{len(tools):,} tools: {source}")
     with _sides([options.old, options.new], tools) as (*sides, alone):
-        rows = [*_figures(sides, alone, tools, few, many, options.rounds), *_starts(sides, options.rounds)]
+        rows = [
+            *_figures(sides, alone, tools, few, many, options.rounds),
+            *_starts(sides, options.rounds),
+            *_gateways(sides, options.rounds),
+        ]
     _print(rows)
     if options.json:
         write_figures(options.json, "speed_paired", list(map(asdict, rows)))
@@ -223,9 +242,43 @@ def _starts(sides: Sequence[Side], rounds: int) -> list[Row]:
     return rows
 
 
-def _by_turns(sides: Sequence[Side], times: int, ask: Callable[[Side], Taken]) -> list[Taken]:
+def _gateways(sides: Sequence[Side], rounds: int) -> list[Row]:
+    """What gateways over stdio take once they have found a tool, which is then called."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        gateways = [stack.enter_context(side.gateway(Path(folder) / f"{n}")) for n, side in enumerate(sides)]
+        tools = dict(zip(gateways, map(_found, gateways), strict=True))
+        calls = _by_turns(gateways, rounds, lambda gateway: [_called(gateway, tools[gateway]) for _ in range(_CALLS)])
+        kib = [[[float(part) for part in gateway.resident_kib()]] for gateway in gateways]
+    what = f"gateway, {_SERVERS} servers"
+    return [
+        _row(f"{what}, a call: CPU", "ms", calls, _cpu),
+        _row(f"{what}, a call: wall", "ms", calls, _wall),
+        _row(f"{what}: memory", "MB", kib, lambda taken: sum(taken[0]) / 1024),
+        _row(f"{what}: memory, its own", "MB", kib, lambda taken: taken[0][0] / 1024),
+    ]
+
+
+def _found(gateway: StdioGateway) -> str:
+    """The name of a tool that a search has found. The first search waits for the lists of the servers."""
+    gateway.shake_hands()
+    until_s = time.monotonic() + _UNTIL_LISTED_S
+    while time.monotonic() < until_s:
+        found = gateway.call("toolSearchTool", {"query": "echo a message about mail"})["structuredContent"]["tools"]
+        if found:
+            gateway.ask("tools/list", {})  # as a client does that is told that its list has changed
+            return str(found[0]["name"])
+    raise SystemExit("a gateway does not find the tools of its servers")
+
+
+def _called(gateway: StdioGateway, tool: str) -> list[float]:
+    cpu_ms, started_ns = gateway.cpu_ms(), time.perf_counter_ns()
+    gateway.call(tool, {"message": "hello there"})
+    return [gateway.cpu_ms() - cpu_ms, (time.perf_counter_ns() - started_ns) / 1e6]
+
+
+def _by_turns(sides: Sequence[_Side], times: int, ask: Callable[[_Side], Taken]) -> list[Taken]:
     """What each side takes in all of its turns; the one that begins changes."""
-    taken: dict[Side, Taken] = {side: [] for side in sides}
+    taken: dict[_Side, Taken] = {side: [] for side in sides}
     for turn in range(times):
         for side in sides if turn % 2 else reversed(sides):
             taken[side] += ask(side)

@@ -35,6 +35,8 @@ def test_every_row_has_a_figure_of_both_versions(tmp_path: Path, monkeypatch: py
         "memory, at its peak",
         "from toolsearch import ToolSearch: CPU",
         "toolsearch --version: wall",
+        "gateway, 5 servers, a call: CPU",
+        "gateway, 5 servers: memory, its own",
     } <= rows.keys()
     assert os.environ["OMP_NUM_THREADS"] == "1"
 
