@@ -272,7 +272,7 @@ def _found(gateway: StdioGateway) -> str:
 
 def _called(gateway: StdioGateway, tool: str) -> list[float]:
     cpu_ms, started_ns = gateway.cpu_ms(), time.perf_counter_ns()
-    gateway.call(tool, {"message": "hello there"})
+    gateway.call(tool, {"message": f"hello there, it is now {started_ns}"})  # no message comes twice
     return [gateway.cpu_ms() - cpu_ms, (time.perf_counter_ns() - started_ns) / 1e6]
 
 
