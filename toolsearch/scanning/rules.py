@@ -10,7 +10,7 @@ import binascii
 import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain
 from typing import Any
@@ -141,6 +141,8 @@ def _words(unpack: Callable[[bytes], bytes], packed: bytes) -> str:
 
 
 _CONTEXT_BYTES = 16  # bytes of context before a phrase
+_SHORT = 64  # characters
+_MOST_REMEMBERED = 1_024  # short texts whose phrases are remembered
 _NOT_IN_NAMES = "sends-data-away"  # `read_private_key` says what the tool is for, not where the key goes
 
 
@@ -158,16 +160,25 @@ def known_phrases(text: Text) -> Iterator[Finding]:
 
     Line breaks make no difference.
     """
-    found: dict[str, Finding] = {}
-    sentences = (Text(text.place, sentence) for sentence in sentences_of(" ".join(text.value.split())))
+    is_short = len(text.value) <= _SHORT
+    for rule, words in (_phrases_of_short if is_short else _phrases_in)(text.value):
+        if rule != _NOT_IN_NAMES or text.place not in NAME_PLACES:
+            yield Finding(rule, text.place, words)
+
+
+def _phrases_in(value: str) -> list[tuple[str, str]]:
+    """The rule and the words of each phrase in *value*."""
+    found: dict[str, str] = {}
+    sentences = (Text("", sentence) for sentence in sentences_of(" ".join(value.split())))
     for reading, expressions in chain.from_iterable(map(_readings, sentences)):
         for rule, expression in expressions.items():
-            if rule in found or (rule == _NOT_IN_NAMES and text.place in NAME_PLACES):
-                continue
-            if match := expression.search(reading):
+            if rule not in found and (match := expression.search(reading)):
                 words = reading[max(match.start() - _CONTEXT_BYTES, 0) : match.end()].decode(errors="ignore")
-                found[rule] = Finding(rule, text.place, evidence(words))
-    yield from found.values()
+                found[rule] = evidence(words)
+    return list(found.items())
+
+
+_phrases_of_short = lru_cache(_MOST_REMEMBERED)(_phrases_in)  # keys and words of JSON come again in every result
 
 
 def _readings(text: Text) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
