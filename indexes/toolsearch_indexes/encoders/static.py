@@ -157,7 +157,7 @@ class StaticEncoder:
         for vector, text in zip(vectors, texts, strict=True):
             numbers = self._words.numbers(text[:_LONGEST_TEXT])
             if numbers:
-                np.add.reduce(self.table.take(numbers, axis=0), axis=0, dtype=np.float32, out=vector)
+                np.add.reduce(self.table.rows(numbers), axis=0, dtype=np.float32, out=vector)
         return _scaled(vectors)
 
     def knows(self, word: str) -> bool:
