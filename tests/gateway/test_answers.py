@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.clock import Clock
 from tests.kit.fake_servers import EXPANDING, LEGACY, MODERN, OWN, call, entry, gateway_of, names, search, text
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
@@ -312,9 +313,11 @@ def quarantine(folder: Path, *servers: str) -> ToolGate:
 
 
 async def test_a_configured_server_without_tools_to_search_is_told_apart_from_one_that_does_not_exist():
-    async with gateway_of("a", "b", "c", "d") as (gateway, servers):
+    clock = Clock()
+    async with gateway_of("a", "b", "c", "d", clock=clock) as (gateway, servers):
         await servers["a"].lists("dig")
         await servers["d"].lists()
+        clock.now_s = 10  # no search waits longer for a server that starts
         servers["b"].is_now(UpstreamState.STARTING)
         servers["c"].is_now(UpstreamState.DOWN)
         servers["c"].last_error = "cannot start 'none'"

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import signal
 import subprocess
 import sys
-import zipfile
 from collections.abc import Mapping
-from fnmatch import fnmatch
 from pathlib import Path
-from shutil import copyfile, copytree
 from typing import Any
 
 import psutil
@@ -66,11 +62,6 @@ def environment(service: str) -> dict[str, str]:
         return given.get(name) or (rest if how == ":-" else pytest.fail(f"{name}: {rest}"))
 
     return {name: re.sub(r"\$\{(\w+)(:-|:\?)([^}]*)\}", filled, value) for name, value in values.items()}
-
-
-def copied() -> list[str]:
-    """What the Dockerfile takes of the checkout."""
-    return [path for word, rest in BUILD if word == "COPY" for path in shlex.split(rest)[:-1]]
 
 
 def test_every_variable_of_a_replica_is_one_that_the_service_knows() -> None:
@@ -152,26 +143,6 @@ def test_the_image_runs_as_a_user_of_its_own_who_owns_one_folder() -> None:
     assert only("VOLUME") in run
     assert json.loads(only("CMD"))[:3] == ["serve", "--data", only("VOLUME")]
     assert COMPOSE["services"]["replica-1"]["read_only"] is True
-
-
-def test_what_the_build_copies_is_not_ignored_and_is_all_that_the_wheel_takes(tmp_path: Path) -> None:
-    from hatchling.builders.wheel import WheelBuilder
-
-    ignoring = (DEPLOYMENT / "Dockerfile.dockerignore").read_text("utf-8").split("\n")
-    for path in copied():
-        assert any(fnmatch(path, line.removeprefix("!")) for line in ignoring if line.startswith("!")), path
-        if (ROOT / path).is_dir():
-            copytree(ROOT / path, tmp_path / path)
-        else:
-            copyfile(ROOT / path, tmp_path / path)
-
-    wheels = [
-        WheelBuilder(str(root)).build(directory=str(tmp_path / str(n)), versions=["standard"])
-        for n, root in enumerate((ROOT, tmp_path))
-    ]
-    [whole], [built] = map(list, wheels)
-
-    assert set(zipfile.ZipFile(built).namelist()) == set(zipfile.ZipFile(whole).namelist())
 
 
 def test_the_command_of_the_image_serves_from_postgresql_and_ends_at_its_signal(

@@ -1,11 +1,10 @@
-"""What holds for the package as a whole: a light import, a sorted surface, layers, and the wheel's contents."""
+"""What holds for the package as a whole: a light import, a sorted surface, and layers."""
 
 import os
 import re
 import subprocess
 import sys
 import tomllib
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,46 +87,3 @@ def test_arrows_point_down() -> None:
     done = subprocess.run([command, "--no-cache"], cwd=ROOT, env=environment, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stdout
-
-
-def _files_of_pages() -> set[str]:
-    """The templates, the stylesheet, the modules of JavaScript and the icons, as they lie in the checkout."""
-    pages = ROOT / "toolsearch" / "service" / "pages"
-    files = [*(pages / "templates").iterdir(), *(pages / "static").iterdir()]
-    return {file.relative_to(pages).as_posix() for file in files}
-
-
-def test_the_wheel_holds_both_packages_and_their_data_and_nothing_else(tmp_path: Path) -> None:
-    from hatchling.builders.wheel import WheelBuilder
-
-    [wheel] = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
-    names = set(zipfile.ZipFile(wheel).namelist())
-
-    encoder = {
-        f"toolsearch_indexes/encoders/built_in/{name}"
-        for name in ("README.md", "about.json", "pieces.json", "table.npy")
-    }
-    pages = {name for name in names if name.startswith("toolsearch/service/pages/") and not name.endswith(".py")}
-    scan = {f"toolsearch/scanning/{name}" for name in ("languages.toml", "phrases.toml", "steering.npz")}
-    gateway = {"toolsearch/gateway/reports/page.html"} | scan
-    shipped = {f"toolsearch/data/{name}" for name in ("NOTICE", "o200k_base.tiktoken.xz", "requests.jsonl.xz")}
-    data = shipped | encoder | gateway | pages
-    doors = ("", "chat/", "evaluation/", "gateway/", "wire/")
-    typed = {"toolsearch/py.typed", "toolsearch_indexes/py.typed"} | {
-        f"toolsearch/{door}__init__.pyi" for door in doors
-    }
-    modules = {name for name in names if name.endswith(".py")}
-    metadata = {name for name in names if ".dist-info/" in name}
-    assert data | typed <= names
-    assert {name.removeprefix("toolsearch/service/pages/") for name in pages} == _files_of_pages()
-    assert {name.split("/")[0] for name in modules} == {"toolsearch", "toolsearch_indexes"}
-    assert {name.rpartition("/")[2] for name in metadata} == {
-        "LICENSE",
-        "METADATA",
-        "NOTICE",
-        "RECORD",
-        "WHEEL",
-        "entry_points.txt",
-    }
-    assert names - data - typed - modules - metadata == set()
-    assert Path(wheel).stat().st_size < 12_000_000
