@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit.lines import has_line
 from toolsearch.access.reach import Reach
 from toolsearch.cli import main
 from toolsearch.cli.gateway_adoption import redacted
@@ -118,7 +119,7 @@ def test_the_same_server_of_two_clients_is_taken_once_and_another_of_that_name_g
 
     assert read(home / "own.json")["mcpServers"] == {"git": GIT, "hub": HUB, "git-windsurf": other}
     assert list(read(windsurf)["mcpServers"]) == ["asks", "toolsearch"]
-    assert "'git' of windsurf is called 'git-windsurf' in the gateway" in err
+    assert has_line(err, "windsurf", "'git'", "'git-windsurf'")
     assert "'asks' stays with windsurf" in err
 
 
@@ -134,7 +135,7 @@ def test_one_server_that_clients_call_differently_gets_the_most_frequent_name_an
     _, _, err = run("--write")
 
     assert read(home / "own.json")["mcpServers"] == {"repository": GIT, "hub": HUB, "again": GIT}
-    assert "'git' of cursor is called 'repository' in the gateway" in err
+    assert has_line(err, "cursor", "'git'", "'repository'")
     assert not Reach.parse(deny=gateway(home).rules.deny).allows(
         ToolDefinition("repository__push", server="repository")
     )
@@ -204,7 +205,7 @@ def test_a_file_that_cannot_be_read_is_left_alone_and_costs_no_other(run, home, 
     code, _, err = run("--write")
 
     assert code == 0
-    assert "of gemini-cli is left alone" in err
+    assert has_line(err, "gemini-cli", "left alone")
 
 
 def test_a_client_that_is_not_known_is_refused_with_those_that_are(run):
@@ -310,8 +311,8 @@ def test_gemini_is_read_in_its_own_words_and_its_addresses_stay_hidden(run, home
     assert list(left["mcpServers"]) == ["few", "toolsearch"]
     assert left["mcpServers"]["toolsearch"]["env"] == {"WEB_KEY": "${WEB_KEY}"}
     assert left["theme"] == "dark"
-    assert "'few' stays with gemini-cli: 'includeTools' limits its tools" in err
-    assert "gemini-cli let tools of 'web' run without a question ('trust'); now it asks anew" in err
+    assert has_line(err, "'few' stays with gemini-cli", "'includeTools'")
+    assert has_line(err, "gemini-cli", "'web'", "'trust'", "asks anew")
     assert "s3cret-value" not in out + err
 
 
@@ -353,8 +354,8 @@ def test_the_project_of_vscode_keeps_asking_for_its_inputs_and_hands_them_on(run
     assert list(servers) == ["filed", "asks", "toolsearch"]
     assert servers["toolsearch"]["env"] == {"GITHUB_TOKEN": "${input:github-token}", "TEAM": "${env:TEAM}"}
     assert "goes on asking for GITHUB_TOKEN" in err
-    assert "'filed' stays with vscode-project: it takes variables from a file" in err
-    assert "'asks' stays with vscode-project: ${input:other} is no input of the file" in err
+    assert has_line(err, "'filed' stays with vscode-project", "from a file")
+    assert has_line(err, "'asks' stays with vscode-project", "${input:other}")
     assert f"{file} is the project's" in err
 
 
@@ -410,7 +411,7 @@ def test_claude_code_keeps_servers_for_itself_and_for_each_project_in_one_file(r
     ]
     assert after["projects"][str(home)]["history"] == ["x"]
     assert f"(claude-code-local in {project})" in out
-    assert f"'lost' stays with claude-code-local in {gone}: its project {gone} is not there" in err
+    assert has_line(err, "'lost' stays with", f"claude-code-local in {gone}", f"its project {gone}")
     assert run("--undo", "--write")[0] == 0
     assert read(claude) == before
 
@@ -437,7 +438,7 @@ def test_servers_that_differ_in_a_variable_alone_are_two(run, home):
     put(home / ".gemini" / "settings.json", json.dumps({"mcpServers": {"a": {**GIT, "env": {"K": "$L"}}}}))
     _, _, err = run("--write")
 
-    assert "'a' of gemini-cli is called 'a-gemini-cli' in the gateway" in err
+    assert has_line(err, "'a' of gemini-cli", "'a-gemini-cli'")
     assert list(read(home / "own.json")["mcpServers"]) == ["a", "a-gemini-cli"]
 
 
@@ -519,10 +520,10 @@ def test_opencode_is_read_and_written_in_its_own_words(run, home, project, name)
         "environment": {name: f"{{env:{name}}}" for name in ("HUB_KEY", "HUB_TOKEN", "WEB")},
     }
     assert '"HUB_TOKEN": "{env:HUB_TOKEN}"' in out
-    assert "'filed' stays with opencode-project: the gateway cannot fill in {file:~/.key}" in err
-    assert "'logs-in' stays with opencode-project: it logs in by settings of its own" in err
-    assert "'shell' stays with opencode-project: the gateway would fill in ${HOME}" in err
-    assert "'other' stays with opencode-project: it has no 'type'" in err
+    assert has_line(err, "'filed' stays with opencode-project", "{file:~/.key}")
+    assert has_line(err, "'logs-in' stays", "opencode-project", "it logs in")
+    assert has_line(err, "'shell' stays with opencode-project", "${HOME}")
+    assert has_line(err, "'other' stays with opencode-project", "'type'")
     assert "// checked" in file.read_text()
 
 
@@ -568,9 +569,9 @@ def test_copilot_is_read_in_its_own_words(run, home):
     assert list(read(file)["mcpServers"]) == ["few", "none", "filtered", "secret", "toolsearch"]
     assert "env" not in read(file)["mcpServers"]["toolsearch"]  # it hands on its whole environment
     assert "hands on no variables" not in err
-    assert "'few' stays with copilot: 'tools' limits its tools" in err
-    assert "'filtered' stays with copilot: the client filters what its tools answer" in err
-    assert "'secret' stays with copilot: ${secret:key} cannot be filled in" in err
+    assert has_line(err, "'few' stays with copilot", "'tools'")
+    assert has_line(err, "'filtered' stays with copilot", "filters")
+    assert has_line(err, "'secret' stays with copilot", "${secret:key}")
 
 
 def test_cline_is_read_in_both_of_its_forms(run, home):
@@ -598,8 +599,8 @@ def test_cline_is_read_in_both_of_its_forms(run, home):
     of_flat = gateway(home).of_server("flat")
     assert (of_flat.connect_timeout_s, of_flat.call_timeout_s) == (90, 90)
     assert list(read(file)["mcpServers"]) == ["logged-in", "managed", "toolsearch"]
-    assert "cline let tools of 'flat' run without a question ('autoApprove')" in err
-    assert "'nested' of cline moves without 'metadata', which the gateway does not know" in err
+    assert has_line(err, "cline", "'flat'", "'autoApprove'")
+    assert has_line(err, "'nested' of cline moves", "'metadata'")
     assert "s3cret-value" not in out + err
     assert out.count('"command": "npx"') == 2  # in its own form, and in the gateway's file
 
@@ -634,7 +635,7 @@ def test_a_time_out_of_claude_code_is_one_of_calls_and_one_below_a_second_is_nam
     _, _, err = run("--write")
 
     assert read(home / "own.json")["toolsearch"]["servers"] == {"git": {"callTimeoutS": 5}}
-    assert "'hub' of claude-code moves without 'timeout'" in err
+    assert has_line(err, "'hub' of claude-code moves", "'timeout'")
 
 
 def test_tools_that_a_client_forbids_are_denied_by_the_gateway(run, home):
@@ -668,7 +669,7 @@ def test_a_server_whose_tools_are_forbidden_by_more_than_their_names_stays(run, 
     code, _, err = run("--write")
 
     assert code == 1
-    assert "'git' stays with gemini-cli: 'excludeTools' limits its tools by more than their names" in err
+    assert has_line(err, "'git' stays with gemini-cli", "'excludeTools'")
 
 
 @pytest.mark.parametrize("limit", ["enabled_tools = []", "enabled_tools = ['git_log']"])
@@ -677,7 +678,7 @@ def test_a_server_of_which_only_some_tools_are_allowed_stays(run, home, limit):
     code, _, err = run("--write")
 
     assert code == 1
-    assert "'git' stays with codex: 'enabled_tools' limits its tools" in err
+    assert has_line(err, "'git' stays with codex", "'enabled_tools'")
 
 
 @pytest.mark.parametrize(
@@ -706,8 +707,8 @@ def test_a_server_about_whose_tools_codex_asks_less_moves_and_is_asked_about_ane
 
     assert code == 0
     assert read(home / "own.json")["mcpServers"] == {"git": GIT}
-    assert "codex let tools of 'git' run without a question ('tools.git_log.approval_mode'); now it asks anew" in err
-    assert "'git' of codex moves without 'required', which the gateway does not know" in err
+    assert has_line(err, "codex", "'git'", "'tools.git_log.approval_mode'", "asks anew")
+    assert has_line(err, "'git' of codex moves", "'required'")
 
 
 @pytest.mark.parametrize("line", ["scopes = ['read']", "oauth_resource = 'x'", "experimental_environment = 'remote'"])
@@ -728,7 +729,7 @@ def test_variables_of_codex_may_be_tables_and_those_from_elsewhere_make_a_server
     _, _, err = run("--write")
 
     assert read(home / "own.json")["mcpServers"] == {"git": {**GIT, "env": {"A": "${A}", "B": "${B}"}}}
-    assert "'far' stays with codex: the client runs it in another environment" in err
+    assert has_line(err, "'far' stays with codex", "another environment")
 
 
 def test_a_server_that_runs_in_a_sandbox_of_the_client_stays(run, home, project):
@@ -736,7 +737,7 @@ def test_a_server_that_runs_in_a_sandbox_of_the_client_stays(run, home, project)
     code, _, err = run("--write")
 
     assert code == 1
-    assert "'git' stays with vscode-project: the client runs it in a sandbox" in err
+    assert has_line(err, "'git' stays with vscode-project", "sandbox")
 
 
 @pytest.mark.parametrize(
@@ -783,7 +784,7 @@ def test_a_server_that_a_client_has_rules_about_elsewhere_stays(run, home, proje
     assert list(read(home / "own.json")["mcpServers"]) == ["github"]
     assert list(read(home / file)[section]) == ["git", "toolsearch"]
     assert f"'git' stays with {client}" in err
-    assert f"of {home / place} names it, and would not hold for the gateway" in err
+    assert has_line(err, f"of {home / place}", "for the gateway")
 
 
 def test_a_server_that_claude_code_has_switched_off_in_a_project_stays_there(run, home, project):
@@ -792,7 +793,7 @@ def test_a_server_that_claude_code_has_switched_off_in_a_project_stays_there(run
     code, _, err = run("--write")
 
     assert code == 1
-    assert f"'git' stays with claude-code-local in {project}: 'projects.{project}.disabledMcpServers'" in err
+    assert has_line(err, f"claude-code-local in {project}", f"'projects.{project}.disabledMcpServers'")
 
 
 def test_a_client_that_could_pass_by_its_limits_through_the_gateway_is_told_of(run, home, cursor):
@@ -801,7 +802,7 @@ def test_a_client_that_could_pass_by_its_limits_through_the_gateway_is_told_of(r
     _, _, err = run("--write")
 
     assert list(read(home / "own.json")["mcpServers"]) == ["web", "git", "hub"]
-    assert "codex could use 'git' through the gateway, too" in err
+    assert has_line(err, "codex could use", "'git'")
     assert "cursor could use" not in err
 
 
@@ -809,7 +810,7 @@ def test_a_client_that_limits_a_server_that_others_call_differently_is_told_of_t
     limited = {"repository": {**GIT, "includeTools": ["log"]}, "web": {"command": "web"}}
     put(home / ".gemini" / "settings.json", json.dumps({"mcpServers": limited}))
 
-    assert "gemini-cli could use 'repository' through the gateway, too" in run("--write")[2]
+    assert has_line(run("--write")[2], "gemini-cli could use", "'repository'")
 
 
 def test_rules_that_cannot_be_read_make_a_server_stay(run, home):
@@ -818,7 +819,7 @@ def test_rules_that_cannot_be_read_make_a_server_stay(run, home):
     code, _, err = run("--write")
 
     assert code == 1
-    assert "may have rules about it, but cannot be read" in err
+    assert has_line(err, "rules", "cannot be read")
 
 
 def test_time_outs_of_two_clients_for_one_server_are_put_together_and_the_first_counts(run, home):
