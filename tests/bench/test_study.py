@@ -104,8 +104,9 @@ async def test_a_list_that_the_api_does_not_take_is_told() -> None:
         counter=HeuristicTokenCounter(),
     )
 
-    assert found.whole.row(EVERY).refused == "the API takes at most 128 tools"
-    assert verdict(found).startswith("Use tool search: the API takes at most 128 tools. Here are 300 tools (")
+    assert "at most 128 tools" in found.whole.row(EVERY).refused
+    assert verdict(found).startswith("Use tool search: ")
+    assert "Here are 300 tools (" in verdict(found)
 
 
 async def test_a_request_that_is_longer_than_what_the_model_reads_is_told() -> None:
@@ -126,7 +127,7 @@ async def test_a_request_that_is_longer_than_what_the_model_reads_is_told() -> N
 
     (refused,) = (await refusals(long, model)).items()
     assert refused[0] == EVERY
-    assert refused[1].startswith("the model reads at most 200,000 tokens, and a request has ")
+    assert refused[1].startswith("the model reads at most 200,000")
     assert await refusals(long[1:], model) == {}
     assert await refusals(long, Endpoint("anthropic", "a-model-nobody-knows")) == {}
 

@@ -22,6 +22,7 @@ from benchmarks.out_of_scope import (
     read_out_of_scope,
 )
 from benchmarks.results import read_figures
+from tests.kit.lines import has_line
 from toolsearch.errors import SourceError
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.static import HashingEncoder
@@ -129,7 +130,7 @@ def test_without_any_catalogue_there_is_nothing_to_measure(
     monkeypatch.setattr(out_of_scope, "asked_by_agents", missing)
 
     assert main(["--catalogues", "github"]) == 2
-    assert "github is left out: the package botocore is not installed" in capsys.readouterr().err
+    assert has_line(capsys.readouterr().err, "github is left out", "botocore")
 
 
 def test_there_are_ten_written_requests_of_each_kind_for_each_catalogue() -> None:

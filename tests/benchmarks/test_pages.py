@@ -122,7 +122,7 @@ def test_a_table_that_there_is_not_is_an_error(checkout: Path, capsys) -> None:
     (checkout / "README.md").write_text("<!-- figures: nobody's -->\n", "utf-8")
 
     assert main(["--root", str(checkout)]) == 2
-    assert "README.md has tables of figures that there are not: nobody's" in capsys.readouterr().err
+    assert "that there are not: nobody's" in capsys.readouterr().err
 
 
 def test_a_picture_stands_alone_and_has_colours_for_both_schemes() -> None:

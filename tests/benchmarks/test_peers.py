@@ -87,7 +87,7 @@ def test_a_system_that_embeds_slowly_is_not_asked_over_a_large_catalogue(means: 
     rows = ask(System("fake", "Last", most=1), [one, two], means)
 
     assert rows["one"]["recall_1"] == 1.0
-    assert rows["two"]["missing"].startswith("not asked over more than 1 tools")
+    assert rows["two"]["missing"].startswith("not asked over more than 1")
 
 
 def test_a_system_that_takes_too_long_is_given_up(means: Means) -> None:
@@ -274,7 +274,7 @@ def test_a_published_row_is_compared_by_what_is_found() -> None:
     weak, strong = Published("BM25", 0.5, 0.6, 0.4, ""), Published("8B", 0.65, 0.8, 0.7, "")
 
     assert published_verdict(weak, ROWS) == "ahead: keyword, hybrid"
-    assert published_verdict(strong, ROWS).startswith("finds more, with a model of 8 billion")
+    assert published_verdict(strong, ROWS).startswith("finds more, with a model")
 
 
 def test_ours_is_measured_and_figures_of_others_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

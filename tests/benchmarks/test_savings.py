@@ -7,6 +7,7 @@ import pytest
 from benchmarks import savings
 from benchmarks.agent_queries import AgentQuery
 from benchmarks.savings import RememberingCounter, cell, cheapest, worth_rows
+from tests.kit.lines import has_line
 from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.tools.definition import ToolDefinition
 
@@ -102,7 +103,7 @@ def test_a_request_longer_than_what_the_model_reads_is_told_to_be_refused(monkey
 
     (found,) = savings.measure("small", savings.Listed(tools, (), {"question": 1}), ["openai"])
 
-    assert found["ways"]["fixed"]["refused"].startswith("the model reads at most 400 tokens, and a request has ")
+    assert found["ways"]["fixed"]["refused"].startswith("the model reads at most 400")
     assert "refused" not in found["ways"]["every definition"]
 
 
@@ -110,7 +111,4 @@ def test_a_catalogue_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         savings.main(["--only", "github,nobody's"])
 
-    assert (
-        "no catalogue or wire nobody's; there are filesystem server, five MCP servers, github"
-        in capsys.readouterr().err
-    )
+    assert has_line(capsys.readouterr().err, "nobody's; there are", "filesystem server", "github")

@@ -15,6 +15,7 @@ from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata
 from toolsearch.tools.json_types import JsonObject
 
+WITHHELD = "the tool 'pay' ran, but its result is withheld"
 SCHEMA = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 100}}}
 
 
@@ -116,7 +117,8 @@ async def test_a_hook_that_fails_denies_its_call_alone():
     denied, allowed = await ToolCallingManager(before=[fragile]).execute(calls(1, 2), pay(account))
 
     assert account.paid == [2]
-    assert (denied.error_code, denied.text) == ("call_denied", "the call was denied: what had to approve it failed")
+    assert denied.error_code == "call_denied"
+    assert denied.text.endswith("what had to approve it failed")
     assert not allowed.is_error
 
 
@@ -162,7 +164,8 @@ async def test_a_hook_that_forgets_to_decide_has_not_allowed_anything():
     [denied] = await ToolCallingManager(before=[forgetful]).execute(calls(1), pay(account))
 
     assert account.paid == []
-    assert denied.text == "the call was denied: what had to approve it gave no decision"
+    assert denied.error_code == "call_denied"
+    assert denied.text.endswith("gave no decision")
 
 
 async def test_a_hook_may_deny_by_raising_the_error_itself():
@@ -273,10 +276,7 @@ async def test_a_result_whose_hook_failed_is_withheld_and_its_siblings_stay():
 
     withheld, other = await ToolCallingManager(after=[redact]).execute(calls(1, 2), pay(Account()))
 
-    assert (withheld.is_error, withheld.text) == (
-        True,
-        "the tool 'pay' ran, but its result is withheld: what had to look at it failed",
-    )
+    assert (withheld.is_error, withheld.text.partition(":")[0]) == (True, WITHHELD)
     assert other.text == "paid 2 to account 4711"
 
 
@@ -287,7 +287,7 @@ async def test_a_hook_that_gives_something_else_than_a_result_withholds_it():
     [result] = await ToolCallingManager(after=[shorten]).execute(calls(10), pay(Account()))
 
     assert result.error_code == "tool_failed"
-    assert result.text == "the tool 'pay' ran, but its result is withheld: what had to look at it failed"
+    assert result.text.partition(":")[0] == WITHHELD
 
 
 async def test_a_replaced_result_stays_that_of_its_call_and_a_failure_is_never_returned_directly():

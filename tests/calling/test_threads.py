@@ -130,10 +130,8 @@ async def test_the_time_of_a_tool_that_waited_counts_once_it_has_begun(gate: Gat
     late.go.set()
 
     [result] = await second
-    assert (result.error_code, result.text) == (
-        "tool_timeout",
-        "the tool 'hang' did not answer within 5 s; it may have had its effect",
-    )
+    assert result.error_code == "tool_timeout"
+    assert "'hang' did not answer within 5 s" in result.text
     assert not (await first)[0].is_error
 
 
@@ -160,10 +158,8 @@ async def test_a_tool_that_keeps_hanging_is_not_run_again_while_others_are(gate:
     [fine] = await call(manager, plain(quick))
 
     assert refused.error_code == "tool_stuck"
-    assert refused.text == (
-        "the tool 'hang' was not run: earlier calls of it were given up, but are still running (2); "
-        "go on without it, or try again later"
-    )
+    assert refused.text.startswith("the tool 'hang' was not run")
+    assert "are still running (2)" in refused.text
     assert gate.count == 3
     assert fine.text == "quick"
 
@@ -189,7 +185,8 @@ async def test_with_as_many_hanging_functions_as_threads_no_plain_tool_is_run(ga
     [refused] = await call(manager, plain(quick))
 
     assert refused.error_code == "tool_stuck"
-    assert "'quick' was not run: earlier calls of tools were given up, but are still running (4)" in refused.text
+    assert "'quick' was not run" in refused.text
+    assert "are still running (4)" in refused.text
 
 
 async def test_a_call_that_waits_for_a_thread_while_all_get_stuck_is_told_that_it_was_not_run(
@@ -412,7 +409,8 @@ async def test_a_result_that_would_end_the_program_when_it_is_read_fails_its_cal
 
     [result] = await call(ToolCallingManager(), plain(read))
 
-    assert (result.error_code, result.text) == ("tool_failed", "the tool tried to end the program")
+    assert result.error_code == "tool_failed"
+    assert result.text.endswith("to end the program")
 
 
 async def test_a_search_waits_neither_for_tools_nor_for_what_else_the_application_runs_in_threads(gate: Gate):

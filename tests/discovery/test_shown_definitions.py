@@ -169,13 +169,14 @@ def test_a_tool_whose_schema_alone_is_too_long_is_refused_with_a_reason() -> Non
     engine = engine_of(ToolDefinition("wide", "Send an email", wide_schema(200)), ToolDefinition("mail", "An email"))
     session = engine.session("a", pins=["wide"])
     answer = asyncio.run(session.call(SEARCH, {"query": "email"}))
-    assert answer.text.splitlines()[-1] == "Found as well, but too long to be shown: wide."
+    assert answer.text.splitlines()[-1].endswith("too long to be shown: wide.")
     assert answer.structured == {"tools": ["mail"], "refused": ["wide"]}
     assert [found.name for found in session.search("select:wide")] == []
     assert session.discovered == ["mail"]
     assert [tool.name for tool in session.shown()] == [SEARCH, "mail"]
     (note,) = engine.notes
-    assert note.endswith("its schema alone takes more than the 500 tokens that one definition may take")
+    assert "its schema alone" in note
+    assert "500 tokens" in note
 
 
 def test_a_tool_that_is_not_shown_can_still_be_called_by_its_name() -> None:

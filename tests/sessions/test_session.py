@@ -91,8 +91,8 @@ def test_the_answer_marks_what_is_loaded_by_it_and_what_was_before() -> None:
     session = engine_of().session("a")
     session.search("email")
     text = asyncio.run(session.call(SEARCH, {"queries": ["email", "calendar"]})).text
-    assert "- send_mail(to*, text*) [fits, loaded]: Send an email message." in text
-    assert "- list_events(day*) [fits, loaded]: List the events" in text
+    assert "- send_mail(to*, text*) [fits, loaded]" in text
+    assert "- list_events(day*) [fits, loaded]" in text
     assert session.discovered == ["send_mail", "list_events"]
 
 
@@ -138,14 +138,15 @@ def test_no_answer_says_a_long_argument_back(arguments: dict[str, Any]) -> None:
 
 def test_a_search_that_finds_nothing_says_what_to_try() -> None:
     result = asyncio.run(engine_of().session("a").call(SEARCH, {"query": "volcano"}))
-    assert result.text.startswith("No tool found.\nWhere nothing fits, search once more in other words")
+    assert result.text.startswith("No tool found.\nWhere nothing fits, ")
     assert not result.is_error
 
 
 def test_limits_are_clamped_for_the_model_and_checked_for_the_caller() -> None:
     session = engine_of(max_limit=2).session("a")
     text = asyncio.run(session.call(SEARCH, {"query": "email calendar bill hour", "limit": 99})).text
-    assert "The limit 99 is out of range; 2 was used (1-2)." in text
+    assert "limit 99" in text
+    assert "2 was used (1-2)." in text
     assert text.count("\n- ") == 2
     with pytest.raises(BadQueryError, match="at least 1, not 0"):
         session.search("email", limit=0)

@@ -30,7 +30,7 @@ def test_an_undiscovered_call_is_refused_if_so_set_and_says_what_to_do() -> None
     session = engine_of(expand_undiscovered=False).session("a")
     result = asyncio.run(session.call("list_events", {"day": "Monday"}))
     assert (result.error_code, session.discovered) == ("undiscovered_tool", [])
-    assert "call toolSearchTool with the query 'select:list_events' first" in result.text
+    assert "'select:list_events'" in result.text
 
     session.search("select:list_events")
     assert not asyncio.run(session.call("list_events", {"day": "Monday"})).is_error
