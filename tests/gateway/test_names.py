@@ -106,7 +106,7 @@ async def test_a_name_that_another_server_has_is_refused_and_costs_no_other_tool
 
     assert [tool.name for tool in outcome.admitted] == ["other"]
     assert [(refusal.name, refusal.source) for refusal in outcome.refused] == [("same", "b")]
-    assert "two tools are named 'same': one from server a, one from server b" in outcome.refused[0].reason
+    assert "'same': one from server a" in outcome.refused[0].reason
     assert registry.servers["b"] == outcome
     found = registry.find("same")
     assert found is not None

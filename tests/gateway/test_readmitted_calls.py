@@ -68,7 +68,7 @@ async def test_what_somebody_has_reviewed_is_not_called_by_another_definition() 
     changed = entry("clear") | {"description": "Clears another folder."}
     async with relisting(entry("clear"), changed, before=[lambda *_: Allow()]) as (gateway, server):
         result = await call(gateway, "files__clear", {})
-        assert "has changed since the call was approved; look at it, and call again" in text(result)
+        assert "has changed since the call" in text(result)
         assert server.called == []
     async with relisting(entry("clear"), changed) as (gateway, server):  # nobody has looked at it
         await call(gateway, "files__clear", {})

@@ -297,9 +297,9 @@ async def test_requests_are_looked_up_only_for_what_was_admitted(tmp_path, is_ow
 async def test_what_is_held_is_logged_with_its_reasons(tmp_path, caplog):
     await Registry(Catalog(), make_gate(config(tmp_path)), Reach()).publish(Listing("sums", (listed(POISON),)))
 
-    assert caplog.messages == [
-        "sums__add is held until it is approved: suspicious, overrides-instructions in description"
-    ]
+    [message] = caplog.messages
+    assert message.startswith("sums__add is held")
+    assert message.endswith("suspicious, overrides-instructions in description")
 
 
 async def test_what_is_warned_of_is_in_the_registry_for_people_to_see(tmp_path):

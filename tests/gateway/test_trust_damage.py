@@ -160,7 +160,7 @@ async def test_pins_that_are_damaged_under_a_running_gateway_hold_all_that_was_a
     assert gate.version() != before
     assert (list(catalog.snapshot().tools), registry.find("sums__add")) == ([], None)
     assert [held.why for held in registry.servers["sums"].held] == [ReviewReason.UNREADABLE] * 2
-    assert "everything of sums is held: cannot use the approved tools in" in caplog.text
+    assert "everything of sums is held: " in caplog.text
 
 
 async def test_once_the_pins_can_be_read_again_what_was_approved_is_back(tmp_path):

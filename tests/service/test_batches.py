@@ -84,7 +84,8 @@ async def test_at_the_end_nothing_waits_for_a_store_that_is_away(caplog) -> None
     await batches.settled()
 
     assert store.batches == []
-    assert "1 records of what was done could not be kept: nobody answers" in caplog.text
+    assert "1 records of" in caplog.text
+    assert "nobody answers" in caplog.text
 
 
 async def test_no_more_wait_for_the_store_than_may(caplog) -> None:

@@ -157,10 +157,8 @@ async def test_an_operation_that_is_sent_elsewhere_gets_no_credentials(kit: Impo
 
     (request,) = kit.web.asked
     assert not {"authorization", "x-also"} & set(request.headers)
-    assert str(refused.value) == (
-        "not sent: there is no credential for the security scheme key; "
-        "those of the source are for https://pets.example alone"
-    )
+    assert str(refused.value).startswith("not sent: ")
+    assert str(refused.value).endswith(" for https://pets.example alone")
 
 
 async def test_an_operation_that_no_credential_lets_in_is_not_sent(kit: ImportsKit) -> None:

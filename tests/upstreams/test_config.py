@@ -47,7 +47,7 @@ def test_an_http_url_of_gemini_is_streamable_http_and_no_other():
     (server,) = read({"s": {"httpUrl": "http://h/mcp", "url": "http://h/sse"}}).servers
 
     assert server == HttpServer("s", "http://h/mcp", kind_is_given=True)
-    assert reason_of({"httpUrl": "ftp://h"}) == "'httpUrl' must start with http:// or https:// and name a host"
+    assert reason_of({"httpUrl": "ftp://h"}).startswith("'httpUrl' must start with http")
     assert "both 'command' and 'httpUrl'" in reason_of({"httpUrl": "http://h", "command": "x"})
 
 
@@ -72,9 +72,8 @@ def test_a_missing_variable_costs_only_its_server_and_is_named():
     config = read({"a": {"command": "x", "env": {"T": "${TOKEN}"}}, "b": {"command": "x"}})
 
     assert [server.name for server in config.servers] == ["b"]
-    assert config.refused[0].reason == (
-        "the environment variable TOKEN is not set; set it or write ${TOKEN:-} to leave it empty"
-    )
+    assert "variable TOKEN is not set" in config.refused[0].reason
+    assert "${TOKEN:-}" in config.refused[0].reason
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ async def test_a_question_about_a_request_that_was_cancelled_reaches_nobody_else
 
     async with talkback.turn(Session("bob")):
         refusal = await asked(peer, streams[0])
-        assert refusal.message.endswith("the request that this belongs to is over")
+        assert refusal.message.endswith(" belongs to is over")
         assert not talkback.asks
         assert name_in(await asked(peer)) is None
     peer = talkback.peer(ignore)  # another process
@@ -145,7 +145,7 @@ async def test_a_question_about_no_request_is_refused_and_so_is_one_about_the_ga
     async with talkback.turn(None):
         assert name_in(await asked(peer)) is None
         refusal = await asked(peer, contextvars.copy_context())
-    assert refusal.message.endswith("this request is the gateway's own, and nobody can be asked")
+    assert refusal.message.endswith("nobody can be asked")
 
 
 async def test_a_question_that_is_not_answered_in_time_is_an_error_for_the_server():

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.commands import Ran
+from tests.kit.lines import has_line
 from toolsearch import Catalog
 from toolsearch_indexes.encoders.static import HashingEncoder
 
@@ -69,7 +70,7 @@ def test_a_dead_source_is_reported_and_costs_no_other(run):
 
     assert ran.code == 0
     assert "5 tools" in ran.out
-    assert "warning: missing.json cannot be read" in ran.err
+    assert has_line(ran.err, "warning: missing.json")
     assert [refusal["name"] for refusal in run("sources", "--json").json["refused"]] == ["missing.json"]
 
 
@@ -105,7 +106,8 @@ def test_indexing_again_embeds_only_what_is_new(run, monkeypatch):
 def test_a_search_prints_names_scores_and_summaries(indexed):
     ran = indexed("search", "weather of a city")
 
-    assert (ran.code, ran.err) == (0, "4 more far below the best; --all lists them too.\n")
+    assert ran.code == 0
+    assert has_line(ran.err, "4 more", "--all")
     row = next(line for line in ran.out.splitlines() if "forecast" in line)
     assert "Weather of a city [bold]tomorrow[/]" in row  # no markup of ours
 
@@ -130,7 +132,7 @@ def test_a_search_by_name_says_which_names_mean_no_tool_with_near_ones_in_reach(
     allowed = ("--deny", "statistics__median", "--allow", "statistics__*")
     told = indexed("search", query).err
 
-    assert "No tool is named statistics__medan; did you mean statistics__median" in told
+    assert has_line(told, "statistics__medan; did you mean statistics__median")
     assert "No tool is named nope." in told
     assert "did you mean statistics__median?" not in indexed("search", query, *allowed).err
     assert indexed("search", query, "--json").json["not_found"] == ["statistics__medan", "nope"]
@@ -231,7 +233,7 @@ def test_a_missing_index_is_an_error_that_says_how_to_make_one(run):
     ran = run("search", "anything")
 
     assert ran.code == 2
-    assert "make one with 'toolsearch index SOURCE...'" in ran.err
+    assert "'toolsearch index SOURCE...'" in ran.err
 
 
 def test_a_damaged_catalog_is_an_error_and_indexing_again_mends_it(indexed):
@@ -241,7 +243,7 @@ def test_a_damaged_catalog_is_an_error_and_indexing_again_mends_it(indexed):
     ran = indexed("search", "median")
     assert ran.code == 3
     assert ran.err.startswith("error [index_store_error]: the index in")
-    assert ran.err.endswith("is damaged: catalog.sqlite has changed; index it again\n")
+    assert ran.err.endswith("catalog.sqlite has changed; index it again\n")
     assert indexed("index", "statistics").code == 0
     assert indexed("search", "median").code == 0
 
@@ -254,7 +256,7 @@ def test_damaged_arrays_are_rebuilt_with_a_warning(indexed):
 
     assert ran.code == 0
     assert "statistics__median" in ran.out
-    assert ran.err.startswith("warning: the stored index is not used, a new one is built")
+    assert ran.err.startswith("warning: the stored index is not used")
 
 
 @pytest.mark.parametrize("place", range(0, 200, 20))
@@ -267,7 +269,7 @@ def test_damage_to_what_says_how_an_index_was_made_is_an_error_that_is_told(inde
     ran = indexed("search", "median")
 
     assert ran.code == 3
-    assert ran.err.endswith("is damaged: generation.json has changed; index it again\n")
+    assert ran.err.endswith("generation.json has changed; index it again\n")
 
 
 def test_an_index_without_meaning_is_searched_as_it_is(run):
@@ -339,7 +341,7 @@ def test_sources_tell_what_was_taken_and_what_was_refused(indexed):
     assert kept["refused"] == [
         {"name": "broken", "source": "listing.json", "reason": "its input_schema must be an object"}
     ]
-    assert "its input_schema must be an object" in indexed("sources").out
+    assert "its input_schema" in indexed("sources").out
 
 
 def test_what_models_are_sent_otherwise_is_told_by_tokens_and_show(run, tmp_path):
@@ -403,8 +405,9 @@ def test_sources_tell_how_each_mcp_server_fares(run, tmp_path):
         ("time", "ready", 2),
         ("gone", "failed", 0),
     ]
-    assert source["warnings"] == ["mcp.json: left 'color' alone, it means nothing here"]
-    assert "'/nowhere/at/all' was not found" in run("sources", "mcp.json").out.replace("\n", " ")
+    [warning] = source["warnings"]
+    assert "left 'color' alone" in warning
+    assert "'/nowhere/at/all'" in run("sources", "mcp.json").out.replace("\n", " ")
 
 
 def test_a_module_of_the_working_directory_can_be_a_source(spawn, tmp_path):
@@ -564,7 +567,7 @@ def test_quiet_says_nothing_but_results_and_errors(indexed):
     for arguments in (["-q", "search"], ["search", "-q"]):
         ran = indexed(*arguments, "median", "--allow", "server:statstics", "--allow", "*")
         assert (ran.out, ran.err) == (loud.out, "")
-    assert "warning: no tool matches --allow server:statstics; did you mean statistics?" in loud.err
+    assert has_line(loud.err, "warning: ", "--allow server:statstics; did you mean statistics?")
     assert indexed("show", "-q", "nobody").err.startswith("error [unknown_tool]")
 
 
@@ -597,7 +600,8 @@ def test_arguments_are_given_as_pairs(indexed):
     assert indexed("call", "textwrap__shorten", "text=Hello wide world", "width=12").out == "Hello [...]\n"
     wrong = indexed("call", "statistics__median", "dta=3")
     assert (wrong.code, wrong.out) == (2, "")
-    assert wrong.err.startswith("error [bad_arguments]: statistics__median has no parameter 'dta'; did you mean data?")
+    assert wrong.err.startswith("error [bad_arguments]: statistics__median has")
+    assert has_line(wrong.err, "'dta'; did you mean data?")
 
 
 def test_a_prefix_keeps_tools_of_one_name_apart(run, tmp_path):
@@ -605,7 +609,7 @@ def test_a_prefix_keeps_tools_of_one_name_apart(run, tmp_path):
     clash = run("sources", "statistics", "mine.json", "--json").json
     apart = run("index", "statistics", "mine=mine.json", "my=statistics", "--json").json
 
-    assert "rename one, or give its source a prefix" in clash["refused"][0]["reason"]
+    assert "give its source a prefix" in clash["refused"][0]["reason"]
     assert apart["refused"] == []
     assert run("show", "mine__statistics__mean", "--json").json["server"] == "mine"
     assert run("call", "my__statistics__mean", "data=1", "data=3").out == "2\n"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.commands import Ran
+from tests.kit.lines import has_line
 from tests.kit.loopback import Failure, LoopbackApi, Raw, Reply, TokenCounts
 from tests.kit.request_writer import answer_to, asked_in
 
@@ -113,7 +114,7 @@ def test_a_budget_is_kept_and_the_next_run_goes_on(run: Callable[..., Ran], api:
     assert (first.code, first.json["written"], first.json["left"], len(api.requests)) == (0, 4, 1, 2)
     none = run("textwrap", "--max-tokens", "100")
     assert (none.code, len(api.requests)) == (0, 2)
-    assert "0 tools written to requests.jsonl, 1 left; 0 calls" in none.out
+    assert has_line(none.out, "requests.jsonl", "1 left; 0 calls")
     assert "Run it again" in none.err
 
     assert run("textwrap", "--json").json["left"] == 0

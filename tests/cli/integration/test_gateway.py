@@ -19,6 +19,7 @@ import pytest
 
 from tests.kit.commands import Ran, environment, is_running
 from tests.kit.gateway import raw_server, served
+from tests.kit.lines import has_line
 from toolsearch.access.principals import LOCAL
 from toolsearch.cli.gateway import open_page
 from toolsearch.errors import Kept, StorageError
@@ -256,7 +257,7 @@ def test_where_nobody_can_answer_approve_says_what_to_do_and_decides_nothing(run
 
     assert ran.code == 2
     assert "error [bad_setting]: nobody answers " in ran.err
-    assert ran.err.endswith(" here: run it in a terminal, or give --yes\n")
+    assert ran.err.endswith(", or give --yes\n")
     assert (approvals(held), approvals(held, "more")) == before
 
 
@@ -301,14 +302,14 @@ def test_what_has_changed_since_it_was_shown_is_not_approved_with_the_rest(run, 
     ran = run("approve", "sums", "--config", quarantined)
 
     assert ran.code == 1
-    assert "sums__add has changed meanwhile and still awaits approval" in ran.err
+    assert has_line(ran.err, "sums__add has changed", "awaits approval")
     assert sorted(approvals(quarantined)) == ["mul"]
 
 
 def test_without_a_terminal_names_and_yes_approve_and_yes_alone_does_not(run, quarantined):
     assert run("approve", "--yes", "--config", quarantined).code == 2
     assert approvals(quarantined) == {}
-    assert "or --all; with --yes nothing is asked." in run("approve", "--config", quarantined).out
+    assert "with --yes nothing is asked." in run("approve", "--config", quarantined).out
     assert approvals(quarantined) == {}
     assert run("approve", "sums__add", "sums__mul", "--yes", "--config", quarantined).code == 0
     assert sorted(approvals(quarantined)) == ["add", "mul"]

@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from tests.kit.commands import Ran
+from tests.kit.lines import has_line
 from tests.kit.postgres import PostgresServer
 from tests.kit.service_process import ServiceProcess, service_process
 from tests.kit.storage_contracts.storage import contents, fill
@@ -139,7 +140,7 @@ def test_a_check_of_an_empty_database_changes_nothing(
 
     assert (findings["store"][0], code) == ("ok", 0)
     assert findings["store"][1].startswith("PostgreSQL 1")
-    assert findings["store"][1].endswith("no tables yet; the first start makes them")
+    assert "no tables yet" in findings["store"][1]
     assert findings["pgvector"][0] == "ok"
     assert tables(any_postgres, url) == 0
 
@@ -147,7 +148,7 @@ def test_a_check_of_an_empty_database_changes_nothing(
 def test_a_check_tells_of_pgvector(
     postgres: PostgresServer, url: str, checked: Callable[[str], tuple[dict[str, tuple[str, str]], int]]
 ) -> None:
-    assert "can be had, by CREATE EXTENSION vector" in checked(url)[0]["pgvector"][1]
+    assert "by CREATE EXTENSION vector" in checked(url)[0]["pgvector"][1]
 
     postgres.execute("CREATE EXTENSION vector", database=url.rpartition("/")[2])
     assert checked(url)[0]["pgvector"][1].startswith("version 0.")
@@ -157,7 +158,7 @@ def test_a_check_tells_whether_the_secret_key_is_that_of_the_store(
     url: str, checked: Callable[[str], tuple[dict[str, tuple[str, str]], int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     PostgresStorage(url).close()
-    assert "every service that shares the store needs the same" in checked(url)[0]["secret key"][1]
+    assert "needs the same" in checked(url)[0]["secret key"][1]
 
     with closing(PostgresStorage(url)) as storage:
         open_seal({"TOOLSEARCH_SECRET_KEY": OLD}, Path("unused"), storage.records, clock=lambda: 1.0)
@@ -193,7 +194,7 @@ def test_a_check_tells_what_a_start_would_end_with(
     finally:
         postgres.execute("DROP ROLE visitor")
     assert (findings["store"][0], code) == ("error", 3)
-    assert "may not make the schema toolsearch" in findings["store"][1]
+    assert "make the schema toolsearch" in findings["store"][1]
 
 
 def test_a_server_elsewhere_without_encryption_is_a_warning() -> None:
@@ -235,7 +236,7 @@ def test_a_second_machine_without_the_key_is_told_what_to_do(
         ran = command("serve", "--bind", "127.0.0.1:0", "--data", str(tmp_path / "two"), "--store", url)
 
     assert ran.code == 3
-    assert "all services that share a store need the same key" in ran.err
+    assert "need the same key" in ran.err
     assert not (tmp_path / "two" / "secret.key").exists()
 
 
@@ -303,7 +304,7 @@ def test_the_commands_copy_from_and_to_postgresql_and_tell_how_far_they_are(
     ran = command("backup", "--to", copy, "--store", url)
     assert ran.code == 0
     assert "contents: 1 of 1 rows\n" in ran.err
-    assert "copy.db has everything but the secret key (version 1)." in ran.err
+    assert has_line(ran.err, "copy.db has", "secret key (version 1)")
     assert command("restore", copy, "--data", data).code == 0
     with closing(SqliteStorage(tmp_path / "data" / "toolsearch.db")) as storage:
         assert contents(storage, "a") == expected
