@@ -18,7 +18,7 @@ from tests.kit.loopback.script import Reply
 from tests.kit.loopback.server import LoopbackApi
 from tests.kit.postgres import PostgresServer
 from tests.kit.waiting import until
-from toolsearch.storage.sqlite.stores import SqliteUsageStore
+from toolsearch import SqliteUsageStore
 
 pytestmark = pytest.mark.skipif("not hasattr(__import__('os'), 'fork')")
 

@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
 from tests.kit.telemetry_recorder import Recorder
+from toolsearch import Telemetry
 from toolsearch.errors import BadArgumentsError
-from toolsearch.telemetry import Telemetry
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.ablation import PARTS, WHOLE, measure, page_tables
 from benchmarks.enrichment import Asked
-from toolsearch_indexes.documents import ToolDocument
+from toolsearch import ToolDocument
 
 TOOLS = (
     ToolDocument("json__loads", "Deserialize s to a Python object.", server="json"),

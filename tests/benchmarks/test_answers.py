@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import answers
 from benchmarks.agent_queries import AgentQuery, AgentSet
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch import ToolDefinition
 
 _TEXTS = {"send_mail": "send an email", "pay_bill": "pay a bill", "move_file": "move a file", "add": "add two numbers"}
 

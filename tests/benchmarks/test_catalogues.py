@@ -12,9 +12,8 @@ from benchmarks.sources.aws import aws_tools
 from benchmarks.sources.google import google_tools
 from benchmarks.sources.prose import prose
 from benchmarks.sources.schema import bounded
-from toolsearch import Catalog
+from toolsearch import Catalog, ToolDefinition
 from toolsearch.errors import SourceError
-from toolsearch.tools.definition import ToolDefinition
 
 
 def write(path: Path, content: object) -> Path:

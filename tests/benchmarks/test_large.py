@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks import large
 from benchmarks.catalogues import varied_documents
 from benchmarks.results import FIGURES, read_figures
-from toolsearch_indexes.documents import ToolDocument
+from toolsearch import ToolDocument
 
 _BENCHMARKS = Path(large.__file__).parent
 

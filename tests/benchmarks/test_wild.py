@@ -7,7 +7,7 @@ import pytest
 from benchmarks.wild.lists import LISTS, UNSEEN, listed
 from benchmarks.wild.measuring import outcome_of
 from tests.kit.changing_server import ChangingServer
-from toolsearch.catalog.sources.mcp import McpSource
+from toolsearch import McpSource
 
 CARELESS = [
     {"name": "send_message", "description": "Sends a text.", "inputSchema": {"type": "object", "properties": {}}},

@@ -1,8 +1,7 @@
 import pytest
 
-from toolsearch.calling.limits import CallLimits, TurnCounter
+from toolsearch import CallLimits, ToolResult, TurnCounter
 from toolsearch.errors import BadSettingError, CallLimitError, RepeatedCallError
-from toolsearch.tools.calls import ToolResult
 
 
 def count(limits: CallLimits, *names: str) -> TurnCounter:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from toolsearch.catalog.catalog import Catalog
+from toolsearch import Catalog
 from toolsearch.errors import SourceError
 
 PET: dict[str, Any] = {

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.sources.openapi_requests import HttpRequest
+from toolsearch import Catalog, HttpRequest, ToolContext
 from toolsearch.errors import BadArgumentsError, SourceError
-from toolsearch.tools.definition import ToolContext
 
 
 def document(paths: dict[str, Any], **others: Any) -> dict[str, Any]:

@@ -3,10 +3,9 @@
 import pytest
 
 from tests.kit.scripted_model import calls, pieces, says
+from toolsearch import ToolCall
+from toolsearch.chat import AssistantMessage, ChatChunk, ToolCallDelta, Usage, aggregate
 from toolsearch.errors import ChatModelError
-from toolsearch.tools.calls import ToolCall
-from toolsearch.wire.answers import ChatChunk, ToolCallDelta, Usage, aggregate
-from toolsearch.wire.messages import AssistantMessage
 
 END = ChatChunk(finish_reason="stop")
 

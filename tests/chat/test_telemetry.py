@@ -10,12 +10,18 @@ from opentelemetry.trace import get_current_span
 from tests.kit.chat_models import ADD
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from tests.kit.telemetry_recorder import Recorder
-from toolsearch.chat.model import ChatOptions, Prompt
-from toolsearch.chat.telemetry_model import TelemetryModel
+from toolsearch import ToolCall, ToolResult
+from toolsearch.chat import (
+    AssistantMessage,
+    ChatOptions,
+    Prompt,
+    SystemMessage,
+    TelemetryModel,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
 from toolsearch.errors import ChatModelError
-from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.wire.answers import Usage
-from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 
 HELLO = Prompt((UserMessage("hello"),), ChatOptions(temperature=0.25))
 

@@ -10,16 +10,22 @@ import pytest
 from tests.kit.loopback import Call, LoopbackApi, Reply, available_tools
 from tests.kit.tool_search import OPTIONS, TOOLS
 from toolsearch import Catalog, ToolDefinition, ToolSearch
-from toolsearch.chat import ChatOptions
-from toolsearch.chat.client import ChatClient
-from toolsearch.chat.memory import MemoryAdvisor, MessageWindowMemory
-from toolsearch.chat.model import ChatModel
-from toolsearch.chat.models.anthropic_messages import AnthropicModel
-from toolsearch.chat.models.openai_chat import OpenAIChatModel
-from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
-from toolsearch.chat.tool_search import ToolSearchAdvisor
-from toolsearch.wire.answers import ChatResponse
-from toolsearch.wire.messages import AssistantMessage, ToolChangeMessage, ToolMessage, UserMessage
+from toolsearch.chat import (
+    AnthropicModel,
+    AssistantMessage,
+    ChatClient,
+    ChatModel,
+    ChatOptions,
+    ChatResponse,
+    MemoryAdvisor,
+    MessageWindowMemory,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    ToolChangeMessage,
+    ToolMessage,
+    ToolSearchAdvisor,
+    UserMessage,
+)
 
 SEARCH, CALL = "toolSearchTool", "callTool"
 

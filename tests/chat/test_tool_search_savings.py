@@ -11,13 +11,16 @@ from tests.kit.loopback import Call, LoopbackApi, Reply
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from tests.kit.tool_search import ALWAYS_SEARCH
 from toolsearch import Catalog, SessionOptions, ToolDefinition, ToolSearch
-from toolsearch.chat.client import ChatClient
-from toolsearch.chat.memory import MemoryAdvisor, MessageWindowMemory
-from toolsearch.chat.models.anthropic_messages import AnthropicModel
-from toolsearch.chat.models.openai_chat import OpenAIChatModel
-from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
-from toolsearch.chat.tool_search import ToolSearchAdvisor
-from toolsearch.wire.answers import Usage
+from toolsearch.chat import (
+    AnthropicModel,
+    ChatClient,
+    MemoryAdvisor,
+    MessageWindowMemory,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    ToolSearchAdvisor,
+    Usage,
+)
 
 SEARCH = "toolSearchTool"
 TURNS = 6

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.project.test_public_api import MET, PUBLIC, met
-from toolsearch.settings import Settings
+from toolsearch import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "from-spring-ai.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (`[^|]+`) \| `([^|`]+)` \|", PAGE, re.MULTILINE)

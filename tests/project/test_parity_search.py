@@ -2,8 +2,7 @@
 
 import pytest
 
-from toolsearch import Catalog, ToolDefinition, ToolSearch
-from toolsearch.sessions.store import SessionStore
+from toolsearch import Catalog, SessionStore, ToolDefinition, ToolSearch
 
 
 def names(engine: ToolSearch, query: str, **options) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.kit.agents import THEIRS, agents, done, opened, receipts
 from tests.kit.service import codes
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch import ToolDefinition
 
 SEARCH = "toolSearchTool"
 

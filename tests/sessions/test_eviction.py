@@ -1,14 +1,14 @@
 import pytest
 
 from tests.kit.clock import Clock
-from toolsearch.errors import BadSettingError
-from toolsearch.sessions.eviction import (
+from toolsearch import (
     AlwaysEvictStrategy,
     CompositeEvictionStrategy,
     LruEvictionStrategy,
     NeverEvictStrategy,
     TtlEvictionStrategy,
 )
+from toolsearch.errors import BadSettingError
 
 
 def test_lru_forgets_the_session_used_longest_ago_once_there_are_too_many() -> None:

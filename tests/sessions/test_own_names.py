@@ -7,9 +7,7 @@ import pytest
 
 from tests.kit.session_tools import ALWAYS_SEARCH, FORMATS, SEARCH
 from tests.kit.strict.one_tool import problems_of_tool
-from toolsearch import Catalog, Session, SessionOptions, ToolSearch
-from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
-from toolsearch.tools.json_types import JsonObject
+from toolsearch import Catalog, JsonObject, Session, SessionOptions, Tool, ToolContext, ToolDefinition, ToolSearch
 
 CALLS = ToolDefinition(
     "list_calls",

@@ -10,10 +10,8 @@ import threading
 import pytest
 
 from tests.kit.tools import run
+from toolsearch import FunctionToolCallback, JsonObject, ToolContext, tool, tool_from_function
 from toolsearch.errors import BadArgumentsError, BadToolError
-from toolsearch.tools.definition import ToolContext
-from toolsearch.tools.function_tools import FunctionToolCallback, tool, tool_from_function
-from toolsearch.tools.json_types import JsonObject
 
 
 @tool

@@ -12,13 +12,16 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from tests.kit.tools import run
-from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.resolvers import AttachedTools
+from toolsearch import (
+    AttachedTools,
+    FunctionToolCallback,
+    ToolCall,
+    ToolCallingManager,
+    ToolContext,
+    ToolMetadata,
+    ToolParam,
+)
 from toolsearch.errors import BadArgumentsError, BadToolError
-from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.definition import ToolContext, ToolMetadata
-from toolsearch.tools.function_tools import FunctionToolCallback
-from toolsearch.tools.json_schema import ToolParam
 
 
 class Unit(Enum):

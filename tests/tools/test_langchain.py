@@ -13,10 +13,9 @@ from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
 from langchain_core.tools import Tool as SingleInputTool
 from langchain_core.tools import tool as langchain_tool
 
-from toolsearch import Catalog, PassThrough, SessionOptions, ToolDefinition, ToolSearch
+from toolsearch import Catalog, PassThrough, SessionOptions, ToolDefinition, ToolSearch, as_tools
 from toolsearch.errors import BadArgumentsError, BadToolError
-from toolsearch.tools.providers import as_tools
-from toolsearch.wire.replies import parse_tool_calls
+from toolsearch.wire import parse_tool_calls
 
 RAN: list[Any] = []
 

@@ -14,15 +14,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType, TypedDict
 
 from tests.kit.tools import run
-from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.resolvers import AttachedTools
+from toolsearch import (
+    AttachedTools,
+    ToolCall,
+    ToolCallingManager,
+    ToolContext,
+    ToolParam,
+    json_schema_of,
+    tool_from_function,
+)
 from toolsearch.errors import BadArgumentsError, BadToolError
-from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.definition import ToolContext
-from toolsearch.tools.docstrings import json_schema_of
-from toolsearch.tools.function_tools import tool_from_function
-from toolsearch.tools.json_schema import ToolParam
-from toolsearch.tools.strict import strict_schema
+from toolsearch.wire import strict_schema
 
 
 def schema_of(function: Callable[..., Any]) -> dict[str, Any]:

@@ -8,16 +8,23 @@ from typing import Any
 
 import pytest
 
-from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.resolvers import AttachedTools
-from toolsearch.catalog.catalog import Catalog
-from toolsearch.engine import ToolSearch
+from toolsearch import (
+    AttachedTools,
+    Catalog,
+    FunctionToolCallback,
+    Tool,
+    ToolCall,
+    ToolCallingManager,
+    ToolDefinition,
+    ToolMetadata,
+    ToolOutput,
+    ToolResult,
+    ToolSearch,
+    augmented,
+    tool,
+    tool_from_function,
+)
 from toolsearch.errors import BadToolError
-from toolsearch.tools.augmentation import augmented
-from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
-from toolsearch.tools.function_tools import FunctionToolCallback, tool, tool_from_function
-from toolsearch.tools.results import ToolOutput
 
 
 async def result_of(made: Tool) -> ToolResult:

@@ -11,10 +11,9 @@ from openai.types.responses import Response
 from openai.types.responses.response_input_param import FunctionCallOutput
 
 from tests.kit.sdk_types import accepted
+from toolsearch import ToolCall, ToolResult
 from toolsearch.errors import BadArgumentsError, BadSettingError
-from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.wire.formats import render_results
-from toolsearch.wire.replies import parse_tool_calls
+from toolsearch.wire import parse_tool_calls, render_results
 
 CHAT: dict[str, Any] = {
     "id": "chatcmpl-1",

@@ -11,11 +11,8 @@ import uvicorn
 from mcp import types
 from mcp.server.lowlevel import Server
 
-from toolsearch.catalog.source import LoadReport
-from toolsearch.catalog.sources.mcp import McpSource
+from toolsearch import LoadReport, McpSource, ToolContext, ToolOutput
 from toolsearch.errors import ServerUnavailableError
-from toolsearch.tools.definition import ToolContext
-from toolsearch.tools.results import ToolOutput
 
 # the newer protocol wants this argument in a header too, for the proxies on the way
 TEXT = {"type": "string", "x-mcp-header": "Text"}

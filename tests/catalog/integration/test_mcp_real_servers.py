@@ -12,7 +12,7 @@ import pytest
 
 from tests.kit.published_servers import make_repository, needs_node, published_servers
 from tests.kit.tools import call, text_of
-from toolsearch.catalog.sources.mcp import McpSource
+from toolsearch import McpSource
 from toolsearch.errors import ServerUnavailableError
 
 pytestmark = needs_node

@@ -6,11 +6,8 @@ import pytest
 
 from tests.kit.chat_models import pieces, prompt
 from tests.kit.loopback import LoopbackApi, Raw
-from toolsearch.chat.models.anthropic_messages import AnthropicModel
-from toolsearch.chat.models.openai_chat import OpenAIChatModel
-from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+from toolsearch.chat import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel, aggregate
 from toolsearch.errors import ChatModelError
-from toolsearch.wire.answers import aggregate
 
 MODELS: dict[str, Any] = {
     "openai": OpenAIChatModel,

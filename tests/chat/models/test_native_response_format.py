@@ -10,14 +10,19 @@ from pydantic import Field
 
 from tests.kit.chat_models import ADD, QUESTION
 from tests.kit.loopback import Call, LoopbackApi, Reply
-from toolsearch.chat.client import ChatClient
-from toolsearch.chat.model import ChatModel, ChatOptions, Prompt, ResponseFormat
-from toolsearch.chat.models.anthropic_messages import AnthropicModel
-from toolsearch.chat.models.openai_chat import OpenAIChatModel
-from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+from toolsearch import JsonObject
+from toolsearch.chat import (
+    AnthropicModel,
+    ChatClient,
+    ChatModel,
+    ChatOptions,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    Prompt,
+    ResponseFormat,
+    aggregate,
+)
 from toolsearch.errors import BadSettingError
-from toolsearch.tools.json_types import JsonObject
-from toolsearch.wire.answers import aggregate
 
 
 @dataclass

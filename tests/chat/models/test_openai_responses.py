@@ -7,11 +7,8 @@ from openai import AsyncOpenAI
 
 from tests.kit.chat_models import ADD, NATIVE, NOW, PIXEL, QUESTION, answered, found, pieces, prompt, text_result
 from tests.kit.loopback import Call, LoopbackApi, Reply
-from toolsearch.chat.model import ChatOptions
-from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
-from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.wire.answers import aggregate
-from toolsearch.wire.messages import AssistantMessage, ToolMessage
+from toolsearch import ToolCall, ToolResult
+from toolsearch.chat import AssistantMessage, ChatOptions, OpenAIResponsesModel, ToolMessage, aggregate
 
 SEARCH = "toolSearchTool"
 

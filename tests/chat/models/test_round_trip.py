@@ -13,11 +13,7 @@ from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
 from tests.kit.chat_models import QUESTION, pieces
-from toolsearch.chat.model import ChatModel, Prompt
-from toolsearch.chat.models.anthropic_messages import AnthropicModel
-from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
-from toolsearch.wire.answers import aggregate
-from toolsearch.wire.messages import UserMessage
+from toolsearch.chat import AnthropicModel, ChatModel, OpenAIResponsesModel, Prompt, UserMessage, aggregate
 
 # Of blocks that it does not know, Anthropic's SDK warns when it puts a stream together.
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")

@@ -2,11 +2,8 @@
 
 import pytest
 
-from toolsearch.chat.model import Prompt
-from toolsearch.chat.models.scripted import ScriptedModel, scripted_calls
+from toolsearch.chat import Prompt, ScriptedModel, UserMessage, aggregate, scripted_calls
 from toolsearch.errors import ChatModelError
-from toolsearch.wire.answers import aggregate
-from toolsearch.wire.messages import UserMessage
 
 PROMPT = Prompt((UserMessage("Hello?"),))
 

@@ -8,13 +8,19 @@ from anthropic import AsyncAnthropic
 
 from tests.kit.chat_models import ADD, NATIVE, NOW, QUESTION, answered, pieces, prompt
 from tests.kit.loopback import Call, LoopbackApi, Reply
-from toolsearch.chat.model import ChatOptions
-from toolsearch.chat.models.anthropic_messages import AnthropicModel
-from toolsearch.chat.models.openai_chat import OpenAIChatModel
-from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+from toolsearch.chat import (
+    AnthropicModel,
+    AssistantMessage,
+    ChatOptions,
+    Message,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    SystemMessage,
+    ToolChangeMessage,
+    UserMessage,
+    aggregate,
+)
 from toolsearch.errors import BadSettingError, ChatModelError
-from toolsearch.wire.answers import aggregate
-from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolChangeMessage, UserMessage
 
 INLINE = "inline-tools-2026-09-15"
 LIST = ChatOptions(tools=(NOW,))

@@ -10,8 +10,7 @@ from openai import AsyncOpenAI
 
 from tests.kit.loopback import Call, LoopbackApi, Raw, Reply
 from tests.kit.tool_search import OPTIONS, TOOLS
-from toolsearch import Catalog, ToolSearch
-from toolsearch.session import Session
+from toolsearch import Catalog, Session, ToolSearch
 from toolsearch.wire import sendable_messages
 
 SEARCH = Reply(calls=[Call("toolSearchTool", {"query": "select:send_mail"})], thinking="I need mail.")
