@@ -231,7 +231,7 @@ class Failing(HashingEncoder):
 def test_auto_does_without_an_encoder_that_fails_on_the_tools(keep: bool, tmp_path: Path) -> None:
     engine = ToolSearch(catalog(), encoder=Failing(documents=True), index_dir=tmp_path if keep else None)
 
-    assert engine.notes == ["indexed by keyword only: out of memory"]
+    assert [note.rpartition(": ")[2] for note in engine.notes] == ["out of memory"]
     assert engine.strategies == ("keyword", "regex")
     assert names(engine.search("money")) == ["pay__send"]
     engine.catalog.add(ToolDefinition("watch", "Watch a volcano"))

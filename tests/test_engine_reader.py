@@ -96,7 +96,8 @@ def test_auto_searches_by_keyword_while_the_reader_fails_and_says_so_once() -> N
     for _ in range(2):
         assert engine.search("money")[0].name == "send_money"
     assert engine.explain("money", "send_money").strategy == "keyword"
-    assert engine.notes == ["searched by keyword only: the reader is out of memory"]
+    [note] = engine.notes
+    assert note.endswith("the reader is out of memory")
 
     with pytest.raises(EncoderError, match="the reader is out of memory"):
         engine.search("money", strategy="hybrid")

@@ -185,8 +185,8 @@ def test_where_the_smallest_catalog_is_cheaper_no_bound_below_it_is_told() -> No
     """Smaller ones were not counted; where only one was counted nothing is said of others."""
     sizes = (100, (4, 3), (2, 2)), (1_000, (40, 8), (2, 2))
 
-    assert verdict(made(*sizes)).endswith("It does so from 100 tools on; fewer were not counted.")
-    assert verdict(made(sizes[1])).endswith("0.25 if the list is always cached.")
+    assert "from 100 tools on; fewer" in verdict(made(*sizes))
+    assert "0.25 if the list" in verdict(made(sizes[1]))
 
 
 def test_failed_turns_are_told_and_do_not_make_a_way_the_cheapest() -> None:
@@ -200,22 +200,21 @@ def test_failed_turns_are_told_and_do_not_make_a_way_the_cheapest() -> None:
 
     assert [row.way for row in searching_rows(both.whole)] == ["fixed", "append"]
     assert "turns" not in verdict(both)
-    assert verdict(alone).endswith(
-        "But in 50.0% of the turns the model never found a tool that it needed, with every tool in 0.0%."
-    )
+    assert "But in 50.0% of" in verdict(alone)
+    assert verdict(alone).endswith("in 0.0%.")
 
 
 def test_where_searching_costs_more_the_verdict_says_do_not() -> None:
     found = made((10, (1, 1), (2, 2)))
 
     assert break_even(found, found.whole.row("fixed"), "cold").tools is None
-    assert verdict(found) == (
-        "Do not use tool search to save money: for 10 tools (1,000 tokens) it costs 2.00 times as much."
-    )
+    assert verdict(found).startswith("Do not use tool search")
+    assert "it costs 2.00 times" in verdict(found)
 
 
 def test_the_cache_may_decide() -> None:
     found = made((50, (4, 1), (2, 2)))
 
     assert break_even(found, found.whole.row("fixed"), "cold").warm_share == pytest.approx(2 / 3)
-    assert verdict(found).startswith("It depends on the cache: for 50 tools (5,000 tokens), searching costs 0.50 of")
+    assert verdict(found).startswith("It depends on the cache: ")
+    assert "searching costs 0.50" in verdict(found)

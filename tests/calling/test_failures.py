@@ -74,7 +74,7 @@ def test_the_model_is_told_the_message_of_an_error_alone(error, told):
 def test_an_error_without_a_message_is_told_by_the_tool_and_its_type(blank: Exception):
     message = DefaultToolExecutionErrorProcessor().process(blank, CALL, SAVE)
 
-    assert message == "Exception occurred in tool: save (RuntimeError)"
+    assert message.endswith(" save (RuntimeError)")
 
 
 async def test_a_failure_that_a_tool_expects_is_told_to_the_model_and_leaves_no_traceback_in_the_log(caplog):

@@ -56,7 +56,8 @@ async def test_a_denied_call_is_not_run_and_the_model_reads_the_reason():
     denied, allowed = await ToolCallingManager(before=[deny_above_10]).execute(calls(11, 10), pay(account))
 
     assert account.paid == [10]
-    assert (denied.error_code, denied.text) == ("call_denied", "the call was denied: too much")
+    assert denied.error_code == "call_denied"
+    assert denied.text.endswith(": too much")
     assert not allowed.is_error
 
 

@@ -384,7 +384,7 @@ def test_a_sync_is_refused_what_another_has_and_what_is_bad_and_takes_the_rest()
     assert catalog.names() == ["mine", "read", "log"]
     assert catalog.get("mine").definition.description == ""
     assert [refusal.name for refusal in report.refused] == ["bad name", "mine", "read", "log"]
-    assert "one from files, one from git" in report.refused[2].reason
+    assert "from files, one from git" in report.refused[2].reason
     assert catalog.refused == list(report.refused)
 
 

@@ -59,9 +59,8 @@ def test_equal_names_are_told_apart_by_their_ids_or_refused() -> None:
     first, second = catalog.names()
     assert first == "run"
     assert second.startswith("run_")
-    assert [refusal.reason for refusal in catalog.refused] == [
-        "another tool of this listing is named 'run' too, and no id tells them apart"
-    ]
+    [refusal] = catalog.refused
+    assert "is named 'run' too" in refusal.reason
 
 
 def test_a_missing_or_half_said_schema_is_completed() -> None:

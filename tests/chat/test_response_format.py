@@ -89,7 +89,7 @@ async def test_a_model_that_cannot_be_held_to_a_schema_is_told_of_it_in_each_rou
 
     for prompt in model.prompts:
         (system,) = [message.text for message in prompt.messages if isinstance(message, SystemMessage)]
-        assert system.startswith("Be brief.\n\nYour final answer has to be JSON alone")
+        assert system.startswith("Be brief.\n\nYour final answer")
         assert json.loads(system[system.index("{") :]) == SCHEMA
         assert prompt.options.response_format is None
     assert "JSON Schema" not in str(memory.get("a"))
@@ -214,7 +214,8 @@ async def test_a_model_whose_answer_does_not_fit_is_told_why_and_asked_again_as_
     assert isinstance(refused, AssistantMessage)
     assert refused.text == '{"degrees": "7.5"}'
     assert isinstance(complaint, UserMessage)
-    assert "the answer is no Forecast: degrees: expected number, got string; answer: missing day" in complaint.text
+    assert "degrees: expected number, got string" in complaint.text
+    assert "missing day" in complaint.text
     kept = memory.get("a")
     assert [type(message).__name__ for message in kept] == [
         "UserMessage",

@@ -306,7 +306,7 @@ async def test_a_model_that_never_stops_calling_is_stopped(run: Any) -> None:
 
     assert len(model.prompts) == 3
     assert response.finish_reason == "call_limit"
-    assert response.text == "the model was asked 3 times without an answer"
+    assert "3 times without" in response.text
     assert response.usage == Usage(30, 3)
     assert isinstance(response.steps[-1], ToolMessage)
 

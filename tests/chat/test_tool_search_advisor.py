@@ -48,7 +48,7 @@ async def test_what_a_search_finds_is_shown_in_the_next_request_and_can_be_calle
 
     assert response.text == "8"
     assert names(model) == [[SEARCH], [SEARCH, "convert_time"], [SEARCH, "convert_time"]]
-    assert "- convert_time(hour*) [fits, loaded]: Convert an hour" in results(model, 1)[0].text
+    assert "- convert_time(hour*) [fits, loaded]" in results(model, 1)[0].text
     assert results(model, 1)[0].structured == {"tools": ["convert_time"]}
     assert results(model, 2)[0].text == "8"
 

@@ -219,7 +219,7 @@ async def test_in_append_mode_anthropic_gets_definitions_and_text(
     assert api.tools == [[SEARCH], [SEARCH, "convert_time"], [SEARCH, "convert_time"]]
     assert not any("defer_loading" in each for body in api.bodies for each in body["tools"])
     [result] = api.bodies[1]["messages"][-1]["content"]
-    assert "- convert_time(hour*) [fits, loaded]: Convert an hour" in result["content"][0]["text"]
+    assert "- convert_time(hour*) [fits, loaded]" in result["content"][0]["text"]
 
 
 # OpenAI Responses
@@ -421,7 +421,7 @@ def test_the_weather_example_answers_with_three_tools_found_and_under_half_of_th
     assert (shown[0], searched[0]) == (3, 4)  # requests: the search is one more
     assert (shown[3], searched[3]) == (shown[1] + shown[2], searched[1] + searched[2])
     assert searched[3] < shown[3] / 2
-    assert lines[-1].endswith("Raincoats of Amsterdam is open now.")
+    assert lines[-1].endswith("is open now.")
 
 
 def test_the_weather_example_asks_a_real_model_where_there_is_a_key(api: LoopbackApi) -> None:

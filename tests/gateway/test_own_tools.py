@@ -108,7 +108,7 @@ async def test_a_hook_may_deny_what_would_be_handed_back() -> None:
         return Deny("not today")
 
     async with gateway_over(THEIRS, before=[deny]) as gateway:
-        assert text(await call(gateway, "book_flight", {"n": 2})) == "the call was denied: not today"
+        assert text(await call(gateway, "book_flight", {"n": 2})).endswith("denied: not today")
 
 
 async def test_a_tool_out_of_reach_is_not_handed_back_but_unknown() -> None:
