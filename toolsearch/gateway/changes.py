@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import mcp.types as types
 from mcp.server.connection import Connection
@@ -24,13 +24,11 @@ from mcp.server.subscriptions import (
 )
 
 from toolsearch.access.principals import Principal
-from toolsearch.gateway.caller import Caller, Context, Handler, caller_of
+from toolsearch.gateway.caller import Caller, Context
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.wire.mcp.eras import Era
 
 logger = logging.getLogger(__name__)
-
-_Params = TypeVar("_Params")
 
 
 @dataclass(slots=True, eq=False)
@@ -72,15 +70,6 @@ class ListChanges:
         gateway.first_listings.on_complete(self._lists_changed)
         gateway.on_session_change(self._session_changed)
 
-    def follow_callers_of(self, handler: Handler[_Params]) -> Handler[_Params]:
-        """Wrap the *handler* of a list: a client that asks for the list is told from then on when it changes."""
-
-        async def followed(ctx: Context, params: _Params) -> Any:
-            await self.follow(ctx, caller_of(ctx))  # followed before the list is made, so that no change is missed
-            return await handler(ctx, params)
-
-        return followed
-
     async def follow(self, ctx: Context, caller: Caller) -> None:
         """Tell *caller* of changes from now on. Called when its session asks for a list, or is about to change one."""
         key = caller.session_key
@@ -103,9 +92,8 @@ class ListChanges:
         if caller.session:
             self._session_changed(caller.session)
 
-    async def listen(self, ctx: Context, params: types.SubscriptionsListenRequestParams) -> Any:
+    async def listen(self, ctx: Context, caller: Caller, params: types.SubscriptionsListenRequestParams) -> Any:
         """Serve a stream of ``subscriptions/listen`` until its client goes."""
-        caller = caller_of(ctx)
         key = (caller.principal, caller.session)
         streams = self._streams.get(key)
         if streams is None:

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import mcp.types as types
 from mcp import MCPError
@@ -23,16 +23,14 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, LOG_LEVEL
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ConfigDict
 
-from toolsearch.errors import ToolSearchError
+from toolsearch.errors import NotPermittedError, ToolSearchError
 from toolsearch.gateway.caller import Caller, Context, FailureGuard, Handler, caller_of, reach_of_request
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.door import own_version
 from toolsearch.gateway.exposure.clients import known_client
-from toolsearch.gateway.exposure.surface import SearchOutcome
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.relay import is_wanted
 from toolsearch.tools.naming import TOOL_NAME
-from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.eras import ASKABLE, Era, check_askable
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, ListOf
 from toolsearch.wire.mcp.opening import LIST_TTL_MS
@@ -124,52 +122,6 @@ class _RawAnswer(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-def content_handlers(gateway: Gateway) -> dict[str, Any]:
-    """The handlers, as keyword arguments of the SDK's `Server`. Methods without a handler are not advertised to
-    clients.
-    """
-    content = gateway.content
-    subscribing = _SubscriptionHandlers(gateway)
-    return {
-        "on_list_resources": _listing(gateway, RESOURCES, content.resources),
-        "on_list_resource_templates": _listing(gateway, TEMPLATES, content.resource_templates),
-        "on_read_resource": _passing_on(gateway, content.read),
-        "on_list_prompts": _listing(gateway, PROMPTS, content.prompts),
-        "on_get_prompt": _passing_on(gateway, content.get_prompt),
-        "on_completion": _passing_on(gateway, content.complete),
-        "on_subscribe_resource": subscribing.subscribe,
-        "on_unsubscribe_resource": subscribing.unsubscribe,
-    }
-
-
-def require_first_page(params: types.PaginatedRequestParams | None) -> None:
-    """Raise MCPError for a cursor, since the gateway never gives one: each of its lists has one page."""
-    if params is not None and params.cursor is not None:
-        raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
-
-
-def _listing(gateway: Gateway, listed: ListOf, entries: Callable[[Caller], list[dict[str, Any]]]) -> Handler[Any]:
-    async def answer(ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
-        require_first_page(params)
-        await gateway.lists_settled()
-        return carrying(ctx.method, listed.page(entries(caller_of(ctx))))
-
-    return answer
-
-
-def _passing_on(gateway: Gateway, request: Callable[..., Awaitable[dict[str, Any]]]) -> Handler[Any]:
-    """Pass on the request as the client sent it, not as the SDK has parsed it, so that nothing of it is lost."""
-
-    async def passed_on(ctx: Context, _: object) -> Any:
-        await gateway.settled()
-        caller = caller_of(ctx)
-        wire: Mapping[str, Any] = ctx.params or {}
-        with _as_errors():
-            return carrying(ctx.method, await request(caller, wire, SdkDownstream(ctx, caller)))
-
-    return passed_on
-
-
 def add_logging(server: Server[Any]) -> None:
     """Let clients of the older protocol set their log level. The SDK's own argument for it gives a deprecation
     warning.
@@ -182,51 +134,12 @@ async def _set_log_level(ctx: Context, params: types.SetLevelRequestParams) -> t
     return types.EmptyResult()
 
 
-@dataclass(frozen=True, slots=True)
-class _SubscriptionHandlers:
-    gateway: Gateway
-
-    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        """Only sessions can subscribe, and a subscription ends with its session. The client is told of the resource by
-        the URI that it used.
-        """
-        caller = caller_of(ctx)
-        await self.gateway.settled()
-        address = self.gateway.content.locate(caller, params.uri)
-        if caller.session_key is None:
-            raise MCPError(INVALID_REQUEST, "There is no session that could be told of changes")
-        connection = connection_of(ctx)
-        connection.exit_stack.callback(self.gateway.subscriptions.forget, caller.session_key)
-        with _as_errors():
-            await self.gateway.subscriptions.subscribe(
-                address, caller.session_key, lambda: connection.send_resource_updated(params.uri)
-            )
-        return types.EmptyResult()
-
-    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        caller = caller_of(ctx)
-        await self.gateway.settled()
-        address = self.gateway.content.locate(caller, params.uri)
-        with _as_errors():
-            await self.gateway.subscriptions.unsubscribe(address, caller.session_key or "")
-        return types.EmptyResult()
-
-
-@contextmanager
-def _as_errors() -> Generator[None]:
-    """Turn our errors into MCP errors, because these results have no field for an error."""
-    try:
-        yield
-    except ToolSearchError as error:
-        raise MCPError(INTERNAL_ERROR, str(error), {ERROR_CODE: error.code}) from error
-
-
 MOST_CHARACTERS = 1_000  # most characters of one server's instructions; clients pay for them in every request
 MOST_CHARACTERS_IN_ALL = 4_000
 _METHODS = ("initialize", "server/discover")
 
 
-def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
+def pass_on_instructions(gateway: Gateway, who: Who) -> ServerMiddleware[Any]:
     """The middleware that adds instructions to the answers to ``initialize`` and ``server/discover``."""
 
     async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -234,7 +147,7 @@ def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
         if ctx.method not in _METHODS or not isinstance(result, dict):
             return result
         await gateway.lists_settled()  # clients give up if connecting and listing take 10 s together
-        said = await asyncio.to_thread(instructions_for, gateway, caller_of(ctx))
+        said = await asyncio.to_thread(instructions_for, gateway, who(ctx))
         told = {**result, "instructions": said} if said else result
         return as_private(told)  # private: other callers get the instructions of other servers
 
@@ -300,18 +213,23 @@ class ListChangingServer(Server[Any]):
         return capabilities
 
 
-class ToolRequests(Protocol):
-    """The requests of clients about tools, as `Gateway` answers them."""
-
-    async def list_tools(self, caller: Caller) -> list[dict[str, Any]]: ...
-    async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome: ...
-    async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]: ...
+Asked: TypeAlias = Literal["search", "call", "content"]
+Who: TypeAlias = Callable[[Context], Caller]
+Allow: TypeAlias = Callable[[Caller, Asked], Awaitable[None]]
 
 
-def make_server(gateway: Gateway, *, tools: ToolRequests | None = None, runs_gateway: bool = True) -> Server[Any]:
+async def allow_all(caller: Caller, asked: Asked) -> None:
+    """Everybody may ask for everything, as often as they like."""
+
+
+def make_server(
+    gateway: Gateway, *, who: Who = caller_of, allow: Allow = allow_all, runs_gateway: bool = True
+) -> Server[Any]:
     """Return a server over *gateway*.
 
-    tools         handles requests about tools before the gateway does, for example with limits
+    who           gives the caller of a request
+    allow         awaited before a search, a call of a tool, and a request for the content of a server: a prompt, a
+                  resource or a completion. It raises ToolSearchError if the caller may not make the request
     runs_gateway  the lifespan of the server is the gateway's; if not, somebody else runs it
     """
 
@@ -320,53 +238,136 @@ def make_server(gateway: Gateway, *, tools: ToolRequests | None = None, runs_gat
         async with gateway if runs_gateway else nullcontext():
             yield gateway
 
-    changes = ListChanges(gateway)
-    handlers = _Handlers(tools or gateway, changes)
-    guard = FailureGuard()
-    content: dict[str, Any] = {
-        name: guard.around(changes.follow_callers_of(each) if name.startswith("on_list_") else each)
-        for name, each in content_handlers(gateway).items()
+    face = _Face(gateway, ListChanges(gateway), who, allow)
+    content = gateway.content
+    handlers: dict[str, _Answer] = {
+        "on_list_tools": face.list_tools,
+        "on_list_resources": face.listing(RESOURCES, content.resources),
+        "on_list_resource_templates": face.listing(TEMPLATES, content.resource_templates),
+        "on_list_prompts": face.listing(PROMPTS, content.prompts),
+        "on_call_tool": face.call_tool,
+        "on_read_resource": face.passing_on(content.read),
+        "on_get_prompt": face.passing_on(content.get_prompt),
+        "on_completion": face.passing_on(content.complete),
+        "on_subscribe_resource": face.subscribe,
+        "on_unsubscribe_resource": face.unsubscribe,
+        "on_subscriptions_listen": face.changes.listen,
     }
+    guard = FailureGuard()
+    guarded: dict[str, Any] = {name: guard.around(face.of_caller(each)) for name, each in handlers.items()}
     server = ListChangingServer(
         "toolsearch",
         version=own_version(),
         lifespan=lifespan,
         # Without this lookup the SDK would list all tools for every call.
         get_tool_input_schema=lambda name: gateway.surface.input_schema(name, reach_of_request()),
-        on_list_tools=guard.around(changes.follow_callers_of(handlers.list_tools)),
-        on_call_tool=guard.around(handlers.call_tool),
-        on_subscriptions_listen=guard.around(changes.listen),
-        **content,
+        **guarded,
     )
     add_logging(server)
-    server.middleware += [_send_carried, pass_on_instructions(gateway)]
+    server.middleware += [_send_carried, pass_on_instructions(gateway, who)]
     return server
 
 
-@dataclass(frozen=True, slots=True)
-class _Handlers:
-    tools: ToolRequests
-    changes: ListChanges
+def require_first_page(params: types.PaginatedRequestParams | None) -> None:
+    """Raise MCPError for a cursor, since the gateway never gives one: each of its lists has one page."""
+    if params is not None and params.cursor is not None:
+        raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
 
-    async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
+
+_Answer: TypeAlias = Callable[[Context, Caller, Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Face:
+    """Answers the requests of clients. Requests for content are passed on as the client sent them, not as the SDK has
+    parsed them, so that nothing of them is lost.
+    """
+
+    gateway: Gateway
+    changes: ListChanges
+    who: Who
+    allow: Allow
+
+    def of_caller(self, answer: _Answer) -> Handler[Any]:
+        async def handle(ctx: Context, params: object) -> Any:
+            return await answer(ctx, self.who(ctx), params)
+
+        return handle
+
+    async def list_tools(self, ctx: Context, caller: Caller, params: types.PaginatedRequestParams | None) -> Any:
+        await self.changes.follow(ctx, caller)  # followed before the list is made, so that no change is missed
         require_first_page(params)
-        page = TOOLS.page(await self.tools.list_tools(caller_of(ctx)))
+        page = TOOLS.page(await self.gateway.list_tools(caller))
         return carrying(LIST_TOOLS, page, ttl_ms=LIST_TTL_MS)
 
-    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
-        caller = caller_of(ctx)
+    def listing(self, listed: ListOf, entries: Callable[[Caller], list[dict[str, Any]]]) -> _Answer:
+        async def answer(ctx: Context, caller: Caller, params: types.PaginatedRequestParams | None) -> Any:
+            await self.changes.follow(ctx, caller)
+            require_first_page(params)
+            await self.gateway.lists_settled()
+            return carrying(ctx.method, listed.page(entries(caller)))
+
+        return answer
+
+    async def call_tool(self, ctx: Context, caller: Caller, params: types.CallToolRequestParams) -> Any:
         if params.name == TOOL_NAME:
             return await self._search(ctx, caller, params.arguments or {})
+        await self.allow(caller, "call")
         wire: Mapping[str, Any] = ctx.params or {}
-        return carrying(CALL_TOOL, await self.tools.call(caller, wire, SdkDownstream(ctx, caller)))
+        return carrying(CALL_TOOL, await self.gateway.call(caller, wire, SdkDownstream(ctx, caller)))
 
     async def _search(self, ctx: Context, caller: Caller, arguments: Mapping[str, Any]) -> Any:
+        await self.allow(caller, "search")
         await self.changes.follow(ctx, caller)
-        found = await self.tools.search(caller, arguments)
+        found = await self.gateway.search(caller, arguments)
         if found.list_changed:
             await self.changes.session_changed(caller)
         structured = None if known_client(caller).reads_text else found.answer.structured
         return carrying(CALL_TOOL, text_result(found.answer.text, structured))
+
+    def passing_on(self, request: Callable[..., Awaitable[dict[str, Any]]]) -> _Answer:
+        async def answer(ctx: Context, caller: Caller, _: object) -> Any:
+            async with self._content(caller):
+                wire: Mapping[str, Any] = ctx.params or {}
+                return carrying(ctx.method, await request(caller, wire, SdkDownstream(ctx, caller)))
+
+        return answer
+
+    async def subscribe(self, ctx: Context, caller: Caller, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        """Only sessions can subscribe, and a subscription ends with its session. The client is told of the resource by
+        the URI that it used.
+        """
+        async with self._content(caller):
+            address = self.gateway.content.locate(caller, params.uri)
+            if caller.session_key is None:
+                raise MCPError(INVALID_REQUEST, "There is no session that could be told of changes")
+            connection = connection_of(ctx)
+            connection.exit_stack.callback(self.gateway.subscriptions.forget, caller.session_key)
+            await self.gateway.subscriptions.subscribe(
+                address, caller.session_key, lambda: connection.send_resource_updated(params.uri)
+            )
+        return types.EmptyResult()
+
+    async def unsubscribe(
+        self, _: Context, caller: Caller, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        async with self._content(caller):
+            address = self.gateway.content.locate(caller, params.uri)
+            await self.gateway.subscriptions.unsubscribe(address, caller.session_key or "")
+        return types.EmptyResult()
+
+    @asynccontextmanager
+    async def _content(self, caller: Caller) -> AsyncGenerator[None]:
+        """Answer a request for content within the block, where our errors become MCP errors: the results have no field
+        for an error.
+        """
+        try:
+            await self.allow(caller, "content")
+            await self.gateway.settled()
+            yield
+        except ToolSearchError as error:
+            code = INVALID_REQUEST if isinstance(error, NotPermittedError) else INTERNAL_ERROR
+            raise MCPError(code, str(error), {ERROR_CODE: error.code}) from error
 
 
 async def _send_carried(ctx: Context, call_next: CallNext) -> HandlerResult:

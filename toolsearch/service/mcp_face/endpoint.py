@@ -13,27 +13,21 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import anyio
-from mcp import MCPError
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
-from mcp.server.context import CallNext, HandlerResult
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.types import INVALID_REQUEST
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.authentication import AuthCredentials
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.access.principals import Grant, Principal
-from toolsearch.access.scopes import Scope as KeyScope
 from toolsearch.access.scopes import includes
 from toolsearch.errors import NotPermittedError, UnknownSessionError
-from toolsearch.gateway.caller import Caller, Context, PrincipalToken, caller_of
-from toolsearch.gateway.exposure.surface import SearchOutcome
-from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.caller import Caller, PrincipalToken
 from toolsearch.gateway.http_guard import RetryAfter
-from toolsearch.gateway.server import make_server
+from toolsearch.gateway.server import Asked, make_server
 from toolsearch.gateway.status import SESSION_IDLE_S
 from toolsearch.service.corpora.asked import asked_reach
 from toolsearch.service.corpora.corpora import Corpora
@@ -45,8 +39,6 @@ from toolsearch.service.web.callers import ServiceCaller
 from toolsearch.service.web.limits import Limits
 from toolsearch.service.web.middleware import may_be_endless
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.upstreams.interface import Downstream
-from toolsearch.wire.mcp.requests import COMPLETE, ERROR_CODE, GET_PROMPT, READ_RESOURCE, SUBSCRIBE
 
 SESSION_HEADER: Final = "mcp-session-id"
 _ID: ContextVar[str | None] = ContextVar("id", default=None)  # the id of the transport that the current request opens
@@ -113,27 +105,19 @@ async def ask(
     return status
 
 
-_CALLS: Final = frozenset({COMPLETE, GET_PROMPT, READ_RESOURCE, SUBSCRIBE})  # requests that run something at a server
-
-
 @dataclass(frozen=True, slots=True)
-class SessionTools:
-    """`ToolRequests` of the sessions over one corpus."""
+class SessionRules:
+    """The requests that a caller may make: by the scopes of its key, and within the limits of its calls."""
 
-    gateway: Gateway
     limits: Limits
 
-    async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
-        return await self.gateway.list_tools(caller)
-
-    async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
-        _require(caller, "search")
-        return await self.gateway.search(caller, arguments)
-
-    async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-        _require(caller, "call")
-        await self.limits.calls(service_caller(caller))
-        return await self.gateway.call(caller, params, downstream)
+    async def allow(self, caller: Caller, asked: Asked) -> None:
+        """Raises NotPermittedError and TooManyError."""
+        needed = "search" if asked == "search" else "call"
+        if not includes(caller.scopes, needed):
+            raise NotPermittedError(needed)
+        if asked == "call":
+            await self.limits.calls(service_caller(caller))
 
 
 def service_caller(caller: Caller) -> ServiceCaller:
@@ -141,21 +125,6 @@ def service_caller(caller: Caller) -> ServiceCaller:
     return ServiceCaller(
         caller.principal, caller.scopes, key_id=caller.key, session=caller.session, request_id=caller.request_id
     )
-
-
-async def require_scopes(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Middleware of the SDK's server that requires the scopes of requests other than those for tools."""
-    if ctx.method in _CALLS:
-        try:
-            _require(caller_of(ctx), "call")
-        except NotPermittedError as error:
-            raise MCPError(INVALID_REQUEST, str(error), {ERROR_CODE: error.code}) from error
-    return await call_next(ctx)
-
-
-def _require(caller: Caller, scope: KeyScope) -> None:
-    if not includes(caller.scopes, scope):
-        raise NotPermittedError(scope)
 
 
 logger = logging.getLogger(__name__)
@@ -290,10 +259,8 @@ class CorpusEndpoint:
                 self._up.set_exception(error)
 
     def _transports(self, corpus: Corpus) -> Transports:
-        server = make_server(corpus.gateway, tools=SessionTools(corpus.gateway, self._limits), runs_gateway=False)
-        server.middleware.append(require_scopes)
         return Transports(
-            server,
+            make_server(corpus.gateway, allow=SessionRules(self._limits).allow, runs_gateway=False),
             max_sessions=MAX_CONNECTIONS,
             session_idle_timeout=SESSION_IDLE_S,
             max_request_body_size=self._max_body_bytes,
