@@ -208,7 +208,7 @@ async def test_what_a_session_found_is_forgotten_when_it_ends_and_one_that_only_
         connection = FakeConnection()
         await ListChanges(gateway).follow(connection, EXPANDING)
         await search(gateway, EXPANDING, "select:a__dig")
-        gateway.surface.resolve(LEGACY, "a__dig")
+        await call(gateway, "a__dig", {}, LEGACY)
         kept = gateway.engine.sessions.ids()
         await connection.exit_stack.aclose()
 

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.kit.agents import THEIRS, agents, done, opened, receipts
+from tests.kit.agents import CATALOG, THEIRS, agents, done, opened, receipts
 from tests.kit.service import codes
 from toolsearch import ToolDefinition
+from toolsearch.tools.function_tools import tool_from_function
 
 SEARCH = "toolSearchTool"
 
@@ -17,6 +18,18 @@ async def test_a_tool_that_the_service_runs_answers_as_mcp_has_it(tmp_path: Path
         assert (answer["status"], answer["is_error"], answer["code"]) == ("done", False, None)
         assert answer["structured_content"] == {"twice": 42}
         assert answer["content"] == [{"type": "text", "text": '{"twice":42}'}]
+
+
+async def test_structured_content_over_http_need_not_be_an_object(tmp_path: Path) -> None:
+    """Older MCP clients take only objects there, and HTTP has no such rule."""
+
+    def count(to: int) -> list[int]:
+        """Count from one."""
+        return list(range(1, to + 1))
+
+    async with agents(tmp_path) as (kit, client), kit.service.corpora.using(CATALOG) as corpus:
+        corpus.engine.catalog.put(tool_from_function(count))
+        assert (await done(client, "calls", name="count", arguments={"to": 3}))["structured_content"] == [1, 2, 3]
 
 
 async def test_what_a_model_should_read_of_a_failure_is_a_result(tmp_path: Path) -> None:

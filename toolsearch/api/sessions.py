@@ -254,7 +254,7 @@ class CallAnswer(AnswerBody):
     content: list[dict[str, Any]] = Field(default=[])
     structured_content: Any | None = None
     is_error: bool = False
-    code: str | None = Field(default=None, description="The stable code of the error, if the call failed here.")
+    code: str | None = Field(default=None, description="The stable code of the error, if the call failed.")
     name: str = Field(description="The tool that was meant.")
     arguments: dict[str, Any] | None = Field(default=None, description="Of a call that was handed back, checked.")
     fingerprint: str | None = Field(

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, cast
 
-from toolsearch.calling.pipeline import Admitted
 from toolsearch.calling.plain_json import is_small, json_text, to_json
 from toolsearch.errors import ToolExecutionError, ToolSearchError
 from toolsearch.threads import in_thread
 from toolsearch.tools.callbacks import contained
 from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.results import (
     Converter,
@@ -138,14 +138,14 @@ def _structured(output: ToolOutput, max_characters: int) -> Json | None:
 _T = TypeVar("_T")
 
 
-async def converted(admitted: Admitted, value: object, max_characters: int) -> ToolResult:
-    """Return *value* as the result of a call: converted by the tool's own converter if it has one, and cut to
+async def converted(call: ToolCall, tool: Tool, value: object, max_characters: int) -> ToolResult:
+    """Return *value* as the result of a call of *tool*: converted by the tool's own converter if it has one, and cut to
     *max_characters* of text. Raises the errors of the converter.
     """
-    call, metadata = admitted.call, admitted.tool.metadata
+    metadata = tool.metadata
     is_failure = isinstance(value, ToolOutput) and value.is_error  # a converter must not turn a failure into a success
     if metadata.result_converter is not None and not is_failure:
-        convert = partial(_converted, metadata.result_converter, admitted.tool.callback)
+        convert = partial(_converted, metadata.result_converter, tool.callback)
         value = await _off_the_loop_if_large(convert, value)
     output = await _off_the_loop_if_large(partial(_output, max_characters), value)
     return ToolResult(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,41 +17,13 @@ from toolsearch.calling.hooks import (
     with_results,
 )
 from toolsearch.calling.limits import CallLimits, CallOptions, TurnCounter
-from toolsearch.calling.pipeline import Admitted, CallPipeline, Outcome, Refused, admit
+from toolsearch.calling.pipeline import Admitted, CallOutcome, CallPipeline, Refused, admit
 from toolsearch.calling.tool_runner import ToolRunner, ToolThreads
-from toolsearch.errors import CallLimitError, ToolExecutionError, ToolSearchError, UnknownToolError, text_for_model
+from toolsearch.errors import CallLimitError, ToolExecutionError, ToolSearchError, UnknownToolError
 from toolsearch.sessions.port import ToolScope
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFace:
-    """A `Face` over the tools of *scope*; with *raises_limits*, reaching a limit ends the turn."""
-
-    scope: ToolScope
-    runner: ToolRunner
-    raises_limits: bool
-
-    async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[ToolResult]:
-        name = admitted.tool.name
-        try:
-            self.scope.begin_call(name)
-        except UnknownToolError as error:
-            return self.runner.failure(admitted.call, str(error), error, was_run=False)
-        try:
-            return await self.runner.run(admitted, context)
-        finally:
-            self.scope.end_call(name)
-
-    def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[ToolResult]:
-        ends_turn = isinstance(error, CallLimitError) and self.raises_limits
-        return self.runner.failure(call, text_for_model(error), error, ends_turn=error if ends_turn else None)
-
-    def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[ToolResult]:  # noqa: ARG002
-        return Outcome(result, result)
-
 
 _DEFAULTS = CallOptions()
 
@@ -89,7 +61,9 @@ class ToolCallingManager:
         self._limits = limits or CallLimits()
         self._max_parallel = max_parallel
         self._context = dict(context or {})
-        self._pipeline = CallPipeline(before=before, after=after, telemetry=telemetry, clock=clock)
+        self._pipeline = CallPipeline(
+            max_result_characters, before=before, after=after, telemetry=telemetry, clock=clock
+        )
         self.runner = ToolRunner(
             ToolThreads(max_threads),
             error_processor or DefaultToolExecutionErrorProcessor(),
@@ -117,19 +91,35 @@ class ToolCallingManager:
         turn = turn or TurnCounter()
         admitted = [self._admit(call, scope, turn) for call in calls]
         room = asyncio.Semaphore(self._max_parallel)
-        face = ModelFace(scope, self.runner, raises_limits=self._limits.on_breach == "raise")
+        run = partial(self._run, scope)
         merged = {**self._context, **(context or {})}
         complete = self._pipeline.complete
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(complete(each, face, ToolContext(merged), room)) for each in admitted]
+            tasks = [group.create_task(complete(each, run, ToolContext(merged), room)) for each in admitted]
         outcomes = [task.result() for task in tasks]
-        results = [outcome.delivered for outcome in outcomes]
+        results = [outcome.result for outcome in outcomes]
         ran = zip(admitted, results, strict=True)
         turn.note_results((each.key, result) for each, result in ran if isinstance(each, Admitted))
         for outcome in outcomes:
-            if outcome.ends_turn is not None:
-                raise with_results(outcome.ends_turn, results)
+            if (error := self._ending(outcome)) is not None:
+                raise with_results(error, results)
         return results
+
+    async def _run(self, scope: ToolScope, admitted: Admitted, context: ToolContext) -> CallOutcome:
+        name = admitted.tool.name
+        try:
+            scope.begin_call(name)
+        except UnknownToolError as error:
+            return self._pipeline.failed(admitted.call, error, was_run=False)
+        try:
+            return await self.runner.run(admitted, context)
+        finally:
+            scope.end_call(name)
+
+    def _ending(self, outcome: CallOutcome) -> Exception | None:
+        """The error that ends the turn, if there is one."""
+        is_breach = self._limits.on_breach == "raise" and isinstance(outcome.error, CallLimitError)
+        return outcome.error if is_breach else outcome.ends_turn
 
     def _admit(self, call: ToolCall, scope: ToolScope, turn: TurnCounter) -> Admitted | Refused:
         """Decide whether *call* may run. Calls are admitted in order, before any of them runs, so the decision is

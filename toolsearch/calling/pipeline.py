@@ -1,9 +1,9 @@
-"""The steps of a call, the same for every face (library, chat, gateway):
+"""The steps of a call, the same for every caller of tools (library, chat, gateway, service):
 
-admit (`toolsearch.calling.pipeline`)  known, in reach, its arguments fit
-review                                  the hooks may deny it or change its arguments
-run, deliver (a `Face`)                 by a callback and converted for a model, or by a server and passed on whole
-review                                  the hooks may withhold the result or put another in its place
+admit   known, in reach, its arguments fit
+review  the hooks may deny it or change its arguments
+run     by a callback, or by a server; the caller of `CallPipeline.complete` says how
+review  the hooks may withhold the result or put another in its place
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from inspect import isawaitable
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
+from toolsearch.calling.delivery import failure
 from toolsearch.calling.hooks import AfterCall, Allow, BeforeCall, Decision, Deny, Edit, checked_hooks, log_failure
 from toolsearch.calling.validation import checked_arguments
 from toolsearch.errors import (
@@ -27,6 +28,7 @@ from toolsearch.errors import (
     UnfinishedCallError,
     UnknownToolError,
     shown_name,
+    text_for_model,
 )
 from toolsearch.telemetry import Telemetry, ToolCallSpan
 from toolsearch.tools.callbacks import contained
@@ -134,56 +136,47 @@ def _with_true_fields(result: ToolResult, call: ToolCall) -> ToolResult:
     return replace(result, call_id=call.id, name=call.name, return_direct=is_direct, error_code=code)
 
 
-Delivered = TypeVar("Delivered")
-
-
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[Delivered]):
+class CallOutcome:
     """The outcome of a call.
 
-    delivered   the result in the face's own form
-    result      the same result for hooks, limits and spans; None if the call has not ended yet
+    result      for the caller, the hooks, limits and spans; empty if *is_pending*
+    raw         the answer of an MCP server, for callers that pass it on whole; None if *result* is all there is
+    error       the reason why the tool gave no answer, for callers that do not send *result* to a model
     was_run     False if the tool was not run after all; the hooks are not shown such a result
+    is_pending  the call has not ended: in *raw*, the server asks its client something
     ends_turn   an error for the application to handle; the history still gets the result
     """
 
-    delivered: Delivered
-    result: ToolResult | None
+    result: ToolResult
+    raw: Mapping[str, Any] | None = None
+    error: Exception | None = None
     was_run: bool = True
+    is_pending: bool = False
     ends_turn: Exception | None = None
 
 
-class Face(Protocol[Delivered]):
-    """The differences between the callers of tools: how a tool is run, and the form of its result."""
-
-    async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[Delivered]:
-        """Run the call and deliver its result; a failure that the caller should read is an outcome as well."""
-        ...
-
-    def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[Delivered]:
-        """Deliver *error*: the call is not run because of it, or its result is withheld."""
-        ...
-
-    def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[Delivered]:
-        """Deliver *result*, which a hook has put in place of the tool's result."""
-        ...
+RunCall: TypeAlias = Callable[[Admitted, ToolContext], Awaitable[CallOutcome]]
 
 
 class CallPipeline:
     """Keeps no state of a call, so one pipeline serves all calls, also on several loops.
 
-    before, after  hooks around each call, in this order; see `toolsearch.calling.hooks`
-    clock          gives seconds for the log; only differences count
+    max_result_characters  longest text about a call that is not run
+    before, after          hooks around each call, in this order; see `toolsearch.calling.hooks`
+    clock                  gives seconds for the log; only differences count
     """
 
     def __init__(
         self,
+        max_result_characters: int,
         *,
         before: Sequence[BeforeCall] = (),
         after: Sequence[AfterCall] = (),
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self._max_result_characters = max_result_characters
         self._before = checked_hooks(before, "before")
         self._after = checked_hooks(after, "after")
         self._telemetry = telemetry or Telemetry()
@@ -192,19 +185,25 @@ class CallPipeline:
     async def complete(
         self,
         item: Admitted | Refused,
-        face: Face[Delivered],
+        run: RunCall,
         context: ToolContext,
         room: AbstractAsyncContextManager[Any] = nullcontext(),  # noqa: B008  nullcontext holds no state
-    ) -> Outcome[Delivered]:
-        """Take a call through to its end. *room* is entered once the call may run; its span does not include the wait
-        for room.
+    ) -> CallOutcome:
+        """Take a call through to its end. *run* runs it; a failure that the caller should read is an outcome as well.
+
+        *room* is entered once the call may run; its span does not include the wait for room.
         """
         if isinstance(item, Admitted):
             item = await self._reviewed(item, context)
         if isinstance(item, Refused):
-            return self._refuse(item, face)
+            return self._refuse(item)
         async with room:
-            return await self._observed(item, face, context)
+            return await self._observed(item, run, context)
+
+    def failed(self, call: ToolCall, error: ToolSearchError, *, was_run: bool = True) -> CallOutcome:
+        """The outcome of a call that has failed on our side."""
+        result = failure(call, text_for_model(error), error, self._max_result_characters)
+        return CallOutcome(result, error=error, was_run=was_run)
 
     async def _reviewed(self, admitted: Admitted, context: ToolContext) -> Admitted | Refused:
         """Let the hooks decide. They run outside the room for parallel calls, because they may wait for a person."""
@@ -213,16 +212,16 @@ class CallPipeline:
         except ToolSearchError as error:
             return Refused(admitted.call, error)
 
-    def _refuse(self, refused: Refused, face: Face[Delivered]) -> Outcome[Delivered]:
+    def _refuse(self, refused: Refused) -> CallOutcome:
         call, error = refused.call, refused.error
         log_failure(logger, f"call of {shown_name(call.name)!r} refused", error)
         # Calls that hit a limit or were cut off were refused before the lookup.
         is_known = not isinstance(error, UnknownToolError | CallLimitError | UnfinishedCallError)
         with self._telemetry.tool_call(call.name, call_id=call.id, is_known=is_known) as span:
             span.failed(error.code)
-        return replace(face.failed(call, error), was_run=False)
+        return self.failed(call, error, was_run=False)
 
-    async def _observed(self, admitted: Admitted, face: Face[Delivered], context: ToolContext) -> Outcome[Delivered]:
+    async def _observed(self, admitted: Admitted, run: RunCall, context: ToolContext) -> CallOutcome:
         call, name, definition = admitted.call, admitted.tool.name, admitted.tool.definition
         started_s = self._clock()
         with self._telemetry.tool_call(
@@ -232,30 +231,29 @@ class CallPipeline:
             description=definition.description,
             input_schema=definition.input_schema,
         ) as span:
-            outcome = await face.run(admitted, context)
-            if self._after and outcome.was_run and outcome.result is not None:
-                outcome = await self._revised(admitted, face, outcome, outcome.result)
-            code = _record_result(span, outcome.result)
+            outcome = await run(admitted, context)
+            if self._after and outcome.was_run and not outcome.is_pending:
+                outcome = await self._revised(admitted, outcome)
+            code = _record_result(span, outcome)
         logger.debug("tool %s: %s after %.1f ms", name, code or "answered", (self._clock() - started_s) * 1_000)
         return outcome
 
-    async def _revised(
-        self, admitted: Admitted, face: Face[Delivered], outcome: Outcome[Delivered], result: ToolResult
-    ) -> Outcome[Delivered]:
+    async def _revised(self, admitted: Admitted, outcome: CallOutcome) -> CallOutcome:
         try:
-            revised = await revise(self._after, admitted, result)
+            revised = await revise(self._after, admitted, outcome.result)
         except ToolExecutionError as error:
-            seen = face.failed(admitted.call, error)
+            seen = self.failed(admitted.call, error)
         else:
-            seen = outcome if revised is result else face.replaced(admitted, revised)
+            # With a hook's result, everything that a server sent is dropped, in particular its ``_meta``.
+            seen = outcome if revised is outcome.result else CallOutcome(revised)
         return replace(seen, ends_turn=outcome.ends_turn)
 
 
-def _record_result(span: ToolCallSpan, result: ToolResult | None) -> str | None:
-    """Record *result* in *span*; return the code of the error, if it is one."""
-    if result is None:
+def _record_result(span: ToolCallSpan, outcome: CallOutcome) -> str | None:
+    """Record the result in *span*; return the code of the error, if it is one."""
+    if outcome.is_pending:
         return None
-    if result.error_code is not None:
-        span.failed(result.error_code)
-    span.answered(result.text)
-    return result.error_code
+    if outcome.result.error_code is not None:
+        span.failed(outcome.result.error_code)
+    span.answered(outcome.result.text)
+    return outcome.result.error_code

@@ -17,11 +17,11 @@ from typing import Any, TypeVar, cast
 
 from toolsearch.calling.delivery import converted, failure
 from toolsearch.calling.hooks import ToolExecutionErrorProcessor, log_failure
-from toolsearch.calling.pipeline import Admitted, Outcome
+from toolsearch.calling.pipeline import Admitted, CallOutcome
 from toolsearch.errors import ToolSearchError, ToolStuckError, ToolTimeoutError
 from toolsearch.threads import Places, in_thread
 from toolsearch.tools.callbacks import contained, plain_runner, run_callback
-from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
 from toolsearch.tools.json_types import JsonObject
 from toolsearch_indexes.forking import follow_forks
@@ -164,32 +164,19 @@ class ToolRunner:
     timeout_s: float
     max_result_characters: int
 
-    async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[ToolResult]:
+    async def run(self, admitted: Admitted, context: ToolContext) -> CallOutcome:
         """Run the call of a tool that has a callback."""
-        tool = admitted.tool
+        call, tool, characters = admitted.call, admitted.tool, self.max_result_characters
         try:
             value = await run_tool(tool, admitted.arguments, context, timeout_s=self.timeout_s, threads=self.threads)
-            result = await converted(admitted, value, self.max_result_characters)
+            return CallOutcome(await converted(call, tool, value, characters))
         except ToolStuckError as error:
-            return self.failure(admitted.call, str(error), error, was_run=False)
+            return CallOutcome(failure(call, str(error), error, characters), was_run=False)
         except Exception as error:  # noqa: BLE001  the error processor judges every exception of a tool
-            return self._judged(admitted, error)
-        return Outcome(result, result)
+            return self._judged(call, tool, error)
 
-    def failure(
-        self,
-        call: ToolCall,
-        message: str,
-        error: Exception,
-        *,
-        was_run: bool = True,
-        ends_turn: Exception | None = None,
-    ) -> Outcome[ToolResult]:
-        result = failure(call, message, error, self.max_result_characters)
-        return Outcome(result, result, was_run=was_run, ends_turn=ends_turn)
-
-    def _judged(self, admitted: Admitted, error: Exception) -> Outcome[ToolResult]:
-        call, tool = admitted.call, admitted.tool
+    def _judged(self, call: ToolCall, tool: Tool, error: Exception) -> CallOutcome:
+        ends_turn: Exception | None = None
         if isinstance(error, ToolSearchError):
             log_failure(logger, f"tool {tool.name} failed", error)
         else:
@@ -197,7 +184,5 @@ class ToolRunner:
         try:
             message = self.error_processor.process(error, call, tool)
         except Exception as raised:  # noqa: BLE001  raised to the application once the other calls are done
-            return self.failure(
-                call, "the tool failed, and its application has to see to that", error, ends_turn=raised
-            )
-        return self.failure(call, message, error)
+            message, ends_turn = "the tool failed, and its application has to see to that", raised
+        return CallOutcome(failure(call, message, error, self.max_result_characters), ends_turn=ends_turn)

@@ -13,15 +13,15 @@ from typing import Any, Final, Self
 
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import AfterCall, BeforeCall
+from toolsearch.calling.pipeline import CallOutcome
 from toolsearch.calling.schema_validator import load_validator
-from toolsearch.discovery.call_tools import called_tool
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import NotCallableHereError
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.exposure.notes import HowToApprove, by_command
+from toolsearch.gateway.exposure.notes import HowToApprove, UnapprovedTools, by_command
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
-from toolsearch.gateway.proxy.calls import CallProxy, SessionLimits
+from toolsearch.gateway.proxy.calls import ClientCall, ClientCalls, SessionLimits, mcp_answer
 from toolsearch.gateway.proxy.content import ContentProxy, Subscriptions
 from toolsearch.gateway.proxy.relay import Relay, SeenLinks
 from toolsearch.gateway.proxy.suspended_calls import StateSeal
@@ -39,10 +39,11 @@ from toolsearch.storage.sqlite.stores import SqliteUsageStore
 from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.tokens import count_json
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.interface import Downstream, Upstream
 from toolsearch.upstreams.settings import UpstreamSettings
-from toolsearch.wire.mcp.requests import asks_for_input, is_error
+from toolsearch.wire.mcp.requests import call_params
 from toolsearch.wiring import build_engine
 
 USAGE_FILE: Final = "usage.db"  # file in the state folder
@@ -128,13 +129,14 @@ class Gateway:
         self.upstreams: Mapping[str, Upstream] = self._servers.upstreams
         self.first_listings = self._servers.first_listings
         self.first_listings.on_complete(self._count_early_lists)
+        unapproved = UnapprovedTools(self.registry, approving)
         self.surface = Surface(
             self.engine,
             self.registry,
             settings.exposure,
             lambda: {name: upstream.status() for name, upstream in self.upstreams.items()},
             rules,
-            approving=approving,
+            unapproved,
             is_complete=lambda: self.first_listings.is_complete,
         )
         links = SeenLinks()
@@ -147,13 +149,12 @@ class Gateway:
         )
         self.content = ContentProxy(self.registry, rules, self.relay, links, approving)
         self.subscriptions = Subscriptions(self.upstreams)
-        self._calls = CallProxy(
-            self.surface,
+        self._calls = ClientCalls(
+            self.engine,
+            unapproved,
             self.relay,
-            self.engine.manager.runner,
             before=before,
             after=after,
-            telemetry=self.engine.telemetry,
             limits=SessionLimits.of(settings, clock),
         )
 
@@ -233,39 +234,44 @@ class Gateway:
         return found
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-        """See `CallProxy.call`. A call that is handed back is not a failure."""
-        if not self.surface.knows(caller, params):
+        """Answer ``tools/call`` with *params* as the client sent them; see `mcp_answer`."""
+        call = self._calls.read(caller, params, downstream)
+        return mcp_answer(call, await self._completed(call))
+
+    async def run(self, caller: Caller, name: str, arguments: JsonObject, downstream: Downstream) -> CallOutcome:
+        """Call a tool for a client that does not speak MCP; see `ClientCalls.complete`."""
+        return await self._completed(self._calls.read(caller, call_params(name, arguments), downstream))
+
+    async def _completed(self, call: ClientCall) -> CallOutcome:
+        if (tool := call.tool) is None:
             await self.settled()
-        started_s = self._clock()
+            tool = call.tool
+        caller, name, started_s = call.caller, call.call.name, self._clock()
         try:
-            reply = await self._calls.call(caller, params, downstream)
+            outcome = await self._calls.complete(call)
         except BaseException as error:
             self.ledger.called(caller, failed=True)
             if isinstance(error, asyncio.CancelledError):
-                name = called_tool(str(params.get("name")), params.get("arguments"))
                 self._tell_of_call(caller, CallEnd(name, None, code=CANCELLED, seconds=self._clock() - started_s))
             raise
-        result = reply.delivered
-        is_handed_back = isinstance(result, NotCallableHereError)
-        failed = not is_handed_back and (isinstance(result, Exception) or is_error(result))
+        is_handed_back = isinstance(outcome.error, NotCallableHereError)
+        failed = outcome.result.is_error and not is_handed_back
         self.ledger.called(caller, failed=failed)
-        if isinstance(result, Exception) or not asks_for_input(result):
-            seconds = self._clock() - started_s
-            end = CallEnd(
-                reply.name,
-                reply.tool.definition if reply.tool is not None else None,
-                was_run=reply.was_run,
-                is_handed_back=is_handed_back,
-                code=reply.code if failed else "",
-                seconds=seconds,
-            )
-            if (noted := self._tell_of_call(caller, end)) is not None:
-                await noted
-        if isinstance(result, Exception):
-            raise result
-        if not asks_for_input(result):
-            await self.surface.called(caller, params, is_error=failed)
-        return result
+        if outcome.is_pending:
+            return outcome
+        end = CallEnd(
+            name,
+            tool.definition if tool is not None else None,
+            was_run=outcome.was_run,
+            is_handed_back=is_handed_back,
+            code=(outcome.result.error_code or "") if failed else "",
+            seconds=self._clock() - started_s,
+        )
+        if (noted := self._tell_of_call(caller, end)) is not None:
+            await noted
+        if tool is not None and not is_handed_back:
+            await self.surface.sessions.note_call(caller, name, is_error=failed)
+        return outcome
 
     def _tell_of_call(self, caller: Caller, end: CallEnd) -> asyncio.Future[None] | None:
         return self._observer.called(caller, end) if self._observer is not None else None

@@ -416,7 +416,7 @@ async def test_a_question_to_the_client_is_no_use_of_the_tool_yet():
         async def note(*_: Any, is_error: bool) -> None:
             used.append(is_error)
 
-        gateway.surface.called = note
+        gateway.surface.sessions.note_call = note
         asked = await call(gateway, "s__go", {})
         assert (asked["resultType"], used) == ("input_required", [])
         await call(gateway, "s__go", {})

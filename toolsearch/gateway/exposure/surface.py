@@ -13,14 +13,13 @@ from toolsearch.access.reach import Reach
 from toolsearch.catalog.request_packs import RequestSource, cleaned_requests
 from toolsearch.discovery import answers
 from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter
-from toolsearch.discovery.call_tools import called_tool
 from toolsearch.discovery.exposure import FIXED, WHOLE, Exposure
 from toolsearch.discovery.search_tool import SearchArguments
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.clients import ClientSessions, ClientTable, KnownClient, known_client
-from toolsearch.gateway.exposure.notes import AnswerNotes, HowToApprove, Statuses, UnapprovedTools, by_command
+from toolsearch.gateway.exposure.notes import AnswerNotes, Statuses, UnapprovedTools
 from toolsearch.gateway.exposure.own_tools import OwnTools, topics_of
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
@@ -149,12 +148,12 @@ class Surface:
         settings: ExposureSettings,
         statuses: Statuses,
         rules: Reach,
+        unapproved: UnapprovedTools,
         *,
-        approving: HowToApprove = by_command,
         is_complete: Callable[[], bool] = lambda: True,
     ) -> None:
         """*statuses* gives the status of each server, so that an answer can say whether calls will work. *rules* hold
-        for everybody. *approving* says how people approve tools. *is_complete* says whether every server has listed its
+        for everybody. *is_complete* says whether every server has listed its
         tools, or failed to, since the start; before that, the number of tools is unknown.
         """
         self._engine = engine
@@ -162,9 +161,8 @@ class Surface:
         self._pins = settings.pins
         self._is_complete = is_complete
         self._clients = ClientTable(settings.clients)
-        self._sessions = ClientSessions(engine)
-        self._unapproved = UnapprovedTools(registry, approving)
-        self._notes = AnswerNotes(statuses, registry, rules, self._unapproved)
+        self.sessions = ClientSessions(engine)
+        self._notes = AnswerNotes(statuses, registry, rules, unapproved)
         self._is_split = settings.call_tools == "split"
         self._answers = AnswerWriter(self._shown, engine.options.answer_tokens, engine.counter, is_split=self._is_split)
         self._forms = ListForms(self._make_own)
@@ -221,42 +219,20 @@ class Surface:
         )
         for server in {each.server for each in asked.searches if each.server} - {*view.servers}:
             self._notes.require_searchable(server, caller.principal.reach)
-        searcher = self._sessions.searcher(caller, view, self._shown)
+        searcher = self.sessions.searcher(caller, view, self._shown)
         if not self._has_session(caller, exposure):
             answers = searcher.answers(asked)
             return SearchOutcome(self._answer(caller, exposure, asked, answers, searcher), answers)
-        with self._sessions.conversation(caller) as conversation:
+        with self.sessions.conversation(caller) as conversation:
             before = self._names(exposure, view, conversation)
             answers = self._discover(conversation, asked)
             after = self._names(exposure, view, conversation)
         answer = self._answer(caller, exposure, asked, answers, searcher, listed=after if exposure.grows else ())
         return SearchOutcome(answer, answers, list_changed=set(before) != set(after))
 
-    def resolve(self, caller: Caller, name: str) -> Tool:
-        """Return the tool of that name in the caller's reach.
-
-        Raises UnknownToolError with near names, or UnapprovedToolError for a tool in reach that awaits approval.
-        """
-        self._unapproved.check(name, caller.principal.reach)
-        return self._view(caller).get(name)
-
-    def find(self, caller: Caller, name: str) -> Tool | None:
-        """The tool of that name in the caller's reach."""
-        return self._view(caller).find(name)
-
-    async def called(self, caller: Caller, call: Mapping[str, Any], *, is_error: bool) -> None:
-        """Note a use of the tool that *call* has run; *call* holds the parameters of a ``tools/call``."""
-        name = called_tool(str(call.get("name")), call.get("arguments"))
-        await self._sessions.note_call(caller, name, is_error=is_error)
-
-    def knows(self, caller: Caller, call: Mapping[str, Any]) -> bool:
-        """Whether the caller can already reach the tool of *call*, the parameters of a ``tools/call``."""
-        name = called_tool(str(call.get("name")), call.get("arguments"))
-        return self._view(caller).allows(name)
-
     def forget(self, caller: Caller) -> None:
         """The caller's connection has ended: forget the session that was opened for it, and its list."""
-        self._sessions.forget(caller)
+        self.sessions.forget(caller)
         self._forms.forget(caller)
 
     def input_schema(self, name: str, reach: Reach) -> Mapping[str, Any] | None:
@@ -271,7 +247,7 @@ class Surface:
 
     def _exposure(self, caller: Caller) -> Exposure:
         """How searchable tools are shown to *caller*."""
-        exposure = self._clients.exposure(caller, self._sessions.exposure(caller))
+        exposure = self._clients.exposure(caller, self.sessions.exposure(caller))
         return exposure if exposure.is_searched else FIXED  # clients that search were listed the search tool
 
     def _form(self, caller: Caller, view: View) -> OwnTools | None:
@@ -299,7 +275,7 @@ class Surface:
         """The names of the servers' tools in the caller's list, in its order."""
         if not self._has_session(caller, exposure):
             return self._names(exposure, view)
-        with self._sessions.conversation(caller) as conversation:
+        with self.sessions.conversation(caller) as conversation:
             return self._names(exposure, view, conversation)
 
     def _names(self, exposure: Exposure, view: View, conversation: Conversation | None = None) -> list[str]:

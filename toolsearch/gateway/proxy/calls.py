@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
 from toolsearch.calling.hooks import AfterCall, BeforeCall, log_failure
 from toolsearch.calling.limits import CallLimits, TurnCounter
-from toolsearch.calling.pipeline import Admitted, CallPipeline, Outcome, Refused, admit
-from toolsearch.calling.tool_runner import ToolRunner
+from toolsearch.calling.pipeline import Admitted, CallOutcome, CallPipeline, Refused, admit
 from toolsearch.discovery.call_tools import InnerCall
+from toolsearch.discovery.view import View
+from toolsearch.engine import ToolSearch
 from toolsearch.errors import (
     BadArgumentsError,
     CallDeniedError,
@@ -28,16 +29,15 @@ from toolsearch.errors import (
     ToolSearchError,
     UnapprovedToolError,
     UnknownToolError,
-    text_for_model,
 )
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.exposure.surface import Surface
+from toolsearch.gateway.exposure.notes import UnapprovedTools
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.settings import GatewaySettings, SessionCallLimits
 from toolsearch.gateway.status import SESSION_IDLE_S
-from toolsearch.telemetry import Telemetry
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.results import text_block
 from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA
@@ -47,7 +47,6 @@ from toolsearch.wire.mcp.requests import (
     as_error,
     asks_for_input,
     call_params,
-    error_result,
     read_call,
     read_result,
     write_result,
@@ -71,106 +70,6 @@ class RawToolCallback(ToolCallback, Protocol):
 
 
 logger = logging.getLogger(__name__)
-McpReply: TypeAlias = dict[str, Any] | MCPError | NotCallableHereError
-
-
-@dataclass(frozen=True, slots=True)
-class VerbatimFace:
-    """The `Face` of one request; *params* are those of its ``tools/call``.
-
-    runner      runs the callbacks of tools without a server
-    readmit     called right before a call is sent; raises ToolSearchError if it may not be sent any more
-    is_by_name  whether the client has called the tool itself rather than a call tool. Then an unknown tool is answered
-                with an error of the protocol, as any server would
-    """
-
-    relay: Relay
-    runner: ToolRunner
-    caller: Caller
-    params: Mapping[str, Any]
-    downstream: Downstream
-    readmit: Callable[[Admitted], None]
-    is_by_name: bool
-
-    async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[McpReply]:
-        callback, last_look = admitted.tool.callback, _LastLook(self.readmit, admitted)
-        if callback is None and admitted.tool.origin is not None:
-            return await self._answered(admitted, self._by_server(admitted, last_look), last_look)
-        try:
-            last_look()
-        except ToolSearchError as error:
-            return replace(self.failed(admitted.call, error), was_run=False)
-        if isinstance(callback, RawToolCallback):
-            return await self._answered(admitted, self._by_raw_callback(callback, admitted), last_look)
-        if callback is None:
-            return _handed_back(admitted)
-        outcome = await self.runner.run(admitted, context)
-        return replace(self.replaced(admitted, outcome.delivered), was_run=outcome.was_run)
-
-    def _by_server(self, admitted: Admitted, admit: Callable[[], None]) -> Coroutine[Any, Any, dict[str, Any]]:
-        tool = admitted.tool
-        sent = {**self.params, **call_params(tool.remote_name, admitted.arguments)}
-        return self.relay.send(self.caller, tool.definition.server, CALL_TOOL, sent, self.downstream, admit)
-
-    def _by_raw_callback(self, callback: RawToolCallback, admitted: Admitted) -> Coroutine[Any, Any, dict[str, Any]]:
-        sent = {**self.params, **call_params(admitted.tool.name, admitted.arguments)}
-        return callback.call_raw(sent, self.caller, self.downstream)
-
-    async def _answered(
-        self, admitted: Admitted, answer: Coroutine[Any, Any, dict[str, Any]], last_look: _LastLook
-    ) -> Outcome[McpReply]:
-        call = admitted.call
-        try:
-            raw = await answer
-        except NotCallableHereError:
-            return _handed_back(admitted)  # the reply has the name and definition that the caller knows
-        except ToolSearchError as error:
-            log_failure(logger, f"tool {admitted.tool.name} failed", error)
-            return replace(self.failed(call, error), was_run=not last_look.has_refused)
-        except MCPError as error:
-            return Outcome(error, _refusal(call, error.message, ToolExecutionError.code))
-        return Outcome(raw, None if asks_for_input(raw) else read_result(raw, call))
-
-    def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[McpReply]:
-        text = text_for_model(error)
-        result = _refusal(call, text, error.code)
-        if self.is_by_name and isinstance(error, UnknownToolError):
-            return Outcome(MCPError(INVALID_PARAMS, f"Unknown tool: {error}"), result)
-        if self.is_by_name and isinstance(error, UnapprovedToolError):
-            return Outcome(MCPError(INVALID_PARAMS, str(error)), result)
-        return Outcome(error_result(text, error.code), result)
-
-    def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[McpReply]:  # noqa: ARG002
-        """Only *result* is kept. Everything that the server sent is dropped, in particular its ``_meta``."""
-        raw = write_result(result)
-        return Outcome(
-            result_for(as_error(raw, result.error_code) if result.is_error else raw, self.caller.era), result
-        )
-
-
-@dataclass(slots=True)
-class _LastLook:
-    """Calls `VerbatimFace.readmit` for an `UpstreamRequest`, and remembers whether it has refused the call."""
-
-    readmit: Callable[[Admitted], None]
-    admitted: Admitted
-    has_refused: bool = field(default=False, init=False)
-
-    def __call__(self) -> None:
-        try:
-            self.readmit(self.admitted)
-        except ToolSearchError:
-            self.has_refused = True
-            raise
-
-
-def _handed_back(admitted: Admitted) -> Outcome[McpReply]:
-    error = NotCallableHereError(admitted.tool.definition, admitted.arguments)
-    return Outcome(error, _refusal(admitted.call, str(error), error.code), was_run=False)
-
-
-def _refusal(call: ToolCall, message: str, code: str) -> ToolResult:
-    return ToolResult(call.id, call.name, (text_block(message),), is_error=True, error_code=code)
 
 
 class SessionLimits:
@@ -226,109 +125,188 @@ class SessionLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class CallReply:
-    """The outcome of a call of *name*: *delivered* is the raw result, or the exception for `CallProxy.call` to raise.
+class ClientCall:
+    """One ``tools/call`` with *params* as the client sent them.
 
-    *tool* is None if nothing in reach has the name; *code* is the code of the error, "" if there is none.
+    view   the tools in the caller's reach
+    call   the call of the tool itself, even if the client has called a call tool; *inner* is None if it has not
+    fault  the reason why the call cannot be read
     """
 
-    name: str
-    tool: Tool | None
-    delivered: McpReply
-    was_run: bool
-    code: str
+    caller: Caller
+    params: Mapping[str, Any]
+    downstream: Downstream
+    view: View
+    call: ToolCall
+    inner: InnerCall | None = None
+    fault: BadArgumentsError | None = None
+
+    @property
+    def tool(self) -> Tool | None:
+        """The tool in reach that is called."""
+        return self.view.find(self.call.name)
+
+    def with_params(self, name: str, arguments: JsonObject) -> dict[str, Any]:
+        return {**self.params, **call_params(name, arguments)}
 
 
-class CallProxy:
-    """*runner* runs callbacks; *before* and *after* are hooks around each call; *limits* counts the calls of client
-    sessions.
+class ClientCalls:
+    """Answers the calls of clients, by name or through a call tool, in the pipeline that all calls use.
+
+    before, after  hooks around each call
+    limits         counts the calls of client sessions
     """
 
     def __init__(
         self,
-        surface: Surface,
+        engine: ToolSearch,
+        unapproved: UnapprovedTools,
         relay: Relay,
-        runner: ToolRunner,
         *,
         before: Sequence[BeforeCall] = (),
         after: Sequence[AfterCall] = (),
-        telemetry: Telemetry | None = None,
         limits: SessionLimits | None = None,
     ) -> None:
-        self._surface = surface
+        self._engine = engine
+        self._unapproved = unapproved
         self._relay = relay
-        self._runner = runner
-        self._pipeline = CallPipeline(before=before, after=after, telemetry=telemetry)
+        self._runner = engine.manager.runner
+        self._pipeline = CallPipeline(
+            self._runner.max_result_characters, before=before, after=after, telemetry=engine.telemetry
+        )
         self._is_reviewed = bool(before)
         self._limits = limits
 
-    async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> CallReply:
-        """Answer ``tools/call`` with *params* as the client sent them.
-
-        Failures on our side become results with ``isError``, for the model to read. *delivered* is an MCPError if the
-        server refused the call, with the server's own error, or if there is no such tool. It is a NotCallableHereError
-        for a tool with neither a server nor a callback, once the call has passed all other checks.
-        """
-        call, inner = read_call(params), None
-        item: Admitted | Refused
+    def read(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> ClientCall:
+        call = ClientCall(caller, params, downstream, self._engine.view(caller.principal.reach), read_call(params))
         try:
-            if inner := InnerCall.parse(call):
-                call = ToolCall("", inner.name, inner.arguments)
-            item = self._admitted(caller, call, inner)
-            if self._limits is not None:
-                item = self._limits.counted(caller, item)
-        except ToolSearchError as error:
-            item = Refused(call, error)
-        face = VerbatimFace(
-            self._relay,
-            self._runner,
-            caller,
-            params,
-            downstream,
-            readmit=partial(self._readmitted, caller, inner),
-            is_by_name=inner is None,
-        )
-        outcome = await self._pipeline.complete(item, face, _context(caller))
-        if self._limits is not None and isinstance(item, Admitted) and outcome.result is not None:
-            self._limits.note(caller, item, outcome.result)
-        tool = item.tool if isinstance(item, Admitted) else self._surface.find(caller, call.name)
-        code = outcome.result.error_code if outcome.result is not None else None
-        return CallReply(call.name, tool, outcome.delivered, outcome.was_run, code or "")
-
-    def _admitted(self, caller: Caller, call: ToolCall, inner: InnerCall | None) -> Admitted:
-        """Check the call, by name or through a call tool: clients need not check arguments, even of tools that they
-        list.
-        """
-        try:
-            return admit(call, partial(self._resolve, caller, inner))
+            inner = InnerCall.parse(call.call)
         except BadArgumentsError as error:
-            if inner is None:
-                raise
-            raise BadArgumentsError(f"{error}; query select:{call.name} for its {INPUT_SCHEMA}") from error
+            return replace(call, fault=error)
+        return call if inner is None else replace(call, call=ToolCall("", inner.name, inner.arguments), inner=inner)
 
-    def _resolve(self, caller: Caller, inner: InnerCall | None, name: str) -> Tool:
-        tool = self._surface.resolve(caller, name)
-        if inner is not None:
-            inner.require_allowed(tool)
+    async def complete(self, call: ClientCall) -> CallOutcome:
+        """Failures on our side become results with ``isError``, for the model to read.
+
+        The outcome's *error* is an MCPError if the server refused the call, with the server's own error. It is a
+        NotCallableHereError for a tool with neither a server nor a callback, once the call has passed all other checks.
+        """
+        item = Refused(call.call, call.fault) if call.fault is not None else self._counted(call)
+        outcome = await self._pipeline.complete(item, partial(self._run, call), _context(call.caller))
+        if self._limits is not None and isinstance(item, Admitted) and not outcome.is_pending:
+            self._limits.note(call.caller, item, outcome.result)
+        return outcome
+
+    def _counted(self, call: ClientCall) -> Admitted | Refused:
+        try:
+            admitted = self._admitted(call, call.call)
+            return admitted if self._limits is None else self._limits.counted(call.caller, admitted)
+        except ToolSearchError as error:
+            return Refused(call.call, error)
+
+    def _admitted(self, call: ClientCall, made: ToolCall) -> Admitted:
+        """Check the call: clients need not check arguments, even of tools that they list."""
+        try:
+            return admit(made, partial(self._callable, call))
+        except BadArgumentsError as error:
+            if call.inner is None:
+                raise
+            raise BadArgumentsError(f"{error}; query select:{made.name} for its {INPUT_SCHEMA}") from error
+
+    def _callable(self, call: ClientCall, name: str) -> Tool:
+        """The tool of that name, which the caller may call in this way.
+
+        Raises UnknownToolError with near names, UnapprovedToolError for a tool in reach that awaits approval, and
+        CallDeniedError for one that needs another call tool.
+        """
+        self._unapproved.check(name, call.caller.principal.reach)
+        tool = call.view.get(name)
+        if call.inner is not None:
+            call.inner.require_allowed(tool)
         return tool
 
-    def _readmitted(self, caller: Caller, inner: InnerCall | None, admitted: Admitted) -> None:
-        """Raise ToolSearchError if *admitted* may not be sent any more.
+    def _look_again(self, call: ClientCall, admitted: Admitted) -> None:
+        """Raise ToolSearchError if *admitted* may not be sent any more. Called right before it is sent.
 
         Connecting to its server may bring a new listing. In that listing the tool may await approval, be missing, have
         another safety class or take other arguments.
         """
         tool = admitted.tool
-        now = self._resolve(caller, inner, admitted.call.name)
+        now = self._callable(call, admitted.call.name)
         if now is tool:
             return
-        now = self._admitted(caller, replace(admitted.call, arguments=admitted.arguments), inner).tool
+        now = self._admitted(call, replace(admitted.call, arguments=admitted.arguments)).tool
         if now.remote_name != tool.remote_name:
             raise UnknownToolError(tool.name)
         if self._is_reviewed and now != tool:
             raise CallDeniedError(
                 f"the definition of {tool.name!r} has changed since the call was approved; look at it, and call again"
             )
+
+    async def _run(self, call: ClientCall, admitted: Admitted, context: ToolContext) -> CallOutcome:
+        """Have the tool's server or callback answer, or hand the call back if it has neither."""
+        tool, is_refused = admitted.tool, False
+
+        def look_again() -> None:
+            nonlocal is_refused
+            is_refused = True
+            self._look_again(call, admitted)
+            is_refused = False
+
+        try:
+            if tool.callback is None and tool.origin is not None:
+                sent, server = call.with_params(tool.remote_name, admitted.arguments), tool.definition.server
+                raw = await self._relay.send(call.caller, server, CALL_TOOL, sent, call.downstream, look_again)
+                return _answered(admitted.call, raw)
+            look_again()
+            if isinstance(tool.callback, RawToolCallback):
+                sent = call.with_params(tool.name, admitted.arguments)
+                return _answered(admitted.call, await tool.callback.call_raw(sent, call.caller, call.downstream))
+            if tool.callback is not None:
+                return await self._runner.run(admitted, context)
+        except NotCallableHereError:
+            pass
+        except ToolSearchError as error:
+            log_failure(logger, f"tool {tool.name} failed", error)
+            return self._pipeline.failed(admitted.call, error, was_run=not is_refused)
+        except MCPError as error:
+            return CallOutcome(_failure(admitted.call, error.message, ToolExecutionError.code), error=error)
+        # The error has the name and the definition that the caller knows.
+        handed_back = NotCallableHereError(tool.definition, admitted.arguments)
+        result = _failure(admitted.call, str(handed_back), handed_back.code)
+        return CallOutcome(result, error=handed_back, was_run=False)
+
+
+def _answered(call: ToolCall, raw: Mapping[str, Any]) -> CallOutcome:
+    if asks_for_input(raw):
+        return CallOutcome(ToolResult(call.id, call.name, ()), raw, is_pending=True)
+    return CallOutcome(read_result(raw, call), raw)
+
+
+def _failure(call: ToolCall, message: str, code: str) -> ToolResult:
+    return ToolResult(call.id, call.name, (text_block(message),), is_error=True, error_code=code)
+
+
+def mcp_answer(call: ClientCall, outcome: CallOutcome) -> dict[str, Any]:
+    """The answer to *call* in the form of the caller's era.
+
+    Raises MCPError if the server refused the call, or if the client itself has called a tool that it may not call. A
+    call tool answers with a result then, for the model to read. Raises NotCallableHereError for a call that is handed
+    back.
+    """
+    match outcome.error:
+        case MCPError() | NotCallableHereError() as error:
+            raise error
+        case UnknownToolError() as error if call.inner is None:
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {error}")
+        case UnapprovedToolError() as error if call.inner is None:
+            raise MCPError(INVALID_PARAMS, str(error))
+        case _:
+            pass
+    if outcome.raw is not None:
+        return dict(outcome.raw)
+    written, result = write_result(outcome.result), outcome.result
+    return result_for(as_error(written, result.error_code) if result.is_error else written, call.caller.era)
 
 
 def _context(caller: Caller) -> ToolContext:

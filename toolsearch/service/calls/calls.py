@@ -7,21 +7,22 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from mcp import MCPError
 from mcp.types import METHOD_NOT_FOUND
 
 from toolsearch.access.principals import Principal
-from toolsearch.discovery.call_tools import called_tool
 from toolsearch.errors import (
     ConflictError,
     NotCallableHereError,
     StorageError,
     ToolExecutionError,
     ToolNotHereError,
+    UnapprovedToolError,
     UnknownRecordError,
     UnknownSessionError,
+    UnknownToolError,
 )
 from toolsearch.gateway.caller import Caller
 from toolsearch.service.activity.activity import Activity, Who, in_ms, search_notes
@@ -38,7 +39,6 @@ from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.mcp.eras import Era
-from toolsearch.wire.mcp.requests import call_params, error_code, error_result, write_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,6 @@ _REPORT_WITHIN_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A call that has ended here, with the raw result of MCP."""
-
-    name: str
-    raw: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class HandedBack:
     """A call that the caller has to run. *arguments* fit the definition that *fingerprint* is of."""
 
@@ -80,9 +72,6 @@ class HandedBack:
     id: str
     arguments: Mapping[str, Any]
     fingerprint: str
-
-
-CallOutcome: TypeAlias = Done | HandedBack
 
 
 class Calls:
@@ -104,7 +93,9 @@ class Calls:
         self._limits = limits
         self._clock = clock
 
-    async def call(self, caller: ServiceCaller, ref: CorpusRef, name: str, arguments: JsonObject) -> CallOutcome:
+    async def call(
+        self, caller: ServiceCaller, ref: CorpusRef, name: str, arguments: JsonObject
+    ) -> ToolResult | HandedBack:
         """Call a tool of a corpus, without a session. Raises UnknownRecordError, and as `call_in_session`."""
         await self._limits.calls(caller)
         async with self._corpora.using(ref) as corpus:
@@ -112,7 +103,7 @@ class Calls:
 
     async def call_in_session(
         self, caller: ServiceCaller, session_id: str, name: str, arguments: JsonObject
-    ) -> CallOutcome:
+    ) -> ToolResult | HandedBack:
         """Call a tool, also the search tool. A failure that a model should read is a result.
 
         Raises UnknownSessionError, UnknownToolError for a tool out of reach, and UnapprovedToolError.
@@ -145,11 +136,12 @@ class Calls:
         if document["session"]:
             await self._note_in_session(caller, document["session"], document["tool"], is_error=is_error)
 
-    async def run(self, caller: ServiceCaller, opened: OpenSession, name: str, arguments: JsonObject) -> CallOutcome:
+    async def run(
+        self, caller: ServiceCaller, opened: OpenSession, name: str, arguments: JsonObject
+    ) -> ToolResult | HandedBack:
         """As `call_in_session`, but in an open session. The caller checks the limits."""
         if name == TOOL_NAME:
-            answered = await self.search(caller, opened, arguments)
-            return Done(name, write_result(search_result(answered)))
+            return search_result(await self.search(caller, opened, arguments))
         return await self._run(caller, opened.corpus, opened.principal, opened.kept.id, name, arguments)
 
     async def search(
@@ -174,20 +166,19 @@ class Calls:
         session_id: str,
         name: str,
         arguments: JsonObject,
-    ) -> CallOutcome:
+    ) -> ToolResult | HandedBack:
         who = Caller(principal, Era.LEGACY, session=session_id, key=caller.key_id, request_id=caller.request_id)
-        meant = called_tool(name, arguments)
-        try:
-            client = SilentDownstream(secrets.token_hex(8))
-            raw = await corpus.gateway.call(who, call_params(name, arguments), client)
-            if error_code(raw) == ToolNotHereError.code:  # the request may be sent to another replica
-                raise ToolNotHereError(meant)
-            return Done(meant, raw)
-        except NotCallableHereError as error:
-            return await self._hand_back(caller, corpus.ref, session_id, error)
-        except MCPError as error:
-            corpus.gateway.surface.resolve(who, meant)  # raises our own error if the tool is missing
-            return Done(meant, error_result(error.message, ToolExecutionError.code))
+        outcome = await corpus.gateway.run(who, name, arguments, SilentDownstream(secrets.token_hex(8)))
+        result = outcome.result
+        match outcome.error:
+            case NotCallableHereError() as error:
+                return await self._hand_back(caller, corpus.ref, session_id, error)
+            case UnknownToolError() | UnapprovedToolError() as error if result.name == name:
+                raise error
+            case _ if result.error_code == ToolNotHereError.code:  # the request may be sent to another replica
+                raise ToolNotHereError(result.name)
+            case _:
+                return result
 
     async def _hand_back(
         self, caller: ServiceCaller, ref: CorpusRef, session_id: str, error: NotCallableHereError

@@ -18,7 +18,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.access.scopes import includes
 from toolsearch.documents.json_values import as_list, as_object, is_list
 from toolsearch.errors import BadArgumentsError, ToolSearchError, UnknownRecordError
-from toolsearch.service.calls.calls import Calls, Done, HandedBack
+from toolsearch.service.calls.calls import Calls, HandedBack
 from toolsearch.service.corpora.asked import opened, ref_of
 from toolsearch.service.corpora.corpus import Corpus
 from toolsearch.service.pages import frame
@@ -29,10 +29,10 @@ from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.storage.records import Record
 from toolsearch.threads import search_threads
+from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import SafetyClass, Tool, ToolDefinition, safety_of
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.results import in_words
-from toolsearch.wire.mcp.requests import content_of, error_code, is_error, structured_of
 from toolsearch.wire.sendable_tools import sending_notes
 
 Control: TypeAlias = Literal["text", "integer", "number", "boolean", "choice", "json"]
@@ -343,18 +343,15 @@ async def _called(service: ServiceParts, visit: Visit, corpus: str, tool: str, a
     return RecordedCall(new_call_id(at_s), corpus, tool, at_s, took_ms, arguments, **told)
 
 
-def _of(outcome: Done | HandedBack) -> dict[str, str]:
+def _of(outcome: ToolResult | HandedBack) -> dict[str, str]:
     if isinstance(outcome, HandedBack):
         return _told("handed back", "This tool lives with the caller: an agent would run it now, and report the end.")
-    raw = outcome.raw
-    state = "failed" if is_error(raw) else "done"
-    content = "\n\n".join(map(in_words, content_of(raw)))
-    structured = structured_of(raw)
+    structured = outcome.structured
     return _told(
-        state,
-        content,
+        "failed" if outcome.is_error else "done",
+        "\n\n".join(map(in_words, outcome.content)),
         structured="" if structured is None else json.dumps(structured, indent=2, ensure_ascii=False),
-        code=error_code(raw) or "",
+        code=outcome.error_code or "",
     )
 
 

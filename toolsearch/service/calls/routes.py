@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends
 from toolsearch.api.sessions import CallAnswer, CallReport, Executed, HandedBackCall, ModelReply, NewCall, SessionCall
 from toolsearch.discovery.call_tools import inner_call
 from toolsearch.errors import StorageError, ToolSearchError, UnfinishedCallError, UnknownSessionError, text_for_model
-from toolsearch.service.calls.calls import CallOutcome, Calls, Done, HandedBack, search_result
+from toolsearch.service.calls.calls import Calls, HandedBack, search_result
 from toolsearch.service.corpora.asked import corpus_asked
 from toolsearch.service.sessions.sessions import OpenSession, Sessions
 from toolsearch.service.web.callers import ServiceCaller, caller_with
@@ -23,8 +23,8 @@ from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.calls import ToolCall, ToolResult, parse_arguments
 from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.tools.results import text_block
 from toolsearch.wire.formats import WireFormat, render_change, render_results
-from toolsearch.wire.mcp.requests import content_of, error_code, error_result, is_error, read_result, structured_of
 from toolsearch.wire.replies import input_tokens, parse_tool_calls
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class Replies:
             outcome = await self.calls.run(caller, opened, call.name, parse_arguments(call.arguments))
         except ToolSearchError as error:
             return _failed(call, error)
-        return read_result(outcome.raw, call) if isinstance(outcome, Done) else outcome
+        return replace(outcome, call_id=call.id, name=call.name) if isinstance(outcome, ToolResult) else outcome
 
     async def _found(
         self, caller: ServiceCaller, opened: OpenSession, call: ToolCall, *, is_search_round: bool
@@ -114,7 +114,8 @@ def _require_finished(call: ToolCall) -> None:
 
 
 def _failed(call: ToolCall, error: ToolSearchError) -> ToolResult:
-    return replace(read_result(error_result(text_for_model(error), error.code), call), error_code=error.code)
+    text = text_block(text_for_model(error))
+    return ToolResult(call.id, call.name, (text,), is_error=True, error_code=error.code)
 
 
 def _written(
@@ -167,17 +168,16 @@ async def execute(session: str, body: ModelReply, service: _Service, caller: _Ca
     return Executed(messages=executed.messages, handed_back=handed_back)
 
 
-def _answer(outcome: CallOutcome) -> CallAnswer:
-    if not isinstance(outcome, Done):
+def _answer(outcome: ToolResult | HandedBack) -> CallAnswer:
+    if isinstance(outcome, HandedBack):
         return _handed_back(outcome)
-    raw = outcome.raw
     return CallAnswer(
         status="done",
         name=outcome.name,
-        content=[dict(block) for block in content_of(raw)],
-        structured_content=structured_of(raw),
-        is_error=is_error(raw),
-        code=error_code(raw),
+        content=[dict(block) for block in outcome.content],
+        structured_content=outcome.structured,
+        is_error=outcome.is_error,
+        code=outcome.error_code,
     )
 
 
