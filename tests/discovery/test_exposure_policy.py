@@ -174,7 +174,7 @@ async def in_chat(max_tools: int, **mode: Any) -> str:
 async def in_gateway(max_tools: int, caller: Caller) -> str:
     async with gateway_of("a", section={"passThrough": {"maxTools": max_tools}}) as (gateway, servers):
         await servers["a"].lists("dig", "sow")
-        return (await gateway.search(caller, FOUND)).answer.text
+        return (await gateway.search(caller, FOUND)).text
 
 
 async def test_the_same_situation_is_told_in_the_same_words_by_library_chat_and_gateway():
@@ -211,5 +211,5 @@ async def test_what_a_client_is_listed_after_a_search_is_what_its_exposure_says(
         listed = [entry["name"] for entry in await gateway.list_tools(caller)]
 
     assert listed == OWN + lists
-    assert found.answer.structured["howToCall"] == ClientTable(GROWING).exposure(caller).call_hint
+    assert found.structured["howToCall"] == ClientTable(GROWING).exposure(caller).call_hint
     assert found.list_changed == (lists == ["a__sow", "a__dig"])

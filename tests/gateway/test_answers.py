@@ -26,10 +26,10 @@ from toolsearch.upstreams.interface import (
 async def test_an_answer_says_how_this_client_can_call_what_was_found():
     async with gateway_of("a") as (gateway, servers):
         await servers["a"].lists(entry("dig", annotations={"destructiveHint": True}))
-        fixed = (await search(gateway, MODERN, "select:a__dig")).answer
-        older = (await search(gateway, LEGACY, "select:a__dig")).answer
-        claude = (await search(gateway, replace(MODERN, client_name="claude-code"), "select:a__dig")).answer
-        grown = (await search(gateway, EXPANDING, "select:a__dig")).answer
+        fixed = await search(gateway, MODERN, "select:a__dig")
+        older = await search(gateway, LEGACY, "select:a__dig")
+        claude = await search(gateway, replace(MODERN, client_name="claude-code"), "select:a__dig")
+        grown = await search(gateway, EXPANDING, "select:a__dig")
 
     assert fixed.structured["tools"][0]["callWith"] == "callToolDestructive"
     assert "tool list" not in fixed.text
@@ -47,13 +47,12 @@ async def test_an_answer_says_where_even_the_best_is_only_related_and_loads_none
         await servers["a"].lists(entry("mow", description="Cuts the grass of a lawn"))
         await servers["b"].lists(entry("bake", description="Bakes a loaf of bread"))
         for caller in (MODERN, LEGACY, EXPANDING):
-            found = await search(gateway, caller, "what time is it")
-            weak = found.answer
+            weak = await search(gateway, caller, "what time is it")
             assert weakly in weak.text
             assert weakly in weak.structured["note"]
-            assert (weak.structured["tools"], found.list_changed) == ([], False)
+            assert (weak.structured["tools"], weak.list_changed) == ([], False)
             assert "[related]" in weak.structured["alsoFound"][0]
-            sure = (await search(gateway, caller, "bake bread")).answer
+            sure = await search(gateway, caller, "bake bread")
             assert weakly not in sure.text + str(sure.structured)
             assert [tool["name"] for tool in sure.structured["tools"]] == ["b__bake"]
 
@@ -69,11 +68,11 @@ async def test_several_queries_of_a_client_are_answered_in_one_call_and_every_lo
 
     assert listed == [*OWN, "b__bake", "a__mow"]
     assert found.list_changed
-    assert [line for line in found.answer.text.splitlines() if line.startswith('"')] == [
+    assert [line for line in found.text.splitlines() if line.startswith('"')] == [
         '"bake bread":',
         '"cut the grass":',
     ]
-    assert [tool["name"] for tool in fixed.answer.structured["tools"]] == ["b__bake", "a__mow"]
+    assert [tool["name"] for tool in fixed.structured["tools"]] == ["b__bake", "a__mow"]
     assert gateway.ledger.last_searches[0].query == "bake bread; cut the grass"
 
 
@@ -84,8 +83,8 @@ async def test_a_full_name_is_the_one_definition_of_an_answer_and_names_that_are
         )
         await servers["b"].lists(entry("bury", description="Buries a bone in a hole"))
         for caller in (MODERN, LEGACY, EXPANDING):
-            alone = (await search(gateway, caller, "a__dig_well")).answer
-            missing = (await search(gateway, caller, "select:a__dig_well,a__dig_wel,nope")).answer
+            alone = await search(gateway, caller, "a__dig_well")
+            missing = await search(gateway, caller, "select:a__dig_well,a__dig_wel,nope")
 
             assert [tool["name"] for tool in alone.structured["tools"]] == ["a__dig_well"]
             assert len(alone.structured["alsoFound"]) >= 2
@@ -99,7 +98,7 @@ async def test_the_search_tool_names_no_strategy_and_takes_one_all_the_same():
     async with gateway_of("a") as (gateway, servers):
         await servers["a"].lists(entry("dig"), entry("dig_deep"))
         own = (await gateway.list_tools(MODERN))[0]
-        found = (await gateway.search(MODERN, {"queries": ["^dig$|_dig$"], "strategy": "regex"})).answer
+        found = await gateway.search(MODERN, {"queries": ["^dig$|_dig$"], "strategy": "regex"})
 
     assert list(own["inputSchema"]["properties"]) == ["queries", "limit", "server"]
     assert "required" not in own["inputSchema"]  # clients would refuse the call of a model that sends ``query``
@@ -132,10 +131,10 @@ async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_show
             await servers["a"].lists(*servers_tools)
             for caller in (EXPANDING, LEGACY, MODERN):
                 found = await gateway.search(caller, {"query": "select:dig,bury,wide"})
-                assert tokens(found.answer.text) <= 8_100
-                assert tokens(found.answer.structured) <= 8_100
-                assert "parameter_1" not in str(found.answer)
-                assert "too long to be shown: a__wide." in found.answer.text
+                assert tokens(found.text) <= 8_100
+                assert tokens(found.structured) <= 8_100
+                assert "parameter_1" not in str(found)
+                assert "too long to be shown: a__wide." in found.text
                 listed = await gateway.list_tools(caller)
                 assert all(tokens(each) <= 8_000 for each in listed)
                 theirs = [each for each in listed if each["name"] not in OWN]
@@ -160,7 +159,7 @@ async def test_an_answer_is_short_enough_for_a_client_that_cuts_results():
     async with gateway_of("a") as (gateway, servers):
         await servers["a"].lists(*(entry(f"dig_{i}", description="Digs a hole.", inputSchema=wide) for i in range(9)))
         asked = {"queries": [f"select:a__dig_{i}" for i in range(8)]}
-        usual, short = [(await gateway.search(caller, asked)).answer for caller in (LEGACY, cline)]
+        usual, short = [await gateway.search(caller, asked) for caller in (LEGACY, cline)]
 
     assert len(json.dumps({"content": [{"type": "text", "text": usual.text}]})) > 8_000
     assert len(json.dumps({"content": [{"type": "text", "text": short.text}]})) < 8_000
@@ -180,7 +179,7 @@ async def test_a_single_call_tool_is_named_where_the_user_wants_one():
         await servers["a"].lists(entry("dig", annotations={"readOnlyHint": True}))
 
         assert await names(gateway, MODERN) == ["toolSearchTool", "callTool"]
-        found = (await search(gateway, MODERN, "select:a__dig")).answer
+        found = await search(gateway, MODERN, "select:a__dig")
         assert found.structured["tools"][0]["callWith"] == "callTool"
 
 
@@ -202,7 +201,7 @@ READS, WRITES, DESTROYS = {"readOnlyHint": True}, {"destructiveHint": False}, {"
 async def test_a_call_tool_runs_no_tool_that_may_do_worse_than_it_says_of_itself(annotations, runs_it):
     async with gateway_of("a") as (gateway, servers):
         await servers["a"].lists(entry("dig", annotations=annotations))
-        found = (await search(gateway, MODERN, "select:a__dig")).answer.structured["tools"][0]
+        found = (await search(gateway, MODERN, "select:a__dig")).structured["tools"][0]
         results = {own: await call(gateway, own, {"name": "a__dig"}) for own in OWN[1:]}
 
     assert found["callWith"] == runs_it[0]
@@ -244,7 +243,7 @@ async def test_a_search_of_any_server_with_its_limit_as_text_is_understood():
         await servers["a"].lists("dig", "dig deep")
         await servers["b"].lists("dig")
         found = await gateway.search(MODERN, {"query": "dig", "limit": "2", "server": "all"})
-    assert len(found.answer.structured["tools"]) == 2
+    assert len(found.structured["tools"]) == 2
 
 
 async def test_arguments_are_checked_the_same_whether_a_tool_is_called_by_name_or_through_a_call_tool():
@@ -289,7 +288,7 @@ async def test_an_answer_says_what_a_call_will_meet(state, said):
         servers["a"].is_now(state)
 
         for caller in (EXPANDING, LEGACY, MODERN):
-            text = (await search(gateway, caller, "select:a__dig")).answer.text
+            text = (await search(gateway, caller, "select:a__dig")).text
             assert [line for line in text.splitlines() if line.startswith("The server")] == ([said] if said else [])
 
 
@@ -298,7 +297,7 @@ async def test_finding_nothing_names_the_servers_whose_tools_are_not_known_yet()
         await servers["a"].lists("dig")
         servers["b"].is_now(UpstreamState.NEEDS_LOGIN)
         servers["c"].is_now(UpstreamState.DOWN)
-        answer = (await search(gateway, MODERN, "select:b__eat")).answer
+        answer = await search(gateway, MODERN, "select:b__eat")
 
     assert answer.text.splitlines()[-1].startswith("Not searched, ")
     assert answer.text.endswith(": b (waiting for a person to log in), c (down).")
@@ -344,11 +343,11 @@ async def test_who_may_use_tools_that_await_approval_is_told_whose_they_are_and_
             await servers["a"].lists("dig")
             await servers["b"].lists("eat")
             note = "Not searched, since a person has to approve them with `toolsearch gateway approve`: tools of a, b."
-            assert note in (await search(gateway, MODERN, "dig a hole")).answer.text.splitlines()
+            assert note in (await search(gateway, MODERN, "dig a hole")).text.splitlines()
             with pytest.raises(BadQueryError, match=r"of the server a wait for .* with `toolsearch gateway approve a`"):
                 await gateway.search(MODERN, {"query": "dig", "server": "a"})
 
             kept_out = replace(MODERN, principal=Principal("ann", Reach.parse(deny=["a__*"])))
-            assert note.replace("a, b", "b") in (await search(gateway, kept_out, "dig a hole")).answer.text
+            assert note.replace("a, b", "b") in (await search(gateway, kept_out, "dig a hole")).text
             with pytest.raises(BadQueryError, match=r"there is no server 'a'"):
                 await gateway.search(kept_out, {"query": "dig", "server": "a"})

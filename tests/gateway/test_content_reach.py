@@ -49,7 +49,7 @@ async def content(
     registry = Registry(Catalog(), gate or OpenGate(), rules)
     for each in listings:
         await registry.publish(each)
-    return ContentProxy(registry, rules, Relay({}, StateSeal(b"k" * 32, lambda: 0.0), links), links)
+    return ContentProxy(registry, Relay({}, StateSeal(b"k" * 32, lambda: 0.0), links), links)
 
 
 def names(entries: list[dict[str, Any]]) -> list[str]:

@@ -136,10 +136,10 @@ async def test_an_answer_says_whose_tools_are_about_to_come_and_a_later_search_f
         servers["b"].state = UpstreamState.READY  # connected, and not listed yet
         servers["c"].is_now(UpstreamState.DOWN)
         clock.now_s += 10
-        found = (await search(gateway, MODERN, "select:a__dig")).answer
-        nothing = (await search(gateway, MODERN, "select:b__eat")).answer
+        found = await search(gateway, MODERN, "select:a__dig")
+        nothing = await search(gateway, MODERN, "select:b__eat")
         await servers["b"].lists("eat")
-        later = (await search(gateway, MODERN, "select:b__eat")).answer
+        later = await search(gateway, MODERN, "select:b__eat")
 
     unsearched = "Not searched, since their tools are not known yet: b (listing its tools)"
     assert found.text.splitlines()[-1] == f"{unsearched}."

@@ -25,7 +25,7 @@ async def test_few_tools_are_listed_whole_and_without_ours_yet_can_be_searched()
         for caller in (LEGACY, MODERN):
             assert await names(gateway, caller) == ["a__dig", "a__sow"]
             found = await search(gateway, caller, "select:a__sow")
-            assert found.answer.structured["tools"][0]["callWith"] == "callToolDestructive"
+            assert found.structured["tools"][0]["callWith"] == "callToolDestructive"
             assert not found.list_changed
             assert await names(gateway, caller) == ["a__dig", "a__sow"]
 

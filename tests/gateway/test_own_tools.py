@@ -68,7 +68,7 @@ async def test_a_tool_with_a_callback_is_found_and_answers_as_mcp_has_it(caller:
         by_name = await call(gateway, "double", {"n": 21}, caller)
         by_call_tool = await call(gateway, "callToolDestructive", {"name": "double", "arguments": {"n": 21}}, caller)
 
-    assert [each["name"] for each in found.answer.structured["tools"]] == ["double"]
+    assert [each["name"] for each in found.structured["tools"]] == ["double"]
     assert by_name == {
         "content": [{"type": "text", "text": '{"twice":42}'}],
         "structuredContent": {"twice": 42},

@@ -31,12 +31,6 @@ def call_tool_for(tool: Tool, *, is_split: bool) -> str:
     return _NAMES[worst_safety_of(tool.definition.annotations)] if is_split else CALL_TOOL
 
 
-def called_tool(name: str, arguments: object) -> str:
-    """The name of the tool that a call runs in the end: for a call tool, the tool named in its *arguments*."""
-    inner = arguments.get("name") if name in ALLOWED and is_object(arguments) else name
-    return inner if isinstance(inner, str) else name
-
-
 def call_tool_entries(*, is_split: bool, subject: str = "") -> list[dict[str, Any]]:
     """The call tools as MCP lists them, always all of them and in one order; *subject* as for the search tool."""
     names = _NAMES.values() if is_split else (CALL_TOOL,)

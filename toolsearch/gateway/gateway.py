@@ -19,13 +19,12 @@ from toolsearch.engine import ToolSearch
 from toolsearch.errors import NotCallableHereError
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.exposure.notes import HowToApprove, UnapprovedTools, by_command
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
 from toolsearch.gateway.proxy.calls import ClientCall, ClientCalls, SessionLimits, mcp_answer
 from toolsearch.gateway.proxy.content import ContentProxy, Subscriptions
 from toolsearch.gateway.proxy.relay import Relay, SeenLinks
 from toolsearch.gateway.proxy.suspended_calls import StateSeal
-from toolsearch.gateway.registry import Registry, ServerTools
+from toolsearch.gateway.registry import HowToApprove, Registry, ServerTools, by_command
 from toolsearch.gateway.servers import Servers, UpstreamFactory
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.status import CANCELLED, CallEnd, GatewayObserver, GatewayStatus, Ledger, ServerRow, WireCosts
@@ -107,7 +106,7 @@ class Gateway:
         rules = Reach.parse(settings.rules.allow, settings.rules.deny)
         self._owns_gate = gate is None
         self._gate = make_gate(config, pins) if gate is None else gate
-        self.registry = Registry(self.engine.catalog, self._gate, rules)
+        self.registry = Registry(self.engine.catalog, self._gate, rules, approving)
         self.ledger = Ledger(clock)
         self._costs = WireCosts(self.engine.counter)
         self._tokens: dict[str, int] = {}  # server -> tokens of the tools that it lists now
@@ -129,14 +128,11 @@ class Gateway:
         self.upstreams: Mapping[str, Upstream] = self._servers.upstreams
         self.first_listings = self._servers.first_listings
         self.first_listings.on_complete(self._count_early_lists)
-        unapproved = UnapprovedTools(self.registry, approving)
         self.surface = Surface(
             self.engine,
             self.registry,
             settings.exposure,
             lambda: {name: upstream.status() for name, upstream in self.upstreams.items()},
-            rules,
-            unapproved,
             is_complete=lambda: self.first_listings.is_complete,
         )
         links = SeenLinks()
@@ -147,11 +143,11 @@ class Gateway:
             inspect=marked if settings.trust.results == "flag" else None,
             before=self._servers.follow_decisions if asks_gate else None,
         )
-        self.content = ContentProxy(self.registry, rules, self.relay, links, approving)
+        self.content = ContentProxy(self.registry, self.relay, links)
         self.subscriptions = Subscriptions(self.upstreams)
         self._calls = ClientCalls(
             self.engine,
-            unapproved,
+            self.registry,
             self.relay,
             before=before,
             after=after,
@@ -220,7 +216,7 @@ class Gateway:
         self.ledger.searched(
             caller,
             "; ".join(each.query for each in found.queries),
-            found.answer.found,
+            found.found,
             seconds=self._clock() - started_s,
             written_tokens=written,
             answer_tokens=tokens,
@@ -292,7 +288,7 @@ class Gateway:
         """Start the server of the best tool while the model reads the answer, because that tool is the most likely to
         be called next.
         """
-        best = next(iter(found.answer.structured.get("tools", ())), None)
+        best = next(iter(found.structured.get("tools", ())), None)
         tool = self.registry.find(best["name"]) if best is not None else None
         server = self.upstreams.get(tool.origin.server) if tool is not None and tool.origin is not None else None
         if server is not None:
@@ -363,7 +359,7 @@ class Gateway:
     def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[SearchOutcome, int, int]:
         """The outcome of the search, the tokens that the model wrote for it, and the tokens of the answer."""
         found = self.surface.search(caller, arguments)
-        return found, count_json(dict(arguments), self.engine.counter), self._costs.of_text(found.answer.text)
+        return found, count_json(dict(arguments), self.engine.counter), self._costs.of_text(found.text)
 
     async def lists_settled(self) -> None:
         """Wait until lists are complete, but not for long: known clients give up if the first list takes 10 s.

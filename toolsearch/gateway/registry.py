@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.source import sift
+from toolsearch.errors import UnapprovedToolError
 from toolsearch.gateway.trust.verdicts import (
     Entry,
     Kind,
@@ -84,6 +87,14 @@ def contents_of(listing: Listing, admitted: Collection[Entry]) -> Contents:
 
 logger = logging.getLogger(__name__)
 
+# Returns how a person approves the entry or server of this name; an empty name means all that waits.
+HowToApprove: TypeAlias = Callable[[str], str]
+
+
+def by_command(name: str) -> str:
+    """The command by which the machine's own user approves entries."""
+    return f"with `{shlex.join(['toolsearch', 'gateway', 'approve', *([name] if name else [])])}`"
+
 
 @dataclass(frozen=True, slots=True)
 class ServerTools(NotAdmitted):
@@ -97,13 +108,17 @@ class Registry:
     tools of no server may be as well.
 
     A tool that a rule denies to everybody, or that awaits approval, never enters the catalog. So no search, suggestion,
-    count or call can meet it. To be used from one event loop; the catalog may be read from any thread.
+    count or call can meet it. To be used from one event loop; the catalog and *held* may be read from any thread.
+
+    rules      hold for everybody, before those of a principal
+    approving  says how people approve entries
     """
 
-    def __init__(self, catalog: Catalog, gate: ToolGate, rules: Reach) -> None:
+    def __init__(self, catalog: Catalog, gate: ToolGate, rules: Reach, approving: HowToApprove = by_command) -> None:
         self.catalog = catalog
+        self.rules = rules
+        self.approving = approving
         self._gate = gate
-        self._rules = rules
         self._listings: dict[str, Listing] = {}
         self._servers: dict[str, ServerTools] = {}
         self._contents: dict[str, Contents] = {}
@@ -133,6 +148,15 @@ class Registry:
     def held(self) -> Mapping[str, Tool]:
         """The tools that await approval, by name. Only callers whose reach allows a tool may be told of it."""
         return self._held
+
+    def held_within(self, reach: Reach) -> list[Tool]:
+        """The tools in *reach* that await approval, sorted by name."""
+        return [tool for _, tool in sorted(self._held.items()) if reach.allows(tool.definition)]
+
+    def require_approved(self, name: str, reach: Reach) -> None:
+        """Raise UnapprovedToolError if the tool of that name awaits approval and *reach* allows it."""
+        if (tool := self._held.get(name)) and reach.allows(tool.definition):
+            raise UnapprovedToolError(name, self.approving(name))
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call *listener* after each change that may affect the lists of clients."""
@@ -185,7 +209,7 @@ class Registry:
     def _judge(self, listing: Listing) -> tuple[ServerTools, Contents]:
         """Apply the rules, then the gate. Runs in a thread, since thousands of definitions take a while."""
         sound, refused = sift(listing.tools, listing.server)
-        in_rules = [tool for tool in sound if self._rules.allows(tool.definition)]
+        in_rules = [tool for tool in sound if self.rules.allows(tool.definition)]
         entries = [*map(tool_entry, in_rules), *content_entries(listing)]
         others = [
             tool_entry(tool) if tool.origin else own_entry(tool)
@@ -198,7 +222,7 @@ class Registry:
             admitted=tuple(tool for tool in in_rules if tool.name in admitted),
             held=verdict.held,
             refused=(*listing.refused, *refused),
-            ruled_out=tuple(tool.name for tool in sound if not self._rules.allows(tool.definition)),
+            ruled_out=tuple(tool.name for tool in sound if not self.rules.allows(tool.definition)),
             warnings=verdict.warnings,
         )
         return judged, contents_of(listing, verdict.admitted)

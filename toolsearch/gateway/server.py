@@ -322,8 +322,8 @@ class _Face:
         found = await self.gateway.search(caller, arguments)
         if found.list_changed:
             await self.changes.session_changed(caller)
-        structured = None if known_client(caller).reads_text else found.answer.structured
-        return carrying(CALL_TOOL, text_result(found.answer.text, structured))
+        structured = None if known_client(caller).reads_text else found.structured
+        return carrying(CALL_TOOL, text_result(found.text, structured))
 
     def passing_on(self, request: Callable[..., Awaitable[dict[str, Any]]]) -> _Answer:
         async def answer(ctx: Context, caller: Caller, _: object) -> Any:

@@ -280,7 +280,7 @@ async def answer(gateway: Gateway, caller: Caller, step: tuple[Any, ...]) -> Any
             return await gateway.list_tools(caller)
         if kind == "search":
             found = await gateway.search(caller, rest[0])
-            return [found.answer.text, found.answer.structured]
+            return [found.text, found.structured]
         if kind == "schema":
             return gateway.surface.input_schema(rest[0], caller.principal.reach)
         if kind == "content":

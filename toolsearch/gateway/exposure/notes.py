@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -36,18 +35,41 @@ _UNSEARCHED = {
 }
 
 
-class ServerStateNotes:
-    """Writes the notes about servers. Safe to share between threads.
+class AnswerNotes:
+    """Writes the notes. Safe to share between threads.
 
-    Healthy servers, and servers out of the caller's reach, are not mentioned.
+    Healthy servers, and what is out of the caller's reach, are not mentioned.
     """
 
-    def __init__(self, statuses: Statuses, registry: Registry, rules: Reach) -> None:
+    def __init__(self, statuses: Statuses, registry: Registry) -> None:
         self._statuses = statuses
         self._registry = registry
-        self._rules = rules
 
-    def of_found(self, servers: Iterable[str]) -> str:
+    def require_searchable(self, server: str, reach: Reach) -> None:
+        """Raise BadQueryError, with the reason, for a server in *reach* if none of its tools can be searched now.
+
+        To be called for a server without tools in the caller's view. An unknown server passes.
+        """
+        if server in self._held_servers(reach):
+            how = self._registry.approving(server)
+            raise BadQueryError(f"the tools of the server {server} wait for a person to approve them {how}")
+        if reason := self._why_unsearchable(server, reach):
+            raise BadQueryError(reason)
+
+    def of(self, asked: SearchArguments, answers: Sequence[AnsweredQuery], reach: Reach) -> str:
+        """The notes on the *answers* to *asked* by a caller with *reach*, one a line; "" if there are none."""
+        found = dict.fromkeys(tool.name for answer in answers for tool in answer.tools)
+        tools = [self._registry.find(name) for name in found]
+        notes = [
+            asked.note,
+            *(self._of_held(search.query, reach) for search in asked.searches),
+            self._of_found(tool.definition.server for tool in tools if tool is not None),
+            self._of_unsearched(reach, is_answered=bool(found)),
+            "" if any(each.finding == "fits" for each in answers) else self._of_held_servers(reach),
+        ]
+        return "\n".join(filter(None, notes))
+
+    def _of_found(self, servers: Iterable[str]) -> str:
         """One line for each of *servers*, in their order, whose calls may fail or take longer."""
         states = self._states()
         lines = [
@@ -57,7 +79,7 @@ class ServerStateNotes:
         ]
         return "\n".join(lines)
 
-    def of_unsearched(self, reach: Reach, *, is_answered: bool) -> str:
+    def _of_unsearched(self, reach: Reach, *, is_answered: bool) -> str:
         """Name the servers whose tools are not known yet, so that the search could not find them.
 
         If the search has found other tools (*is_answered*), only servers that are about to list their tools are named,
@@ -71,7 +93,7 @@ class ServerStateNotes:
         ]
         return f"Not searched, since their tools are not known yet: {', '.join(servers)}." if servers else ""
 
-    def why_unsearchable(self, server: str, reach: Reach) -> str:
+    def _why_unsearchable(self, server: str, reach: Reach) -> str:
         """Why *server*, which has no tools in *reach* now, cannot be searched; "" if there is no such server."""
         status = self._statuses().get(server)
         if status is None or not self._may_see(server, reach):
@@ -87,33 +109,9 @@ class ServerStateNotes:
     def _may_see(self, server: str, reach: Reach) -> bool:
         """Whether *reach* and the rules could allow a tool of *server*, if only the server is known."""
         probe = ToolDefinition(namespaced(server, "tool"), server=server)
-        return self._rules.allows(probe) and reach.allows(probe)
+        return self._registry.rules.allows(probe) and reach.allows(probe)
 
-
-HowToApprove: TypeAlias = Callable[[str], str]
-
-
-"""Returns how a person approves the entry or server of this name; an empty name means all that waits."""
-
-
-def by_command(name: str) -> str:
-    """The command by which the machine's own user approves entries."""
-    return f"with `{shlex.join(['toolsearch', 'gateway', 'approve', *([name] if name else [])])}`"
-
-
-class UnapprovedTools:
-    """Tells callers of tools that await approval. Safe to share between threads."""
-
-    def __init__(self, registry: Registry, how: HowToApprove = by_command) -> None:
-        self._registry = registry
-        self._how = how
-
-    def check(self, name: str, reach: Reach) -> None:
-        """Raise UnapprovedToolError if the tool of that name awaits approval and *reach* allows it."""
-        if (tool := self._registry.held.get(name)) and reach.allows(tool.definition):
-            raise self._error(name)
-
-    def note(self, query: str, reach: Reach) -> str:
+    def _of_held(self, query: str, reach: Reach) -> str:
         """One line for each tool that awaits approval and that *query* names exactly, with or without its server in
         front.
         """
@@ -125,58 +123,15 @@ class UnapprovedTools:
             case _:
                 return ""
         meant = {candidate for name in asked for candidate in name_candidates(name)}
-        held = [tool for name, tool in sorted(self._registry.held.items()) if name.casefold() in meant]
-        return "\n".join(f"{self._error(tool.name)}." for tool in held if reach.allows(tool.definition))
+        held = [tool.name for tool in self._registry.held_within(reach) if tool.name.casefold() in meant]
+        return "\n".join(f"{UnapprovedToolError(name, self._registry.approving(name))}." for name in held)
 
-    def servers(self, reach: Reach) -> list[str]:
+    def _held_servers(self, reach: Reach) -> list[str]:
         """The servers with tools in *reach* that await approval, sorted."""
-        held = (tool.definition for tool in self._registry.held.values())
-        return sorted({definition.server for definition in held if definition.server and reach.allows(definition)})
+        return sorted({tool.definition.server for tool in self._registry.held_within(reach)} - {""})
 
-    def of_server(self, server: str) -> str:
-        """The note that all tools of *server* await approval."""
-        return f"the tools of the server {server} wait for a person to approve them {self._how(server)}"
-
-    def note_of_servers(self, reach: Reach) -> str:
+    def _of_held_servers(self, reach: Reach) -> str:
         """Name the servers whose tools a search skipped because they await approval; "" for none."""
-        servers = self.servers(reach)
-        return (
-            f"Not searched, since a person has to approve them {self._how('')}: tools of {', '.join(servers)}."
-            if servers
-            else ""
-        )
-
-    def _error(self, name: str) -> UnapprovedToolError:
-        return UnapprovedToolError(name, self._how(name))
-
-
-class AnswerNotes:
-    """Writes the notes. Safe to share between threads. Nothing out of the caller's reach is mentioned."""
-
-    def __init__(self, statuses: Statuses, registry: Registry, rules: Reach, unapproved: UnapprovedTools) -> None:
-        self._registry = registry
-        self._states = ServerStateNotes(statuses, registry, rules)
-        self._unapproved = unapproved
-
-    def require_searchable(self, server: str, reach: Reach) -> None:
-        """Raise BadQueryError, with the reason, for a server in *reach* if none of its tools can be searched now.
-
-        To be called for a server without tools in the caller's view. An unknown server passes.
-        """
-        if server in self._unapproved.servers(reach):
-            raise BadQueryError(self._unapproved.of_server(server))
-        if reason := self._states.why_unsearchable(server, reach):
-            raise BadQueryError(reason)
-
-    def of(self, asked: SearchArguments, answers: Sequence[AnsweredQuery], reach: Reach) -> str:
-        """The notes on the *answers* to *asked* by a caller with *reach*, one a line; "" if there are none."""
-        found = dict.fromkeys(tool.name for answer in answers for tool in answer.tools)
-        tools = [self._registry.find(name) for name in found]
-        notes = [
-            asked.note,
-            *(self._unapproved.note(search.query, reach) for search in asked.searches),
-            self._states.of_found(tool.definition.server for tool in tools if tool is not None),
-            self._states.of_unsearched(reach, is_answered=bool(found)),
-            "" if any(each.finding == "fits" for each in answers) else self._unapproved.note_of_servers(reach),
-        ]
-        return "\n".join(filter(None, notes))
+        servers, how = self._held_servers(reach), self._registry.approving("")
+        told = f"Not searched, since a person has to approve them {how}: tools of {', '.join(servers)}."
+        return told if servers else ""

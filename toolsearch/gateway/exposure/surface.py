@@ -11,19 +11,17 @@ from typing import Any
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.request_packs import RequestSource, cleaned_requests
-from toolsearch.discovery import answers
-from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter
+from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, SearchAnswer
 from toolsearch.discovery.exposure import FIXED, WHOLE, Exposure
 from toolsearch.discovery.search_tool import SearchArguments
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.clients import ClientSessions, ClientTable, KnownClient, known_client
-from toolsearch.gateway.exposure.notes import AnswerNotes, Statuses, UnapprovedTools
+from toolsearch.gateway.exposure.notes import AnswerNotes, Statuses
 from toolsearch.gateway.exposure.own_tools import OwnTools, topics_of
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
-from toolsearch.sessions.answering import Searcher
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
@@ -102,37 +100,20 @@ def searchable(
 
 
 @dataclass(frozen=True, slots=True)
-class SearchAnswer:
-    """*text* is for the model; *structured* says the same as data. Some clients give their model only one of the two.
+class SearchOutcome:
+    """The answer to a search. *text* is for the model; *structured* says the same as data. Some clients give their
+    model only one of the two.
 
-    found  the names of the tools in the answer
+    found         the names of the tools in the answer
+    queries       the results from which the answer was written
+    list_changed  whether the list of the caller has changed
     """
 
     text: str
     structured: dict[str, Any]
     found: tuple[str, ...]
-
-    @classmethod
-    def of(cls, answer: answers.SearchAnswer, exposure: Exposure) -> SearchAnswer:
-        listed = [{"name": name, "is": line} for name, line in answer.loaded.items()]
-        structured = {
-            "tools": answer.definitions if exposure.answers == "definitions" else listed,
-            **({"alsoFound": answer.also_found} if answer.also_found else {}),
-            **({"howToCall": answer.call_hint} if answer.call_hint else {}),
-            **({"note": answer.remarks} if answer.remarks else {}),
-        }
-        return cls(answer.text, structured, tuple(answer.found))
-
-
-@dataclass(frozen=True, slots=True)
-class SearchOutcome:
-    """An answer to a search, and the results behind it. *list_changed* says whether the list of the caller has
-    changed.
-    """
-
-    answer: SearchAnswer
     queries: Sequence[AnsweredQuery]
-    list_changed: bool = False
+    list_changed: bool
 
 
 class Surface:
@@ -147,14 +128,12 @@ class Surface:
         registry: Registry,
         settings: ExposureSettings,
         statuses: Statuses,
-        rules: Reach,
-        unapproved: UnapprovedTools,
         *,
         is_complete: Callable[[], bool] = lambda: True,
     ) -> None:
-        """*statuses* gives the status of each server, so that an answer can say whether calls will work. *rules* hold
-        for everybody. *is_complete* says whether every server has listed its
-        tools, or failed to, since the start; before that, the number of tools is unknown.
+        """*statuses* gives the status of each server, so that an answer can say whether calls will work. *is_complete*
+        says whether every server has listed its tools, or failed to, since the start; before that, the number of tools
+        is unknown.
         """
         self._engine = engine
         self._registry = registry
@@ -162,7 +141,7 @@ class Surface:
         self._is_complete = is_complete
         self._clients = ClientTable(settings.clients)
         self.sessions = ClientSessions(engine)
-        self._notes = AnswerNotes(statuses, registry, rules, unapproved)
+        self._notes = AnswerNotes(statuses, registry)
         self._is_split = settings.call_tools == "split"
         self._answers = AnswerWriter(self._shown, engine.options.answer_tokens, engine.counter, is_split=self._is_split)
         self._forms = ListForms(self._make_own)
@@ -220,15 +199,27 @@ class Surface:
         for server in {each.server for each in asked.searches if each.server} - {*view.servers}:
             self._notes.require_searchable(server, caller.principal.reach)
         searcher = self.sessions.searcher(caller, view, self._shown)
-        if not self._has_session(caller, exposure):
+        before = listed = list[str]()
+        if self._has_session(caller, exposure):
+            with self.sessions.conversation(caller) as conversation:
+                before = self._names(exposure, view, conversation)
+                answers = self._discover(conversation, asked)
+                listed = self._names(exposure, view, conversation)
+        else:
             answers = searcher.answers(asked)
-            return SearchOutcome(self._answer(caller, exposure, asked, answers, searcher), answers)
-        with self.sessions.conversation(caller) as conversation:
-            before = self._names(exposure, view, conversation)
-            answers = self._discover(conversation, asked)
-            after = self._names(exposure, view, conversation)
-        answer = self._answer(caller, exposure, asked, answers, searcher, listed=after if exposure.grows else ())
-        return SearchOutcome(answer, answers, list_changed=set(before) != set(after))
+        client = known_client(caller)
+        most_tokens = min(self._answers.answer_tokens, client.most_tokens or self._answers.answer_tokens)
+        answer = replace(self._answers, answer_tokens=most_tokens).write(
+            exposure,
+            answers,
+            listed_before=listed if exposure.grows else (),
+            servers=searcher.servers(asked, answers),
+            note=self._notes.of(asked, answers, caller.principal.reach),
+            prefix=client.prefix,
+        )
+        structured = _structured(answer, exposure)
+        is_other = set(before) != set(listed)
+        return SearchOutcome(answer.text, structured, tuple(answer.found), answers, list_changed=is_other)
 
     def forget(self, caller: Caller) -> None:
         """The caller's connection has ended: forget the session that was opened for it, and its list."""
@@ -310,28 +301,6 @@ class Surface:
             conversation.end_turn()  # MCP does not say when a turn ends, so every search ends one
         return answers
 
-    def _answer(
-        self,
-        caller: Caller,
-        exposure: Exposure,
-        asked: SearchArguments,
-        answers: Sequence[AnsweredQuery],
-        searcher: Searcher,
-        listed: Sequence[str] = (),
-    ) -> SearchAnswer:
-        """Answer with *answers*; *listed* are the tools in the caller's list by now."""
-        note, client = self._notes.of(asked, answers, caller.principal.reach), known_client(caller)
-        most_tokens = min(self._answers.answer_tokens, client.most_tokens or self._answers.answer_tokens)
-        written = replace(self._answers, answer_tokens=most_tokens).write(
-            exposure,
-            answers,
-            listed_before=listed,
-            servers=searcher.servers(asked, answers),
-            note=note,
-            prefix=client.prefix,
-        )
-        return SearchAnswer.of(written, exposure)
-
     def _make_own(self, view: View) -> OwnTools:
         options = self._engine.options
         return OwnTools.over(
@@ -344,3 +313,13 @@ class Surface:
 
     def _view(self, caller: Caller) -> View:
         return self._engine.view(caller.principal.reach)
+
+
+def _structured(answer: SearchAnswer, exposure: Exposure) -> dict[str, Any]:
+    listed = [{"name": name, "is": line} for name, line in answer.loaded.items()]
+    return {
+        "tools": answer.definitions if exposure.answers == "definitions" else listed,
+        **({"alsoFound": answer.also_found} if answer.also_found else {}),
+        **({"howToCall": answer.call_hint} if answer.call_hint else {}),
+        **({"note": answer.remarks} if answer.remarks else {}),
+    }

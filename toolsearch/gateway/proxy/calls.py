@@ -31,8 +31,8 @@ from toolsearch.errors import (
     UnknownToolError,
 )
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.exposure.notes import UnapprovedTools
 from toolsearch.gateway.proxy.relay import Relay
+from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import GatewaySettings, SessionCallLimits
 from toolsearch.gateway.status import SESSION_IDLE_S
 from toolsearch.tools.calls import ToolCall, ToolResult
@@ -160,7 +160,7 @@ class ClientCalls:
     def __init__(
         self,
         engine: ToolSearch,
-        unapproved: UnapprovedTools,
+        registry: Registry,
         relay: Relay,
         *,
         before: Sequence[BeforeCall] = (),
@@ -168,7 +168,7 @@ class ClientCalls:
         limits: SessionLimits | None = None,
     ) -> None:
         self._engine = engine
-        self._unapproved = unapproved
+        self._registry = registry
         self._relay = relay
         self._runner = engine.manager.runner
         self._pipeline = CallPipeline(
@@ -219,7 +219,7 @@ class ClientCalls:
         Raises UnknownToolError with near names, UnapprovedToolError for a tool in reach that awaits approval, and
         CallDeniedError for one that needs another call tool.
         """
-        self._unapproved.check(name, call.caller.principal.reach)
+        self._registry.require_approved(name, call.caller.principal.reach)
         tool = call.view.get(name)
         if call.inner is not None:
             call.inner.require_allowed(tool)

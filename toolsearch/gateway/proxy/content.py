@@ -18,10 +18,8 @@ from mcp import MCPError
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 from mcp.types import INVALID_PARAMS
 
-from toolsearch.access.reach import Reach
 from toolsearch.errors import ToolSearchError, UnapprovedToolError
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.exposure.notes import HowToApprove, by_command
 from toolsearch.gateway.proxy.relay import Relay, SeenLinks
 from toolsearch.gateway.registry import Contents, Registry
 from toolsearch.tools.definition import ToolDefinition, legal_name
@@ -153,15 +151,10 @@ class ContentProxy:
     tools, ``server__prompt``; for resources see `Addresses`. Every list has one page.
     """
 
-    def __init__(
-        self, registry: Registry, rules: Reach, relay: Relay, links: SeenLinks, approving: HowToApprove = by_command
-    ) -> None:
-        """*rules* hold for everybody, before those of a principal. *approving* says how people approve entries."""
+    def __init__(self, registry: Registry, relay: Relay, links: SeenLinks) -> None:
         self._registry = registry
-        self._rules = rules
         self._relay = relay
         self._links = links
-        self._approving = approving
 
     def prompts(self, caller: Caller) -> list[dict[str, Any]]:
         """The entries of ``prompts/list``, by server and then as the server has them."""
@@ -255,7 +248,7 @@ class ContentProxy:
         """The error holds no text of the server, because nobody has reviewed that: the caller itself named the
         entry.
         """
-        error = UnapprovedToolError(entry, self._approving(approved_as))
+        error = UnapprovedToolError(entry, self._registry.approving(approved_as))
         return MCPError(INVALID_PARAMS, str(error), {ERROR_CODE: error.code})
 
     def _known(self, caller: Caller) -> list[Contents]:
@@ -263,8 +256,7 @@ class ContentProxy:
 
     def _known_once_approved(self, caller: Caller) -> list[Contents]:
         """The contents of the servers that *caller* knows, or would know if all waiting entries were approved."""
-        reach = caller.principal.reach
-        held = {each.server for tool in self._registry.held.values() if reach.allows(each := tool.definition)}
+        held = {tool.definition.server for tool in self._registry.held_within(caller.principal.reach)}
         return [each for each in self._contents() if each.server in held or self._knows(caller, each)]
 
     def _contents(self) -> list[Contents]:
@@ -279,7 +271,7 @@ class ContentProxy:
 
     def _allows(self, caller: Caller, name: str, server: str) -> bool:
         definition = ToolDefinition(name=name, server=server)
-        return self._rules.allows(definition) and caller.principal.reach.allows(definition)
+        return self._registry.rules.allows(definition) and caller.principal.reach.allows(definition)
 
 
 def _finding_the_same(find: Callable[[], T], found: T) -> Callable[[], None]:
