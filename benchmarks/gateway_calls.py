@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.figure_tables import print_table
 from benchmarks.memory import resident_kib
 from benchmarks.results import write_figures
-from toolsearch.access.principals import LOCAL
+from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
@@ -39,7 +39,7 @@ from toolsearch.wire.mcp.eras import Era
 _WARM_UPS = 200
 _TOOLS = 40
 _SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-_CALLER = Caller(LOCAL, Era.LEGACY, session_key="one", client_name="claude-code")
+_CALLER = Caller(Grant(LOCAL), Era.LEGACY, session_key="one", client_name="claude-code")
 _ARGUMENTS = {"text": "hello"}
 _CALLS: Mapping[str, Mapping[str, Any]] = {
     "by name": {"name": "stub__archive_7", "arguments": _ARGUMENTS},

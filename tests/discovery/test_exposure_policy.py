@@ -7,7 +7,7 @@ import pytest
 from tests.kit.fake_servers import EXPANDING, GROWING, LEGACY, MODERN, OWN, gateway_of
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from toolsearch import Catalog, PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch
-from toolsearch.access.principals import LOCAL
+from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.access.reach import Reach
 from toolsearch.chat.advisor import ChatRequest, chain_of
 from toolsearch.chat.model import ChatOptions, Prompt
@@ -30,7 +30,7 @@ BY_CALL_TOOL = (
     "definition of a tool that is only named, send the query select:NAME."
 )
 
-STATELESS = Caller(LOCAL, Era.LEGACY, client_name="growing")
+STATELESS = Caller(Grant(LOCAL), Era.LEGACY, client_name="growing")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.clock import Clock
 from tests.kit.fake_servers import EXPANDING, LEGACY, MODERN, OWN, call, entry, gateway_of, names, search, text
-from toolsearch.access.principals import Principal
+from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.errors import BadQueryError
 from toolsearch.gateway.caller import Caller
@@ -332,7 +332,7 @@ async def test_a_configured_server_without_tools_to_search_is_told_apart_from_on
         one = {"query": "dig", "server": "e"}
         with pytest.raises(BadQueryError, match=r"there is no server 'e'; there are: a$"):
             await gateway.search(MODERN, one)
-        kept_out = replace(MODERN, principal=Principal("ann", Reach.parse(deny=["server:c"])))
+        kept_out = replace(MODERN, grant=Grant(Principal("ann", Reach.parse(deny=["server:c"]))))
         with pytest.raises(BadQueryError, match=r"there is no server 'c'; there are: a$"):
             await gateway.search(kept_out, {**one, "server": "c"})
 
@@ -347,7 +347,7 @@ async def test_who_may_use_tools_that_await_approval_is_told_whose_they_are_and_
             with pytest.raises(BadQueryError, match=r"of the server a wait for .* with `toolsearch gateway approve a`"):
                 await gateway.search(MODERN, {"query": "dig", "server": "a"})
 
-            kept_out = replace(MODERN, principal=Principal("ann", Reach.parse(deny=["a__*"])))
+            kept_out = replace(MODERN, grant=Grant(Principal("ann", Reach.parse(deny=["a__*"]))))
             assert note.replace("a, b", "b") in (await search(gateway, kept_out, "dig a hole")).text
             with pytest.raises(BadQueryError, match=r"there is no server 'a'"):
                 await gateway.search(kept_out, {"query": "dig", "server": "a"})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.fake_servers import OWN, FakeConnection, call, names, search, told
-from toolsearch.access.principals import Principal
+from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.engine import ToolSearch
@@ -22,9 +22,9 @@ from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
 from toolsearch.wire.mcp.eras import Era
 
 TEAM = Principal("team")
-LEGACY = Caller(TEAM, Era.LEGACY, session_key="connection", client_name="claude-code", session="ses_1")
+LEGACY = Caller(Grant(TEAM, session="ses_1"), Era.LEGACY, session_key="connection", client_name="claude-code")
 GROWING = replace(LEGACY, client_name="growing")
-MODERN = Caller(TEAM, Era.MODERN, session="ses_1")
+MODERN = Caller(Grant(TEAM, session="ses_1"), Era.MODERN)
 ERAS = pytest.mark.parametrize("caller", [LEGACY, MODERN], ids=["legacy", "modern"])
 
 
@@ -109,7 +109,9 @@ async def test_the_session_outlives_the_connection() -> None:
 @pytest.mark.parametrize("caller", [GROWING, LEGACY, MODERN], ids=["growing", "legacy", "modern"])
 async def test_neither_the_reach_of_the_session_nor_that_of_the_caller_is_left(caller: Caller) -> None:
     """What a wider key has found in the session stays, and is not listed for a narrower one."""
-    narrow = replace(caller, principal=Principal("team", Reach.parse(["weather", "flights"])))
+    narrow = replace(
+        caller, grant=replace(caller.grant, principal=Principal("team", Reach.parse(["weather", "flights"])))
+    )
     async with running() as (engine, gateway):
         session = engine.session("ses_1", principal=TEAM, reach=Reach.parse(["invoices", "weather"]))
         session.search("select:invoices")
@@ -138,7 +140,7 @@ async def test_each_client_of_a_session_is_told_of_what_others_find_in_it() -> N
         changes = ListChanges(gateway)
         connections = {key: FakeConnection() for key in ("a", "b", "c")}
         callers = {
-            key: replace(GROWING, session_key=key, session=session)
+            key: replace(GROWING, session_key=key, grant=Grant(TEAM, session=session))
             for key, session in {"a": "ses_1", "b": "ses_1", "c": "ses_2"}.items()
         }
         for key, caller in callers.items():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolsearch.access.principals import LOCAL
+from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.discovery.exposure import APPEND, FIXED, WHOLE
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.clients import ClientTable, known_client
@@ -10,10 +10,10 @@ from toolsearch.wire.mcp.eras import Era
 
 
 def legacy(name: str, version: str = "1.0") -> Caller:
-    return Caller(LOCAL, Era.LEGACY, session_key="s", client_name=name, client_version=version)
+    return Caller(Grant(LOCAL), Era.LEGACY, session_key="s", client_name=name, client_version=version)
 
 
-MODERN = Caller(LOCAL, Era.MODERN, client_name="claude-code")
+MODERN = Caller(Grant(LOCAL), Era.MODERN, client_name="claude-code")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_list_of_a_client_stays_fixed_whoever_it_is(name):
 
 
 def test_no_list_grows_by_a_search_in_the_protocol_of_2026_or_where_the_transport_keeps_no_sessions():
-    stateless = Caller(LOCAL, Era.LEGACY, session_key=None, client_name="claude-code")
+    stateless = Caller(Grant(LOCAL), Era.LEGACY, session_key=None, client_name="claude-code")
     for caller in (MODERN, stateless):
         assert ClientTable({"*": "expand"}).exposure(caller) is FIXED
         assert ClientTable({"*": "whole"}).exposure(caller) is WHOLE

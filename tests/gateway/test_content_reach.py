@@ -7,7 +7,7 @@ import pytest
 from mcp import MCPError
 
 from tests.kit.fake_servers import Nobody
-from toolsearch.access.principals import Principal
+from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.gateway.caller import Caller
@@ -38,7 +38,7 @@ def listing(server: str, *tools: str) -> Listing:
 
 
 def caller(name: str = "ann", allow: tuple[str, ...] = ("*",), deny: tuple[str, ...] = ()) -> Caller:
-    return Caller(Principal(name, Reach.parse(allow, deny)), Era.MODERN)
+    return Caller(Grant(Principal(name, Reach.parse(allow, deny))), Era.MODERN)
 
 
 async def content(

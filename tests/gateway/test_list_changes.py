@@ -6,7 +6,7 @@ import pytest
 from mcp import Client, MCPError, types
 
 from tests.kit.fake_servers import EXPANDING, OWN, FakeConnection, entry, gateway_of, search, told
-from toolsearch.access.principals import LOCAL
+from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.server import make_server
@@ -20,7 +20,7 @@ async def test_a_servers_change_is_told_once_to_each_session_that_has_one_of_its
         changes = ListChanges(gateway)
         dead, has, other = FakeConnection(is_dead=True), FakeConnection(), FakeConnection()
         for key, connection, query in (("x", dead, "dig"), ("y", has, "dig"), ("z", other, "sow")):
-            caller = Caller(LOCAL, Era.LEGACY, session_key=key, client_name="growing")
+            caller = Caller(Grant(LOCAL), Era.LEGACY, session_key=key, client_name="growing")
             await search(gateway, caller, f"select:a__{query}")
             await changes.follow(connection, caller)
 

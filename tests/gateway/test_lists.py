@@ -8,7 +8,7 @@ import pytest
 from mcp import MCPError
 
 from tests.kit.fake_servers import EXPANDING, LEGACY, MODERN, OWN, FakeConnection, call, gateway_of, names, search
-from toolsearch.access.principals import Principal
+from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.request_packs import NoRequests
 from toolsearch.gateway.changes import ListChanges
@@ -111,7 +111,7 @@ async def test_a_session_that_has_listed_ours_goes_on_with_them_when_few_tools_a
 
 
 async def test_ours_name_only_servers_in_reach_also_to_another_caller_in_the_same_session():
-    narrow = replace(LEGACY, principal=Principal("ann", Reach.parse(["server:b"])))
+    narrow = replace(LEGACY, grant=Grant(Principal("ann", Reach.parse(["server:b"]))))
     async with gateway_of("a", "b") as (gateway, servers):
         await servers["a"].lists("dig_hole")
         await servers["b"].lists("eat_cake")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.fake_servers import MODERN, FakeServer, Nobody, call, entry, names, search, text
-from toolsearch.access.principals import Principal
+from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import Deny
 from toolsearch.engine import ToolSearch
@@ -23,7 +23,7 @@ from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.eras import Era
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-LEGACY = Caller(Principal("local"), Era.LEGACY, session_key="one", client_name="claude-code")
+LEGACY = Caller(Grant(Principal("local")), Era.LEGACY, session_key="one", client_name="claude-code")
 
 
 @tool
@@ -112,7 +112,7 @@ async def test_a_hook_may_deny_what_would_be_handed_back() -> None:
 
 
 async def test_a_tool_out_of_reach_is_not_handed_back_but_unknown() -> None:
-    nobody = Caller(Principal("nobody", Reach.parse([])), Era.MODERN)
+    nobody = Caller(Grant(Principal("nobody", Reach.parse([]))), Era.MODERN)
     async with gateway_over(THEIRS) as gateway:
         result = await call(gateway, "callToolDestructive", {"name": "book_flight", "arguments": {"n": 2}}, nobody)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from toolsearch.access.principals import LOCAL
+from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.relay import MOST_ROUNDS, Relay, SeenLinks
 from toolsearch.gateway.proxy.suspended_calls import StateSeal
@@ -68,7 +68,7 @@ def question(*messages: str, **more: Any) -> dict[str, Any]:
 async def test_an_older_client_is_asked_in_rounds_and_the_server_called_again_with_its_answers():
     server = Server(question("a", "b", requestState="1"), question(requestState="2"), {"content": [], "ttlMs": 5})
     client = Client()
-    result = await relay(server).send(Caller(LOCAL, Era.LEGACY), "it", "tools/call", CALL, client, admitted)
+    result = await relay(server).send(Caller(Grant(LOCAL), Era.LEGACY), "it", "tools/call", CALL, client, admitted)
 
     assert result == {"content": []}
     assert client.asked == ["elicitation/create a", "elicitation/create b"]
@@ -85,28 +85,28 @@ async def test_an_older_client_is_sent_to_a_page_with_an_id_as_its_version_wants
     wanted = {"it": {"method": "elicitation/create", "params": page}}
     client = Client()
     server = Server({"resultType": "input_required", "inputRequests": wanted}, {"content": []})
-    await relay(server).send(Caller(LOCAL, Era.LEGACY), "it", "tools/call", CALL, client, admitted)
+    await relay(server).send(Caller(Grant(LOCAL), Era.LEGACY), "it", "tools/call", CALL, client, admitted)
     assert client.params == [{**page, "elicitationId": "toolsearch-1"}]
 
 
 async def test_a_server_that_never_stops_asking_is_given_up():
     server = Server(question("again"))
     with pytest.raises(MCPError, match="more than 8 times"):
-        await relay(server).send(Caller(LOCAL, Era.LEGACY), "it", "tools/call", CALL, Client(), admitted)
+        await relay(server).send(Caller(Grant(LOCAL), Era.LEGACY), "it", "tools/call", CALL, Client(), admitted)
     assert len(server.sent) == MOST_ROUNDS + 1
 
 
 async def test_an_older_client_cannot_hand_a_server_answers_that_it_has_not_asked_for():
     server = Server({"content": []})
     forged = {**CALL, "inputResponses": {"a": {"action": "accept"}}, "requestState": "x"}
-    await relay(server).send(Caller(LOCAL, Era.LEGACY), "it", "tools/call", forged, Client(), admitted)
+    await relay(server).send(Caller(Grant(LOCAL), Era.LEGACY), "it", "tools/call", forged, Client(), admitted)
     assert server.sent == [CALL]
 
 
 async def test_a_refusal_keeps_its_code_and_data():
     with pytest.raises(MCPError) as refused:
         await relay(Server(MCPError(-32099, "the key is bad", {"keys": [1, None]}))).send(
-            Caller(LOCAL, Era.MODERN), "it", "tools/call", CALL, Client(), admitted
+            Caller(Grant(LOCAL), Era.MODERN), "it", "tools/call", CALL, Client(), admitted
         )
     error = refused.value.error
     assert (error.code, error.message, error.data) == (-32099, "the key is bad", {"keys": [1, None]})

@@ -14,7 +14,7 @@ from mcp import Client
 from tests.kit.clock import Clock
 from tests.kit.fake_servers import EXPANDING, gateway_of, search
 from tests.kit.gateway import raw_server, served
-from toolsearch.access.principals import LOCAL, Principal
+from toolsearch.access.principals import LOCAL, Grant, Principal
 from toolsearch.cli.gateway import costs_in_words
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
@@ -32,10 +32,10 @@ def clock() -> Clock:
 
 
 def legacy(key: str, principal: Principal = LOCAL) -> Caller:
-    return Caller(principal, Era.LEGACY, session_key=key, client_name="claude-code")
+    return Caller(Grant(principal), Era.LEGACY, session_key=key, client_name="claude-code")
 
 
-MODERN = Caller(LOCAL, Era.MODERN, client_name="inspector")
+MODERN = Caller(Grant(LOCAL), Era.MODERN, client_name="inspector")
 
 
 def test_what_is_shown_is_counted_beside_what_all_tools_had_cost(clock):

@@ -7,13 +7,13 @@ import pytest
 from mcp import Client, MCPError
 
 from tests.kit.fake_servers import gateway_of
-from toolsearch.access.principals import Principal
+from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.errors import NotPermittedError
 from toolsearch.gateway.caller import Caller, caller_of
 from toolsearch.gateway.server import Asked, make_server
 
-GUEST = Principal("guest", Reach.parse(["b__*"]))
+GUEST = Grant(Principal("guest", Reach.parse(["b__*"])))
 modes = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 
@@ -23,7 +23,7 @@ async def test_tools_prompts_and_instructions_are_those_of_the_caller_that_a_ser
         for name in "ab":
             content: dict[str, Any] = {"prompts": ({"name": "greet"},), "instructions": f"We are {name}."}
             await servers[name].lists("dig", **content)
-        server = make_server(gateway, who=lambda ctx: replace(caller_of(ctx), principal=GUEST), runs_gateway=False)
+        server = make_server(gateway, who=lambda ctx: replace(caller_of(ctx), grant=GUEST), runs_gateway=False)
         async with Client(server, mode=mode) as client:
             found = await client.call_tool("toolSearchTool", {"query": "dig"})
             prompts = (await client.list_prompts()).prompts

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from types import MappingProxyType
 from typing import Any
 
-from toolsearch.access.principals import LOCAL
+from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.gateway import Gateway
@@ -25,9 +25,9 @@ from toolsearch.wire.mcp.eras import Era
 
 OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
 GROWING = {"growing": "expand"}  # settings for a client whose list is to grow
-EXPANDING = Caller(LOCAL, Era.LEGACY, session_key="one", client_name="growing")
-LEGACY = Caller(LOCAL, Era.LEGACY, session_key="two", client_name="whoever")
-MODERN = Caller(LOCAL, Era.MODERN)
+EXPANDING = Caller(Grant(LOCAL), Era.LEGACY, session_key="one", client_name="growing")
+LEGACY = Caller(Grant(LOCAL), Era.LEGACY, session_key="two", client_name="whoever")
+MODERN = Caller(Grant(LOCAL), Era.MODERN)
 
 
 class FakeServer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolsearch.access.principals import LOCAL, Principal
+from toolsearch.access.principals import LOCAL, Grant, Principal
 from toolsearch.errors import MissingExtraError
 
 try:
@@ -26,6 +26,6 @@ def sdk_server(gateway: Gateway, *, principal: Principal = LOCAL) -> McpSdkServe
 
     def who(ctx: Context) -> Caller:
         """A client without a session, whose list is fixed, because the SDK does not pass on changes of the list."""
-        return replace(caller_of(ctx), principal=principal, session_key=None)
+        return replace(caller_of(ctx), grant=Grant(principal), session_key=None)
 
     return McpSdkServerConfig(type="sdk", name="toolsearch", instance=make_server(gateway, who=who, runs_gateway=False))

@@ -36,24 +36,29 @@ from toolsearch.wire.mcp.requests import CALL_TOOL, carrying, error_result
 class Caller:
     """Who makes one request, and with which client.
 
+    grant         the rights of its credential, and the session that was made for it beforehand, if there is one
     session_key   tells sessions of clients apart, over all principals; None where protocol or transport has none
     client_name   the client's name for itself, or "". It may change how the client is served, never its rights
-    session       the id of a session that was made for this caller beforehand; "": it gets one of its own
     capabilities  the capabilities that the client has declared, as MCP writes them
-    key           the id of the credential, and *request_id* that of the request; "" where there is none
-    scopes        the scopes of the credential
+    request_id    the id of the HTTP request, or ""
     """
 
-    principal: Principal
+    grant: Grant
     era: Era
     session_key: str | None = None
     client_name: str = ""
     client_version: str = ""
-    session: str = ""
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    key: str = ""
     request_id: str = ""
-    scopes: frozenset[str] = frozenset()
+
+    @property
+    def principal(self) -> Principal:
+        return self.grant.principal
+
+    @property
+    def session(self) -> str:
+        """The id of the session that was made for this caller beforehand; "": it gets one of its own."""
+        return self.grant.session
 
     @property
     def owner(self) -> str:
@@ -61,28 +66,17 @@ class Caller:
         return f"{self.principal.id} {self.session}" if self.session else self.principal.id
 
 
-class PrincipalToken(AccessToken):
-    """The token that the SDK binds a session to. It holds the principal and its id, never the credential."""
+class GrantToken(AccessToken):
+    """The token that the SDK binds a session to. It holds the rights of a credential, never the credential."""
 
-    principal: InstanceOf[Principal] = Field(repr=False)
-    is_operator: bool = False
-    session: str = ""  # id of the session made in advance; the token is good for no other
-    key: str = ""  # id of the credential
+    grant: InstanceOf[Grant] = Field(repr=False)
 
     @classmethod
-    def of(cls, grant: Grant) -> PrincipalToken:
+    def of(cls, grant: Grant) -> GrantToken:
         """A session of the SDK can only be used with a token of the same client and subject."""
-        who = grant.principal
-        return cls(
-            token="",
-            client_id=grant.key_id or who.id,
-            subject=f"{who.id} {grant.session}" if grant.session else who.id,
-            scopes=sorted(grant.scopes),
-            principal=who,
-            is_operator=grant.is_operator,
-            session=grant.session,
-            key=grant.key_id,
-        )
+        who = grant.principal.id
+        subject = f"{who} {grant.session}" if grant.session else who
+        return cls(token="", client_id=grant.key_id or who, subject=subject, scopes=sorted(grant.scopes), grant=grant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +98,7 @@ class CredentialBackend(AuthenticationBackend):
         grant = await self.directory.of_token(token) if token else None
         if grant is None:
             return None
-        return AuthCredentials(sorted(grant.scopes)), AuthenticatedUser(PrincipalToken.of(grant))
+        return AuthCredentials(sorted(grant.scopes)), AuthenticatedUser(GrantToken.of(grant))
 
 
 def _password(credential: str) -> str:
@@ -125,16 +119,13 @@ def caller_of(ctx: Context) -> Caller:
     capabilities = ctx.session.client_capabilities
     token = _token_of(ctx)
     return Caller(
-        token.principal if token else LOCAL,
+        token.grant if token else Grant(LOCAL),
         Era.MODERN if is_modern else Era.LEGACY,
         session_key=None if is_modern else _session_key(ctx),
         client_name=client.name if client else "",
         client_version=client.version if client else "",
-        session=token.session if token else "",
-        key=token.key if token else "",
-        request_id=_request_id(ctx),
-        scopes=frozenset(token.scopes) if token else frozenset(),
         capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True) if capabilities else {},
+        request_id=_request_id(ctx),
     )
 
 
@@ -146,10 +137,10 @@ def _request_id(ctx: Context) -> str:
 def reach_of_request() -> Reach:
     """The reach of the current HTTP request's principal; everything if no credential is required."""
     token = get_access_token()
-    return token.principal.reach if isinstance(token, PrincipalToken) else LOCAL.reach
+    return token.grant.principal.reach if isinstance(token, GrantToken) else LOCAL.reach
 
 
-def _token_of(ctx: Context) -> PrincipalToken | None:
+def _token_of(ctx: Context) -> GrantToken | None:
     """Read the token from the request, not from the context variable: a session's task keeps the context of the request
     that opened the session. None on stdio, or if no tokens are required.
     """
@@ -158,7 +149,7 @@ def _token_of(ctx: Context) -> PrincipalToken | None:
         return None
     user = scope.get("user")
     token = user.access_token if isinstance(user, AuthenticatedUser) else None
-    if not isinstance(token, PrincipalToken):
+    if not isinstance(token, GrantToken):
         raise MCPError(INVALID_REQUEST, "Authentication required")
     return token
 

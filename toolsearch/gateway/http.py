@@ -28,7 +28,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from toolsearch.access.directory import make_directory
 from toolsearch.access.principals import PrincipalDirectory
 from toolsearch.access.settings import JwtSettings
-from toolsearch.gateway.caller import CredentialBackend, PrincipalToken
+from toolsearch.gateway.caller import CredentialBackend, GrantToken
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http_guard import HostGuard, RetryAfter, require_safe_binding, served_hosts
 from toolsearch.gateway.reports.page import status_routes
@@ -231,10 +231,10 @@ class _OperatorsOnly:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         user = scope.get("user")
         token = user.access_token if isinstance(user, AuthenticatedUser) else None
-        if not isinstance(token, PrincipalToken):
+        if not isinstance(token, GrantToken):
             challenge = {"www-authenticate": 'Basic realm="toolsearch: any name, and a token"'}
             await PlainTextResponse("Say who you are", 401, headers=challenge)(scope, receive, send)
-        elif not token.is_operator or not self._scopes.issubset(token.scopes):
+        elif not token.grant.is_operator or not self._scopes.issubset(token.grant.scopes):
             await PlainTextResponse("For operators only", 403)(scope, receive, send)
         else:
             await self._app(scope, receive, send)

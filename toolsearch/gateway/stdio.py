@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from mcp.server.stdio import stdio_server
 
-from toolsearch.access.principals import LOCAL
+from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.door import Door, Greeting, GreetingFile
 from toolsearch.gateway.exposure.own_tools import OwnTools
@@ -67,7 +67,7 @@ class _GreetingKeeper:
         self._keeping = None
 
     def _write(self) -> None:
-        approvals, caller = self._gateway.approvals, Caller(LOCAL, Era.MODERN)
+        approvals, caller = self._gateway.approvals, Caller(Grant(LOCAL), Era.MODERN)
         if approvals is None or approvals < 0:  # not all decisions are followed, or they cannot be read
             return
         own, entries = self._gateway.surface.first_words(caller)

@@ -20,7 +20,7 @@ import pytest
 from tests.kit.commands import Ran, environment, is_running
 from tests.kit.gateway import raw_server, served
 from tests.kit.lines import has_line
-from toolsearch.access.principals import LOCAL
+from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.cli.gateway import open_page
 from toolsearch.errors import Kept, StorageError
 from toolsearch.gateway.caller import Caller
@@ -463,7 +463,7 @@ def test_stdout_carries_the_protocol_alone_and_no_server_outlives_the_gateway(
 async def test_status_shows_the_gateways_that_run(run, configured, tmp_path):
     config = configured({"raw": raw_server()})
     async with Gateway(read_gateway_config(config, {})) as gateway:
-        await gateway.list_tools(Caller(LOCAL, Era.MODERN))
+        await gateway.list_tools(Caller(Grant(LOCAL), Era.MODERN))
         async with announced(gateway, "stdio") as path:
             shown = await asyncio.to_thread(run, "status", "--config", config)
             mode = path.stat().st_mode & 0o777
@@ -501,7 +501,7 @@ def test_status_passes_over_what_a_killed_gateway_left(tmp_path):
 async def test_status_asks_a_gateway_over_http(run, tmp_path):
     config = {"mcpServers": {"raw": raw_server()}, "toolsearch": {"stateDir": str(tmp_path)}}
     async with served(config) as (gateway, url):
-        await gateway.list_tools(Caller(LOCAL, Era.MODERN))
+        await gateway.list_tools(Caller(Grant(LOCAL), Era.MODERN))
         shown = await asyncio.to_thread(run, "status", "--url", url, "--json")
 
     (told,) = shown.json["gateways"]

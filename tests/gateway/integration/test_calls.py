@@ -21,7 +21,7 @@ from tests.kit.poisoned_tools import tool as listed_tool
 from tests.kit.telemetry_recorder import Recorder
 from tests.mcp_servers.rich_http import over_http, rich_over_http
 from tests.mcp_servers.rich_server import CONTENTS, Rich
-from toolsearch.access.principals import LOCAL
+from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.calling.hooks import Allow, Decision, Deny, Edit
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.pipeline import Admitted
@@ -480,7 +480,7 @@ def test_a_session_that_was_idle_for_long_begins_anew_and_so_does_one_of_too_man
     clock = Clock(100.0)
     limits = SessionLimits(CallLimits(total=1), max_sessions=2, idle_s=60, clock=clock)
     admitted = Admitted(ToolCall("", "pay"), Tool(ToolDefinition("pay")), {})
-    one, two, three = (Caller(LOCAL, Era.LEGACY, session_key=key) for key in ("1", "2", "3"))
+    one, two, three = (Caller(Grant(LOCAL), Era.LEGACY, session_key=key) for key in ("1", "2", "3"))
 
     limits.counted(one, admitted)
     clock.now_s += 59

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp import MCPError
 
-from toolsearch.access.principals import Principal
+from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
@@ -264,9 +264,9 @@ async def run(world: World, tools: tuple[Spec, ...], servers: frozenset[str], on
         for number, (who, grows, step) in enumerate(world.steps):
             if only is None or (who == only and not grows):
                 caller = (
-                    Caller(principals[who], Era.LEGACY, session_key=f"{who}-session", client_name="claude-code")
+                    Caller(Grant(principals[who]), Era.LEGACY, session_key=f"{who}-session", client_name="claude-code")
                     if grows
-                    else Caller(principals[who], Era.MODERN, client_name="anything")
+                    else Caller(Grant(principals[who]), Era.MODERN, client_name="anything")
                 )
                 answers[number] = await answer(gateway, caller, step)
     return answers, {name: fake.called for name, fake in fakes.items()}

@@ -10,6 +10,7 @@ import pytest
 
 from tests.kit.fake_servers import MODERN, FakeServer, Nobody, entry, text
 from tests.service.corpora.test_corpora import filled, found, indexed, row, storage, use_each
+from toolsearch.access.principals import Grant, Principal
 from toolsearch.errors import ToolExecutionError
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
@@ -53,7 +54,7 @@ async def call(corpus: Corpus, tool: str, /, **arguments: Any) -> dict[str, Any]
     return await corpus.gateway.call(MODERN_OF_ACME, {"name": tool, "arguments": arguments}, Nobody())  # type: ignore[arg-type]
 
 
-MODERN_OF_ACME = replace(MODERN, principal=replace(MODERN.principal, id="acme"))
+MODERN_OF_ACME = replace(MODERN, grant=Grant(Principal("acme")))
 
 
 async def test_a_call_by_the_toolsets_name_runs_the_tool_of_the_catalog(storage: SqliteStorage) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.imports import NOW_S, TENANT, ImportsKit, importing, petstore
 from toolsearch.errors import BadSettingError, ConflictError, EncoderError, Kept, StillRunningError, UnknownRecordError
-from toolsearch.service.catalogs.imports.sources import CatalogSource, Exchange, Exchanger, SourceSecrets
+from toolsearch.service.catalogs.imports.sources import CatalogSource, Exchanger, SourceSecrets, ToolExchange
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.storage.contents import StoredTool
 from toolsearch_indexes.documents import ToolDocument
@@ -234,9 +234,9 @@ async def test_a_second_source_of_one_name_is_refused(kit: ImportsKit) -> None:
 async def test_what_was_changed_beside_the_tools_of_a_source_is_not_written_over_by_trying_again(
     kit: ImportsKit,
 ) -> None:
-    tried: list[Exchange] = []
+    tried: list[ToolExchange] = []
 
-    def also(planned: Exchange) -> None:
+    def also(planned: ToolExchange) -> None:
         tried.append(planned)
         raise ConflictError("source", "mail")
 

@@ -33,7 +33,7 @@ class PassingOn:
         raise NotImplementedError
 
     async def call_raw(self, params: Mapping[str, Any], caller: Caller, downstream: Downstream) -> dict[str, Any]:
-        inner = replace(caller, session="", session_key=None)
+        inner = replace(caller, grant=replace(caller.grant, session=""), session_key=None)
         return await self._gateway.call(inner, {**params, "name": self._name}, downstream)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolsearch.access.principals import LOCAL
+from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
@@ -63,7 +63,7 @@ async def check(gateway: Gateway, *, clock: Callable[[], float] = time.monotonic
     """
     try:
         outcomes = await asyncio.gather(*(_listed(upstream, clock) for upstream in gateway.upstreams.values()))
-        shown = await gateway.list_tools(Caller(LOCAL, Era.MODERN))
+        shown = await gateway.list_tools(Caller(Grant(LOCAL), Era.MODERN))
         status = gateway.status()
     finally:
         await gateway.aclose()

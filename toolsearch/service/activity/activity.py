@@ -279,7 +279,7 @@ class ActivityObserver:
 
 
 def who_of(caller: Caller) -> Who:
-    return Who(caller.principal.id, caller.key, caller.session, caller.request_id)
+    return Who(caller.principal.id, caller.grant.key_id, caller.session, caller.request_id)
 
 
 def search_notes(answers: Sequence[AnsweredQuery]) -> list[SearchNote]:

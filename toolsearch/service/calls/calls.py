@@ -12,7 +12,7 @@ from typing import Any, Final
 from mcp import MCPError
 from mcp.types import METHOD_NOT_FOUND
 
-from toolsearch.access.principals import Principal
+from toolsearch.access.principals import Grant, Principal
 from toolsearch.errors import (
     ConflictError,
     NotCallableHereError,
@@ -167,7 +167,8 @@ class Calls:
         name: str,
         arguments: JsonObject,
     ) -> ToolResult | HandedBack:
-        who = Caller(principal, Era.LEGACY, session=session_id, key=caller.key_id, request_id=caller.request_id)
+        grant = Grant(principal, caller.scopes, key_id=caller.key_id, session=session_id)
+        who = Caller(grant, Era.LEGACY, request_id=caller.request_id)
         outcome = await corpus.gateway.run(who, name, arguments, SilentDownstream(secrets.token_hex(8)))
         result = outcome.result
         match outcome.error:

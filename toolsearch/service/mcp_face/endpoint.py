@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.scopes import includes
 from toolsearch.errors import NotPermittedError, UnknownSessionError
-from toolsearch.gateway.caller import Caller, PrincipalToken
+from toolsearch.gateway.caller import Caller, GrantToken
 from toolsearch.gateway.http_guard import RetryAfter
 from toolsearch.gateway.server import Asked, make_server
 from toolsearch.gateway.status import SESSION_IDLE_S
@@ -114,17 +114,10 @@ class SessionRules:
     async def allow(self, caller: Caller, asked: Asked) -> None:
         """Raises NotPermittedError and TooManyError."""
         needed = "search" if asked == "search" else "call"
-        if not includes(caller.scopes, needed):
+        if not includes(caller.grant.scopes, needed):
             raise NotPermittedError(needed)
         if asked == "call":
-            await self.limits.calls(service_caller(caller))
-
-
-def service_caller(caller: Caller) -> ServiceCaller:
-    """The caller as the service knows it."""
-    return ServiceCaller(
-        caller.principal, caller.scopes, key_id=caller.key, session=caller.session, request_id=caller.request_id
-    )
+            await self.limits.calls(ServiceCaller.of(caller.grant, caller.request_id))
 
 
 logger = logging.getLogger(__name__)
@@ -350,4 +343,4 @@ def _user(kept: KeptSession, credential: Credential) -> AuthenticatedUser:
     caller = credential.caller
     reach = caller.principal.reach & asked_reach(kept.plan.corpus, kept.plan.allow, kept.plan.deny)
     grant = Grant(Principal(caller.tenant, reach), caller.scopes, key_id=caller.key_id, session=kept.id)
-    return AuthenticatedUser(PrincipalToken.of(grant))
+    return AuthenticatedUser(GrantToken.of(grant))
