@@ -137,11 +137,18 @@ class Calls:
             await self._note_in_session(caller, document["session"], document["tool"], is_error=is_error)
 
     async def run(
-        self, caller: ServiceCaller, opened: OpenSession, name: str, arguments: JsonObject
+        self,
+        caller: ServiceCaller,
+        opened: OpenSession,
+        name: str,
+        arguments: JsonObject,
+        *,
+        is_search_round: bool = True,
     ) -> ToolResult | HandedBack:
         """As `call_in_session`, but in an open session. The caller checks the limits."""
         if name == TOOL_NAME:
-            return search_result(await self.search(caller, opened, arguments))
+            answered = await self.search(caller, opened, arguments, is_search_round=is_search_round)
+            return ToolResult("", TOOL_NAME, answered.output.content, answered.output.structured)
         return await self._run(caller, opened.corpus, opened.principal, opened.kept.id, name, arguments)
 
     async def search(
@@ -226,7 +233,3 @@ class Calls:
             pass
         except StorageError as error:  # the report is stored and cannot be repeated, so this is only logged
             logger.warning("a reported call is not noted in its session: %s", error)
-
-
-def search_result(answered: Answered, call_id: str = "") -> ToolResult:
-    return ToolResult(call_id, TOOL_NAME, answered.output.content, answered.output.structured)

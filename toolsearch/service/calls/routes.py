@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends
 from toolsearch.api.sessions import CallAnswer, CallReport, Executed, HandedBackCall, ModelReply, NewCall, SessionCall
 from toolsearch.discovery.call_tools import inner_call
 from toolsearch.errors import StorageError, ToolSearchError, UnfinishedCallError, UnknownSessionError, text_for_model
-from toolsearch.service.calls.calls import Calls, HandedBack, search_result
+from toolsearch.service.calls.calls import Calls, HandedBack
 from toolsearch.service.corpora.asked import corpus_asked
 from toolsearch.service.sessions.sessions import OpenSession, Sessions
 from toolsearch.service.web.callers import ServiceCaller, caller_with
@@ -73,49 +73,33 @@ class Replies:
         others.
         """
         searches = [call for call in calls if call.name == TOOL_NAME]
-        found: dict[int, ToolResult | HandedBack] = {}
-        for call in searches:
-            found[id(call)] = await self._found(caller, opened, call, is_search_round=len(searches) == len(calls))
+        answer = partial(self._answered, caller, opened, is_search_round=len(searches) == len(calls))
+        found = {id(call): await answer(call) for call in searches}
         room = asyncio.Semaphore(_MOST_AT_ONCE)
 
         async def outcome(call: ToolCall) -> ToolResult | HandedBack:
             if id(call) in found:
                 return found[id(call)]
             async with room:
-                return await self._called(caller, opened, call)
+                return await answer(call)
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(outcome(call)) for call in calls]
         return [task.result() for task in tasks]
 
-    async def _called(self, caller: ServiceCaller, opened: OpenSession, call: ToolCall) -> ToolResult | HandedBack:
-        try:
-            _require_finished(call)
-            outcome = await self.calls.run(caller, opened, call.name, parse_arguments(call.arguments))
-        except ToolSearchError as error:
-            return _failed(call, error)
-        return replace(outcome, call_id=call.id, name=call.name) if isinstance(outcome, ToolResult) else outcome
-
-    async def _found(
+    async def _answered(
         self, caller: ServiceCaller, opened: OpenSession, call: ToolCall, *, is_search_round: bool
-    ) -> ToolResult:
+    ) -> ToolResult | HandedBack:
+        """A failure is a result, for the model to read."""
         try:
-            _require_finished(call)
+            if call.unfinished:
+                raise UnfinishedCallError(call.unfinished)
             arguments = parse_arguments(call.arguments)
-            answered = await self.calls.search(caller, opened, arguments, is_search_round=is_search_round)
+            outcome = await self.calls.run(caller, opened, call.name, arguments, is_search_round=is_search_round)
         except ToolSearchError as error:
-            return _failed(call, error)
-        return search_result(answered, call.id)
-
-
-def _require_finished(call: ToolCall) -> None:
-    if call.unfinished:
-        raise UnfinishedCallError(call.unfinished)
-
-
-def _failed(call: ToolCall, error: ToolSearchError) -> ToolResult:
-    text = text_block(text_for_model(error))
-    return ToolResult(call.id, call.name, (text,), is_error=True, error_code=error.code)
+            text = text_block(text_for_model(error))
+            return ToolResult(call.id, call.name, (text,), is_error=True, error_code=error.code)
+        return replace(outcome, call_id=call.id, name=call.name) if isinstance(outcome, ToolResult) else outcome
 
 
 def _written(

@@ -105,21 +105,6 @@ async def ask(
     return status
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRules:
-    """The requests that a caller may make: by the scopes of its key, and within the limits of its calls."""
-
-    limits: Limits
-
-    async def allow(self, caller: Caller, asked: Asked) -> None:
-        """Raises NotPermittedError and TooManyError."""
-        needed = "search" if asked == "search" else "call"
-        if not includes(caller.grant.scopes, needed):
-            raise NotPermittedError(needed)
-        if asked == "call":
-            await self.limits.calls(ServiceCaller.of(caller.grant, caller.request_id))
-
-
 logger = logging.getLogger(__name__)
 MAX_CONNECTIONS: Final = 10_000  # at once to one catalog or toolset
 CHECK_S: Final = 30.0  # seconds between two checks that the session and the key of each connection still hold
@@ -253,11 +238,21 @@ class CorpusEndpoint:
 
     def _transports(self, corpus: Corpus) -> Transports:
         return Transports(
-            make_server(corpus.gateway, allow=SessionRules(self._limits).allow, runs_gateway=False),
+            make_server(corpus.gateway, allow=self._allow, runs_gateway=False),
             max_sessions=MAX_CONNECTIONS,
             session_idle_timeout=SESSION_IDLE_S,
             max_request_body_size=self._max_body_bytes,
         )
+
+    async def _allow(self, caller: Caller, asked: Asked) -> None:
+        """Keep to the scopes of the caller's key and to the limits of its calls. Raises NotPermittedError and
+        TooManyError.
+        """
+        needed = "search" if asked == "search" else "call"
+        if not includes(caller.grant.scopes, needed):
+            raise NotPermittedError(needed)
+        if asked == "call":
+            await self._limits.calls(ServiceCaller.of(caller.grant, caller.request_id))
 
     def _note_use(self, request: LiveRequest) -> None:
         now_s = self._used_s = self._clock()
