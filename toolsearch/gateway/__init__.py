@@ -5,7 +5,7 @@ The modules from the bottom up. Each may only import those above it in this list
     settings       the content of ``mcp.json``: the servers, and the section ``toolsearch``
     caller         who makes a request, and the answer to it if it fails unexpectedly
     trust          whether a definition may be shown: verdicts, the scan, and approvals by a person
-    registry       which listed tools, prompts and resources enter the catalog
+    registry       which listed tools, prompts and resources enter the catalog, and which await approval
     status         the state of the gateway as plain data
     exposure       what a client is shown and what a search answers, by its protocol era and its name
     servers        the servers, and how they are added and removed
@@ -15,7 +15,7 @@ The modules from the bottom up. Each may only import those above it in this list
     gateway        puts all of it together; knows nothing of transports
     changes        tells clients of changed lists
     reports        the status page, and the reports of the commands ``check`` and ``status``
-    server         the SDK's server around the gateway, with its handlers
+    server         the one MCP server around a gateway, also for the service: who asks and what is allowed are passed in
     http, stdio    the transports; http_guard checks each HTTP request first
 """
 

@@ -60,8 +60,11 @@ class _List:
 
 
 class Gateway:
-    """The gateway as an async context manager: enter it before using it, and leave it in the same event loop. Leaving
-    it stops all servers.
+    """The tools of a catalog and of MCP servers, for callers who reach it in any way: by MCP, by HTTP or in a program.
+
+    Each request comes with its `Caller`, which says who asks, in which session, and by which protocol. `make_server`
+    puts an MCP server around it. Enter it as an async context manager before using it, and leave it in the same event
+    loop. Leaving it stops all servers.
 
     upstreams     makes the object that keeps one server running
     engine        the engine to search with, if its catalog holds other tools too; its creator closes it
