@@ -169,7 +169,7 @@ class SessionSearch(RequestBody):
 @with_config(ANSWER)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundInSession(FoundTool):
-    fit: Annotated[str, Field(description="fits, may fit or related.")]
+    fit: Annotated[str, Field(description="fits, likely or related.")]
     is_loaded: Annotated[bool, Field(description="The model is shown its definition from now on.")]
 
 

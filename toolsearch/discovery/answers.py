@@ -56,17 +56,18 @@ AnswerFinding: TypeAlias = Literal["fits", "weak", "again", "nothing"]
 
 _REMARKS: Mapping[AnswerFinding, str] = {
     "fits": "",
-    "weak": "probably none of these fits; they are only related",
-    "again": "as before for a search like it, none of these fits; there is probably no such tool",
+    "weak": "probably none of these fits",
+    "again": "none fits this either",
     "nothing": "no tool found",
 }
 
-_ADVICE = (
-    "Where nothing fits, search once more in other words for the same (a verb and its object; no server). If that does "
-    "not help either, do without a tool."
+_TAKE_ONE = "If a tool above does it, load it by select:NAME. "
+_DO_WITHOUT = (
+    "Otherwise do without, and tell the user that there is no tool for it. Search again only under a name that the "
+    "tool itself might use."
 )
 
-_NOT_CALLABLE = "cannot be called: nothing here runs it"
+_NOT_RUNNABLE = "not runnable here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ class AnsweredQuery:
     missing   selected names that do not exist
     near      name in *missing* -> names that may have been meant
     error     why there is no answer, written for the model
+    earlier   an earlier search of the session for the same, in vain; "" for none
     """
 
     query: str
@@ -102,6 +104,7 @@ class AnsweredQuery:
     missing: Sequence[str] = ()
     error: str = ""
     near: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    earlier: str = ""
 
     @property
     def loaded(self) -> list[str]:
@@ -115,6 +118,8 @@ class AnsweredQuery:
             return self.error
         if self.finding == "fits" and self.fitting > shown:
             return f"{shown} of {self.fitting}{' or more' if self.is_more else ''} tools that fit"
+        if self.finding == "again":
+            return f'searched in vain before: "{one_line(self.earlier, _QUERY_WIDTH)}"; {_REMARKS["again"]}'
         return _REMARKS[self.finding]
 
 
@@ -176,29 +181,37 @@ class AnswerWriter:
         alone exceed the cap.
         """
         has_all = exposure.answers == "definitions"
-        loaded = [[name for name in answer.loaded if has_all or name in unlisted] for answer in answers]
+        loaded = [
+            [tool for tool in answer.tools if tool.is_loaded and (has_all or tool.name in unlisted)]
+            for answer in answers
+        ]
         definitions = self._definitions(loaded, prefix)
         page = _Page(exposure, answers, listed_before, unlisted, definitions, self.shown, servers, note)
         *larger, least = page.sizes()
         fitting = (size for size in larger if self.counter.count(_lines(*page.texts(size))) <= self.answer_tokens)
         return page.answer(next(fitting, least))
 
-    def _definitions(self, loaded: Sequence[Sequence[str]], prefix: str) -> dict[str, dict[str, Any]]:
+    def _definitions(self, loaded: Sequence[Sequence[FoundTool]], prefix: str) -> dict[str, dict[str, Any]]:
         """The entries needed to call the tools *loaded* by each query, by name: the best of each query first, as many
         as fit.
         """
         room = self.answer_tokens * _FOR_DEFINITIONS
         given: dict[str, dict[str, Any]] = {}
-        for name in _by_turns(loaded):
-            tool = self.shown(name)
-            if tool is None or name in given:
+        for found in _by_turns(loaded):
+            tool = self.shown(found.name)
+            if tool is None or found.name in given:
                 continue
-            call_with = f"{prefix}{call_tool_for(tool, is_split=self.is_split)}"
-            entry = {"name": name, "callWith": call_with, **fields_for_calling(tool)}
+            entry = {
+                "name": found.name,
+                "callWith": f"{prefix}{call_tool_for(tool, is_split=self.is_split)}",
+                "fit": found.fit,
+                **({} if found.reference.is_callable else {"runnable": False}),
+                **fields_for_calling(tool),
+            }
             room -= self.counter.count(_json(entry))
             if room < 0 and given:
                 break
-            given[name] = entry
+            given[found.name] = entry
         return given
 
 
@@ -299,7 +312,7 @@ class _Page:
     def _marks(self, tool: AnsweredTool) -> str:
         is_loaded = self._is_given(tool) and self.exposure.is_searched
         is_idle = not tool.reference.is_callable
-        return ", ".join([tool.fit, *(["loaded"] if is_loaded else []), *([_NOT_CALLABLE] if is_idle else [])])
+        return ", ".join([tool.fit, *(["loaded"] if is_loaded else []), *([_NOT_RUNNABLE] if is_idle else [])])
 
     def _is_given(self, tool: AnsweredTool) -> bool:
         if self.exposure.answers == "definitions" and not self.exposure.grows:
@@ -307,13 +320,14 @@ class _Page:
         return (tool.is_loaded and tool.name not in self.unlisted) or tool.name in self.listed_before
 
     def _rest(self, size: _Size) -> list[str]:
-        is_weak = any(answer.finding in ("weak", "nothing") for answer in self.answers if not answer.missing)
+        in_vain = [answer for answer in self.answers if answer.finding != "fits" and not answer.missing]
+        take_one = _TAKE_ONE if any(answer.tools for answer in in_vain) else ""
         missing = dict.fromkeys(_missing(name, answer.near) for answer in self.answers for name in answer.missing)
         too_long = dict.fromkeys(name for answer in self.answers for name in answer.too_long)
         return [
             f"No tool is named {', '.join(missing)}." if missing else "",
             f"Found as well, but too long to be shown: {', '.join(too_long)}." if too_long else "",
-            _ADVICE if is_weak else "",
+            f"{take_one}{_DO_WITHOUT}" if in_vain else "",
             self.servers[size.servers] if self.servers else "",
             self.note,
         ]
@@ -333,7 +347,7 @@ def left_note(names: Sequence[str]) -> str:
     return f"No longer in your tool list, but still to be called by their exact names: {shown}{more}."
 
 
-def _by_turns(lists: Sequence[Sequence[str]]) -> Iterator[str]:
+def _by_turns(lists: Sequence[Sequence[FoundTool]]) -> Iterator[FoundTool]:
     """The first of each list, then the second of each, and so on."""
     for place in range(max(map(len, lists), default=0)):
         yield from (each[place] for each in lists if place < len(each))

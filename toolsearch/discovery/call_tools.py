@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolsearch.documents.json_values import is_object
-from toolsearch.errors import BadArgumentsError, CallDeniedError
+from toolsearch.errors import BadArgumentsError, CallDeniedError, shown_name
 from toolsearch.tools.calls import ToolCall, parse_arguments
 from toolsearch.tools.definition import SafetyClass, Tool, ToolDefinition, annotations_of, worst_safety_of
 from toolsearch.tools.json_types import JsonObject
@@ -38,18 +38,19 @@ def call_tool_entries(*, is_split: bool, subject: str = "") -> list[dict[str, An
 
 
 def _which(name: str) -> str:
-    return "tools" if name == CALL_TOOL else WHICH[ALLOWED[name]]
+    return "" if name == CALL_TOOL else WHICH[ALLOWED[name]]
 
 
 def _definition(name: str, which: str, safety: SafetyClass, subject: str = "") -> ToolDefinition:
     properties: JsonObject = {
         "name": {"type": "string", "description": f"As {TOOL_NAME} gives it."},
-        "arguments": {"type": "object", "description": f"What the tool's {INPUT_SCHEMA} asks for."},
+        "arguments": {"type": "object", "description": f"The tool's own parameters, by its {INPUT_SCHEMA}."},
     }
     whose = f" of {subject}" if subject else ""
+    for_which = f" For {which}." if which else ""
     return ToolDefinition(
         name,
-        f"Runs one tool{whose} that {TOOL_NAME} has found, by its name. For {which}.",
+        f"Runs one tool{whose} that {TOOL_NAME} has found. Its own parameters go inside 'arguments'.{for_which}",
         {"type": "object", "properties": properties, "required": ["name"], "additionalProperties": False},
         annotations=annotations_of(safety),
     )
@@ -97,6 +98,8 @@ class InnerCall:
         if not isinstance(name, str) or not name:
             raise BadArgumentsError(f"{call_tool} needs the 'name' of a tool, as {TOOL_NAME} gives it")
         if inner is None:
+            if arguments.keys() - {"name", "arguments"}:
+                raise BadArgumentsError(f"put the parameters of {shown_name(name)} inside 'arguments'")
             return cls(call_tool, name, {})
         if isinstance(inner, str):  # models often send the inner object as text
             return cls(call_tool, name, parse_arguments(inner))

@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -277,22 +277,33 @@ def _later(tools: Sequence[DiscoveredTool]) -> DiscoveredTool:
     return replace(max(tools, key=lambda tool: tool.used_s), is_called=any(tool.is_called for tool in tools))
 
 
-_KEPT_SEARCHES = 20  # weak searches kept
-_FEWEST_TOOLS = 2  # tools that similar searches must share
+_KEPT_SEARCHES: Final = 20
+_FEWEST_TOOLS: Final = 2  # tools that similar searches must share
 
 
 @dataclass(frozen=True, slots=True)
 class _WeakSearch:
+    """*objects* are the words after the first one, which mostly is a verb."""
+
+    query: str
     words: frozenset[str]
+    objects: frozenset[str]
     found: frozenset[str]
 
+    @classmethod
+    def of(cls, query: str, found: Collection[str]) -> _WeakSearch:
+        said = list(terms(query))
+        return cls(query, frozenset(said), frozenset(said[1:]), frozenset(found))
+
     def is_like(self, other: _WeakSearch) -> bool:
-        """Whether both searches are alike. A verb alone does not make them alike: more than half of the words have to
-        be the same, or half of the found tools.
+        """Whether both searches are for the same: more than half of their words are the same; or one of the objects,
+        and half of the found tools.
         """
-        words, tools = len(self.words & other.words), len(self.found & other.found)
+        if 2 * len(self.words & other.words) > max(len(self.words), len(other.words)):
+            return True
+        tools = len(self.found & other.found)
         is_same_find = tools >= _FEWEST_TOOLS and 2 * tools >= min(len(self.found), len(other.found))
-        return is_same_find or 2 * words > max(len(self.words), len(other.words))
+        return is_same_find and not self.objects.isdisjoint(other.objects)
 
 
 @dataclass(slots=True)
@@ -301,13 +312,13 @@ class WeakSearches:
 
     _kept: deque[_WeakSearch] = field(default_factory=lambda: deque[_WeakSearch](maxlen=_KEPT_SEARCHES))
 
-    def note(self, query: str, found: Collection[str]) -> bool:
-        """Note a weak search; return whether there was one like it before.
+    def earlier(self, query: str, found: Collection[str]) -> str:
+        """The latest search for the same in other words; "" for none."""
+        asked = _WeakSearch.of(query, found)
+        kept = reversed(tuple(self._kept))
+        return next((each.query for each in kept if each.words != asked.words and each.is_like(asked)), "")
 
-        A repeated query does not count, because it says nothing new.
-        """
-        asked = _WeakSearch(frozenset(terms(query)), frozenset(found))
-        earlier = [search for search in tuple(self._kept) if search.words != asked.words]
-        if len(earlier) == len(self._kept):
+    def note(self, query: str, found: Collection[str]) -> None:
+        asked = _WeakSearch.of(query, found)
+        if all(each.words != asked.words for each in tuple(self._kept)):
             self._kept.append(asked)
-        return any(search.is_like(asked) for search in earlier)

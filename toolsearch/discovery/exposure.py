@@ -14,7 +14,6 @@ from typing import Literal, TypeAlias
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.discovery.view import View
 from toolsearch.wire.capabilities import RevealMode
-from toolsearch.wire.mcp.definitions import INPUT_SCHEMA
 
 ExposureKind: TypeAlias = Literal["whole", "append", "fixed", "deferred", "messages"]
 
@@ -54,8 +53,8 @@ _IN_LIST = (
     "Tools marked 'loaded' are in your tool list: call them by name. To load another, send the query select:NAME."
 )
 BY_CALL_TOOL = (
-    "Run a tool with the one that its 'callWith' names, giving 'name' and 'arguments' by its "
-    f"{INPUT_SCHEMA}. For the definition of a tool that is only named, send the query select:NAME."
+    "Run a tool with the one that its 'callWith' names: give the tool's 'name', and its parameters inside 'arguments'. "
+    "For the definition of a tool that is only named, send the query select:NAME."
 )
 
 WHOLE = Exposure("whole", "They are in your tool list; call them by name.")

@@ -158,22 +158,27 @@ def _without_texts(schema: dict[str, Json]) -> dict[str, Json]:
     return {keyword: value for keyword, value in schema.items() if keyword not in _TEXT_KEYWORDS}
 
 
-Fit: TypeAlias = Literal["fits", "may fit", "related"]
+Fit: TypeAlias = Literal["fits", "likely", "related"]
 MOST_LOADED: Final = 3
 
 
-# A best hit with a higher score is the right tool in three of four cases; with a lower score, in about half.
-_CLEAR_SCORE = 0.7
+# A best hit of short requests with a higher score is the right tool in nine of ten cases; with a lower one, in half.
+_CLEAR_SCORE: Final = 0.9
 
 
-# Distance from the best hit in log odds. Within it, each further tool that is loaded is the right one in one of six or
-# seven cases; from here to 1.0, in one of thirteen.
-_NEAR_THE_BEST = 0.5
+# Distance from the best hit in log odds. Within it, each further tool is the right one in one of six cases; beyond it,
+# in one of ten.
+_NEAR_THE_BEST: Final = 0.2
 
 
-def is_weak(references: Sequence[ToolReference]) -> bool:
-    """Whether the best score is low enough that requests without a right tool often reach it."""
-    return not references or references[0].confidence == "low"
+def is_weak(references: Sequence[ToolReference], *, is_retry: bool = False) -> bool:
+    """Whether the best score is low enough that requests without a right tool often reach it. The second of two
+    searches for the same, *is_retry*, has to find a clear answer.
+    """
+    if not references:
+        return True
+    best = references[0]
+    return best.score < _CLEAR_SCORE if is_retry else best.confidence == "low"
 
 
 def is_full_name(query: str, references: Sequence[ToolReference]) -> bool:
@@ -186,33 +191,32 @@ def is_full_name(query: str, references: Sequence[ToolReference]) -> bool:
     return is_name and references[0].name.casefold() in name_candidates(query.strip())
 
 
-def fits_of(references: Sequence[ToolReference]) -> list[Fit]:
+def fits_of(references: Sequence[ToolReference], *, is_retry: bool = False) -> list[Fit]:
     """How well each of *references*, best first, fits: those near the best fit, unless even the best is weak."""
-    if is_weak(references):
+    if is_weak(references, is_retry=is_retry):
         return ["related"] * len(references)
     least = _log_odds(references[0].score) - _NEAR_THE_BEST
     return [_fit(reference.score, least) for reference in references]
 
 
-def loaded(query: str, references: Sequence[ToolReference], *, by_pattern: bool = False) -> int:
-    """The number of *references*, from the first on, whose definitions the model is shown at once: up to three that
-    fit.
+def loaded(query: str, fits: Sequence[Fit], *, by_pattern: bool = False) -> int:
+    """The number of tools found, from the first on, whose definitions the model is shown at once: up to three that fit.
 
     All tools that are selected by name are loaded. A pattern's matches are loaded all or not at all, because a model
     that sends a pattern is looking around.
     """
-    form, fits = read_form(query), list(takewhile(lambda fit: fit != "related", fits_of(references)))
+    form, fitting = read_form(query), sum(1 for _ in takewhile(lambda fit: fit != "related", fits))
     if isinstance(form, Select):
-        return len(references)
+        return len(fits)
     if isinstance(form, Pattern) or by_pattern:
-        return len(fits) if len(references) <= MOST_LOADED else 0
-    return min(len(fits), MOST_LOADED)
+        return fitting if len(fits) <= MOST_LOADED else 0
+    return min(fitting, MOST_LOADED)
 
 
 def _fit(score: float, least: float) -> Fit:
     if _log_odds(score) < least:
         return "related"
-    return "fits" if score >= _CLEAR_SCORE else "may fit"
+    return "fits" if score >= _CLEAR_SCORE else "likely"
 
 
 def _log_odds(score: float) -> float:

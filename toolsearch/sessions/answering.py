@@ -26,6 +26,7 @@ from toolsearch.tools.results import ToolOutput, text_block
 from toolsearch_indexes.queries import Select, Strategy, Words, read_form, select_missing
 
 _MOST_COUNTED = 50  # matching tools are counted up to this number
+_MOST_RELATED = 2  # tools named that are only related, where one fits
 _MOST_NEAR = 5  # missing names of a call that get suggestions; each is compared with every name in reach
 
 
@@ -111,9 +112,11 @@ class Searcher:
     def _answered(self, asked: AskedSearch) -> AnsweredQuery:
         found = self.find(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
         parted = self.split(found)
-        references = parted.shown
-        fits = fits_of(references)
-        load = loaded(asked.query, references, by_pattern=asked.strategy == "regex")
+        earlier = self._earlier(asked.query, parted.shown)
+        references, fits = parted.shown, fits_of(parted.shown, is_retry=bool(earlier))
+        if isinstance(read_form(asked.query), Words) and asked.strategy != "regex":
+            references, fits = _told(references, fits)
+        load = loaded(asked.query, fits, by_pattern=asked.strategy == "regex")
         names = _meant(asked.query, found, references[:load])
         count = _count(fits)
         total = self._total(asked) if 0 < count == asked.limit and not _is_as_written(asked.query, found) else count
@@ -123,11 +126,12 @@ class Searcher:
                 AnsweredTool(reference, fit, reference.name in names)
                 for reference, fit in zip(references, fits, strict=True)
             ],
-            self._finding(asked.query, references),
+            self._finding(asked.query, references, earlier),
             total,
             total == _MOST_COUNTED,
             parted.refused,
             self._missing(asked, found),
+            earlier=earlier,
         )
 
     def _missing(self, asked: AskedSearch, found: Sequence[ToolReference]) -> list[str]:
@@ -149,13 +153,19 @@ class Searcher:
     def _near(self, name: str, server: str | None) -> list[str]:
         return [near for near in near_names(name, self.host.view(self.reach, server).names) if self.shown(near)]
 
-    def _finding(self, query: str, references: Sequence[ToolReference]) -> AnswerFinding:
-        if not is_weak(references):
+    def _earlier(self, query: str, references: Sequence[ToolReference]) -> str:
+        """An earlier search in vain for the same; "" for none."""
+        if self.weak is None or not isinstance(read_form(query), Words):
+            return ""
+        return self.weak.earlier(query, [reference.name for reference in references])
+
+    def _finding(self, query: str, references: Sequence[ToolReference], earlier: str) -> AnswerFinding:
+        if not is_weak(references, is_retry=bool(earlier)):
             return "fits"
         if self.weak is not None and isinstance(read_form(query), Words):
-            names = [reference.name for reference in references]
-            if self.weak.note(query, names):
-                return "again"
+            self.weak.note(query, [reference.name for reference in references])
+        if earlier:
+            return "again"
         return "weak" if references else "nothing"
 
     def _total(self, asked: AskedSearch) -> int:
@@ -275,6 +285,13 @@ def _meant(query: str, found: Sequence[ToolReference], fitting: Sequence[ToolRef
     """The names of *fitting*. If *query* is the full name of the best of *found*, that name alone."""
     meant = found[:1] if is_full_name(query, found) else fitting
     return [reference.name for reference in meant]
+
+
+def _told(found: Sequence[ToolReference], fits: Sequence[Fit]) -> tuple[list[ToolReference], list[Fit]]:
+    """*found* with *fits*. Where a tool fits, only the first of those that are only related."""
+    fitting = _count(fits)
+    count = fitting + _MOST_RELATED if fitting else len(fits)
+    return list(found[:count]), list(fits[:count])
 
 
 def _count(fits: Sequence[Fit]) -> int:
