@@ -197,7 +197,7 @@ async def test_an_index_of_ones_own_is_made_for_each_set_of_tools(run: Any) -> N
 
     assert results(model, 1)[0].structured == {
         "tools": ["send_mail"],
-        "alsoFound": ["pay_bill", "list_events", "convert_time"],
+        "alsoFound": ["pay_bill", "list_events"],  # at most two that are only related
     }
     assert names(model)[4] == [SEARCH, "convert_time"]
     assert [sorted(index.documents) for index in Backwards.made] == [

@@ -27,11 +27,11 @@ TOOLS = {
 
 
 ADVICE = (
-    "Where nothing fits, search once more in other words for the same (a verb and its object; no server). If that does "
-    "not help either, do without a tool."
+    "Do without, and tell the user that there is no tool for it. Search again only under a name that the tool itself "
+    "might use."
 )
 LOG_ENTRY = (
-    '{"name":"git__log","callWith":"callTool","description":"Shows the commit log of a repository",'
+    '{"name":"git__log","callWith":"callTool","fit":"fits","description":"Shows the commit log of a repository",'
     '"inputSchema":{"type":"object","properties":{"n":{},"repo":{}},"required":["repo"]}}'
 )
 
@@ -100,23 +100,28 @@ def test_a_catalog_that_is_listed_whole_has_nothing_to_load() -> None:
 def test_a_weak_answer_says_plainly_that_nothing_fits_and_promises_nothing() -> None:
     weak = AnsweredQuery("send an email", [NOW], finding="weak")
 
-    assert lines(weak)[1] == "Probably none of these fits; they are only related."
-    assert lines(replace(weak, finding="again"))[1] == (
-        "As before for a search like it, none of these fits; there is probably no such tool."
+    assert lines(weak)[1] == "Probably none of these fits."
+    assert lines(replace(weak, finding="again", earlier="mail\na friend"))[1] == (
+        'Searched in vain before: "mail a friend"; none fits this either.'
     )
     assert lines(AnsweredQuery("send an email", finding="nothing"))[0] == "No tool found."
     assert "there is no such tool" not in "".join(lines(weak) + lines(AnsweredQuery("mail", finding="nothing")))
 
 
-def test_advice_to_search_again_comes_once_and_not_where_it_has_been_followed() -> None:
+def test_advice_to_do_without_comes_once_and_not_for_a_name_that_is_not_there() -> None:
     weak = AnsweredQuery("send an email", [NOW], finding="weak")
-    again = replace(weak, finding="again")
+    again = replace(weak, finding="again", earlier="mail")
     unknown = AnsweredQuery("select:mail", finding="nothing", missing=["mail"])
 
     def advice(*answers: AnsweredQuery) -> int:
-        return answer(*answers).text.count("search once more in other words")
+        return answer(*answers).text.lower().count("do without")
 
-    assert (advice(weak), advice(weak, weak), advice(again), advice(unknown)) == (1, 1, 0, 0)
+    assert (advice(weak), advice(weak, weak), advice(again), advice(unknown)) == (1, 1, 1, 0)
+
+
+def test_only_where_tools_are_named_one_of_them_may_be_taken() -> None:
+    assert "select:NAME" in lines(AnsweredQuery("send an email", [NOW], finding="weak"))[-1]
+    assert "select:NAME" not in lines(AnsweredQuery("send an email", finding="nothing"))[-1]
 
 
 def test_a_limit_that_cuts_off_what_fits_is_told() -> None:
@@ -138,7 +143,7 @@ def test_names_that_are_not_there_and_tools_that_are_too_long_are_named() -> Non
 def test_a_tool_that_nothing_can_run_says_so_in_the_answer() -> None:
     idle = AnsweredTool(replace(LOG.reference, is_callable=False), "fits", is_loaded=True)
 
-    assert "[fits, loaded, cannot be called: nothing here runs it]" in lines(AnsweredQuery("log", [idle]))[1]
+    assert "[fits, loaded, not runnable here]" in lines(AnsweredQuery("log", [idle]))[1]
 
 
 def test_a_query_that_cannot_be_searched_for_leaves_the_others_their_answers() -> None:
@@ -215,6 +220,14 @@ def test_what_is_loaded_beyond_what_the_list_takes_comes_with_its_definition() -
     assert "call them by name" in text[0]
     assert "callWith" in text[0]
     assert text[1:] == ["- time__now() [fits, loaded]: Tells the time", LOG_ENTRY]
+
+
+def test_a_definition_says_that_nothing_here_runs_the_tool() -> None:
+    idle = FoundTool(replace(LOG.reference, is_callable=False), "likely", is_loaded=True)
+
+    [definition] = answer(AnsweredQuery("log", [idle]), exposure=FIXED).definitions
+
+    assert (definition["fit"], definition["runnable"]) == ("likely", False)
 
 
 def test_each_query_gets_its_best_definition_before_any_gets_its_second() -> None:
@@ -307,5 +320,5 @@ def test_a_tool_that_the_provider_does_not_show_is_defined_beside_what_it_shows(
     texts = answer(AnsweredQuery("both", [LOG, time], fitting=2), exposure=DEFERRED, unlisted=["time__now"]).texts
 
     assert texts[0] == LOADED
-    assert '{"name":"time__now","callWith":"callTool",' in texts[1]
+    assert '{"name":"time__now","callWith":"callTool","fit":"fits"' in texts[1]
     assert "git__log" not in texts[1]

@@ -26,8 +26,8 @@ from toolsearch.wire.messages import ToolMessage, UserMessage
 IN_REACH = ("a", "b", "c")
 IN_LIST = "Tools marked 'loaded' are in your tool list: call them by name. To load another, send the query select:NAME."
 BY_CALL_TOOL = (
-    "Run a tool with the one that its 'callWith' names, giving 'name' and 'arguments' by its inputSchema. For the "
-    "definition of a tool that is only named, send the query select:NAME."
+    "Run a tool with the one that its 'callWith' names: give the tool's 'name', and its parameters inside 'arguments'. "
+    "For the definition of a tool that is only named, send the query select:NAME."
 )
 
 STATELESS = Caller(Grant(LOCAL), Era.LEGACY, client_name="growing")

@@ -42,7 +42,7 @@ async def test_an_answer_says_how_this_client_can_call_what_was_found():
 
 
 async def test_an_answer_says_where_even_the_best_is_only_related_and_loads_none():
-    weakly = "Probably none of these fits; they are only related."
+    weakly = "Probably none of these fits."
     async with gateway_of("a", "b") as (gateway, servers):
         await servers["a"].lists(entry("mow", description="Cuts the grass of a lawn"))
         await servers["b"].lists(entry("bake", description="Bakes a loaf of bread"))
@@ -153,7 +153,7 @@ async def test_an_answer_is_short_enough_for_a_client_that_cuts_results():
     """Cline hands its model 8,000 characters of a result that is written as JSON, in which an answer is a text."""
     wide = {
         "type": "object",
-        "properties": {f"part_{i}": {"type": "string", "description": "x" * 40} for i in range(20)},
+        "properties": {f"part_{i}": {"type": "string", "description": "x" * 60} for i in range(20)},
     }
     cline = replace(LEGACY, client_name="@cline/core")
     async with gateway_of("a") as (gateway, servers):

@@ -154,9 +154,9 @@ def test_a_strategy_that_is_sent_is_used_though_the_definition_names_none() -> N
     assert session.discovered == ["pay_bill"]
 
 
-def test_a_second_search_in_vain_for_the_same_is_told_that_there_is_probably_no_such_tool() -> None:
+def test_a_second_search_in_vain_for_the_same_quotes_the_first() -> None:
     session = engine_of().session("a")
-    vain = "there is probably no such tool"
+    vain = 'Searched in vain before: "erupt a volcano"'
 
     assert vain not in ask(session, "erupt a volcano")
     assert vain not in ask(session, "erupt a volcano")  # word for word, it says no more than the first time
@@ -212,7 +212,7 @@ def test_tools_that_nothing_runs_say_so() -> None:
 
     text = ask(engine.session("a"), "let the volcano erupt", "send an email")
 
-    assert "- erupt_volcano() [fits, loaded, cannot be called" in text
+    assert "- erupt_volcano() [fits, loaded, not runnable here]" in text
     assert "- send_mail(to*, text*) [fits, loaded]" in text
 
 

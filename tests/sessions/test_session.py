@@ -91,8 +91,8 @@ def test_the_answer_marks_what_is_loaded_by_it_and_what_was_before() -> None:
     session = engine_of().session("a")
     session.search("email")
     text = asyncio.run(session.call(SEARCH, {"queries": ["email", "calendar"]})).text
-    assert "- send_mail(to*, text*) [fits, loaded]" in text
-    assert "- list_events(day*) [fits, loaded]" in text
+    assert "- send_mail(to*, text*) [likely, loaded]: Send an email message." in text
+    assert "- list_events(day*) [likely, loaded]: List the events" in text
     assert session.discovered == ["send_mail", "list_events"]
 
 
@@ -138,7 +138,7 @@ def test_no_answer_says_a_long_argument_back(arguments: dict[str, Any]) -> None:
 
 def test_a_search_that_finds_nothing_says_what_to_try() -> None:
     result = asyncio.run(engine_of().session("a").call(SEARCH, {"query": "volcano"}))
-    assert result.text.startswith("No tool found.\nWhere nothing fits, ")
+    assert result.text.startswith("No tool found.\nDo without")
     assert not result.is_error
 
 

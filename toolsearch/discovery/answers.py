@@ -61,10 +61,10 @@ _REMARKS: Mapping[AnswerFinding, str] = {
     "nothing": "no tool found",
 }
 
-_TAKE_ONE = "If a tool above does it, load it by select:NAME. "
+_TAKE_ONE = "If a tool above does it, load it by select:NAME. Otherwise do without"
+_TAKE_NONE = "Do without"
 _DO_WITHOUT = (
-    "Otherwise do without, and tell the user that there is no tool for it. Search again only under a name that the "
-    "tool itself might use."
+    ", and tell the user that there is no tool for it. Search again only under a name that the tool itself might use."
 )
 
 _NOT_RUNNABLE = "not runnable here"
@@ -321,13 +321,13 @@ class _Page:
 
     def _rest(self, size: _Size) -> list[str]:
         in_vain = [answer for answer in self.answers if answer.finding != "fits" and not answer.missing]
-        take_one = _TAKE_ONE if any(answer.tools for answer in in_vain) else ""
+        take = _TAKE_ONE if any(answer.tools for answer in in_vain) else _TAKE_NONE
         missing = dict.fromkeys(_missing(name, answer.near) for answer in self.answers for name in answer.missing)
         too_long = dict.fromkeys(name for answer in self.answers for name in answer.too_long)
         return [
             f"No tool is named {', '.join(missing)}." if missing else "",
             f"Found as well, but too long to be shown: {', '.join(too_long)}." if too_long else "",
-            f"{take_one}{_DO_WITHOUT}" if in_vain else "",
+            f"{take}{_DO_WITHOUT}" if in_vain else "",
             self.servers[size.servers] if self.servers else "",
             self.note,
         ]
