@@ -242,9 +242,9 @@ def test_servers_are_listed_with_what_they_are_for_if_asked_for() -> None:
 
     assert lines(session, "servers:") == [
         "Tools are of these servers:",
-        "- s00: Goes anywhere.",
-        "- s01: Goes home",
-        "- s02",
+        "- s00 (1): Goes anywhere.",
+        "- s01 (1): Goes home",
+        "- s02 (1)",
     ]
     assert session.state.counters.searches == 0
 
@@ -254,8 +254,9 @@ def test_servers_are_listed_where_nothing_fits_and_a_cut_list_says_how_many_more
 
     assert "Tools are of these servers:" not in ask(session, "go", "volcano")
     few = lines(session, "volcano")
-    assert few[-1].startswith("... and 48 more servers")
-    assert few[-2] == "- s11"
+    assert few[-1] == "... and 48 more servers, the query servers: lists all"
+    assert few[-2] == "- s11 (1)"
+    assert "Tools are of these servers:" not in ask(session, "tidal wave")  # told once
     assert lines(session, "servers:")[-1] == f"And of these: {', '.join(f's{n}' for n in range(40, 60))}"
 
 
@@ -263,9 +264,9 @@ def test_of_too_many_servers_for_an_answer_the_rest_is_counted_and_can_be_got_at
     session = of_servers(2_000)
 
     text = ask(session, "servers:")
-    assert ": s00, s01, s02, " in text
-    assert "s108 and 1900 more (the query servers:TEXT" in text
-    assert lines(session, "servers:S199")[1:] == ["- s199", *(f"- s199{n}" for n in range(10))]
+    assert text.startswith("Tools are of these servers: s00, s01, s02")
+    assert "s108 and 1900 more (the query servers:TEXT lists those with TEXT in their name)" in text
+    assert lines(session, "servers:S199")[1:] == ["- s199 (1)", *(f"- s199{n} (1)" for n in range(10))]
 
 
 def test_tools_of_no_server_are_named_as_such_beside_the_servers() -> None:

@@ -311,6 +311,12 @@ class WeakSearches:
     """The latest searches of a session whose answers were weak. Safe to share between threads."""
 
     _kept: deque[_WeakSearch] = field(default_factory=lambda: deque[_WeakSearch](maxlen=_KEPT_SEARCHES))
+    _told: frozenset[str] = frozenset()
+
+    def tells(self, servers: Collection[str]) -> bool:
+        """Whether the model is to be told of *servers*: not a second time of the same ones."""
+        told, self._told = self._told, frozenset(servers)
+        return told != self._told
 
     def earlier(self, query: str, found: Collection[str]) -> str:
         """The latest search for the same in other words; "" for none."""

@@ -6,8 +6,8 @@ A few lines list the servers and their purposes.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -29,30 +29,37 @@ MOST_NAMES: Final = (400, 100, 20)  # names, tried in turn until an answer fits
 _NAME_WIDTH = 64  # characters of a server's name
 
 
-def every_server(servers: Sequence[str], purpose_of: Callable[[str], str], *, serverless: int) -> list[str]:
-    """All of *servers*, in forms of decreasing length: with the purposes of the first ones, and with the names alone.
+def every_server(tools: Mapping[str, int], purpose_of: Callable[[str], str]) -> list[str]:
+    """All servers, in forms of decreasing length: with the purposes of the first ones, and with the names alone.
 
-    *serverless* is the number of tools without a server. If there are very many servers, the last are only counted,
-    with a hint how to list them.
+    *tools* is the number of tools by server, in the order of the servers; those of "" are of no server. If there are
+    very many servers, the last are only counted, with a hint how to list them.
     """
+    servers, rest = [server for server in tools if server], _serverless(tools)
     if not servers:
         return ["No tool here is of a named server."]
-    rest = _serverless(serverless)
-    told = list(map(_line, servers[:MOST_WITH_PURPOSE], map(purpose_of, servers[:MOST_WITH_PURPOSE])))
+    told = [_line(server, tools[server], purpose_of(server)) for server in servers[:MOST_WITH_PURPOSE]]
     others = named(servers[MOST_WITH_PURPOSE:], MOST_NAMES[0])
     full = ["Tools are of these servers:", *told, *([f"And of these: {others}"] if others else []), rest]
     names = (f"Tools are of these servers: {named(servers, most)}" for most in MOST_NAMES)
     return ["\n".join(filter(None, full)), *("\n".join(filter(None, [each, rest])) for each in names)]
 
 
-def some_servers(servers: Sequence[str], purpose_of: Callable[[str], str], *, serverless: int) -> str:
-    """The first of *servers*, for a model that has not asked for them; "" for none."""
+def some_servers(tools: Mapping[str, int], purpose_of: Callable[[str], str]) -> list[str]:
+    """The first servers, for a model that has not asked for them, in a long form and a short one; none if there are
+    none. For *tools* see `every_server`.
+    """
+    servers = [server for server in tools if server]
     if not servers:
-        return ""
-    lines = list(map(_line, servers[:MOST_UNASKED], map(purpose_of, servers[:MOST_UNASKED])))
+        return []
+    lines = [_line(server, tools[server], purpose_of(server)) for server in servers[:MOST_UNASKED]]
     more = len(servers) - len(lines)
     hint = f"... and {more} more servers, the query {LIST_SERVERS} lists all" if more else ""
-    return "\n".join(filter(None, ["Tools are of these servers:", *lines, hint, _serverless(serverless)]))
+    full = ["Tools are of these servers:", *lines, hint, _serverless(tools)]
+    return [
+        "\n".join(filter(None, full)),
+        f"The query {LIST_SERVERS} lists the {len(servers)} servers that tools are of.",
+    ]
 
 
 def named(servers: Sequence[str], most: int) -> str:
@@ -66,14 +73,15 @@ def named(servers: Sequence[str], most: int) -> str:
     )
 
 
-def _serverless(count: int) -> str:
+def _serverless(tools: Mapping[str, int]) -> str:
+    count = tools.get("", 0)
     if not count:
         return ""
     return f"{count:,} tools are of no server." if count > 1 else "One tool is of no server."
 
 
-def _line(server: str, purpose: str) -> str:
-    return f"- {one_line(server, _NAME_WIDTH)}{f': {purpose}' if purpose else ''}"
+def _line(server: str, tools: int, purpose: str) -> str:
+    return f"- {one_line(server, _NAME_WIDTH)} ({tools:,}){f': {purpose}' if purpose else ''}"
 
 
 # Characters of a description; counting 5 MB takes a second, and the count would be too high anyway.
@@ -131,9 +139,9 @@ class View:
         return self._listing().servers
 
     @property
-    def serverless(self) -> int:
-        """The number of tools in reach without a server."""
-        return self._listing().serverless
+    def tools_by_server(self) -> Mapping[str, int]:
+        """The number of tools in reach of each server, by server; those of "" are of no server."""
+        return self._listing().tools_by_server
 
     @property
     def definitions(self) -> list[ToolDefinition]:
@@ -197,12 +205,13 @@ class _Listing:
     _costs: DefinitionCosts
 
     @cached_property
-    def servers(self) -> tuple[str, ...]:
-        return tuple(sorted({definition.server for definition in self.definitions() if definition.server}))
+    def tools_by_server(self) -> Mapping[str, int]:
+        counts = Counter(definition.server or "" for definition in self.definitions())
+        return dict(sorted(counts.items()))
 
     @cached_property
-    def serverless(self) -> int:
-        return sum(not definition.server for definition in self.definitions())
+    def servers(self) -> tuple[str, ...]:
+        return tuple(filter(None, self.tools_by_server))
 
     @cached_property
     def tokens(self) -> int:

@@ -91,16 +91,17 @@ class Searcher:
         return self._with_near_names(asked, answers)
 
     def servers(self, asked: SearchArguments, answers: Sequence[AnsweredQuery]) -> list[str]:
-        """The list of servers, in forms of decreasing length; empty unless the model asks for it, or no tool fits."""
-        purpose_of, serverless = self.host.catalog.server_purpose, self.view.serverless
+        """The list of servers, in forms of decreasing length; empty unless the model asks for it, or no tool fits. A
+        session that has not asked is given a list once.
+        """
+        purpose_of, tools = self.host.catalog.server_purpose, self.view.tools_by_server
         if asked.lists_servers is not None:
             part = asked.lists_servers.casefold()
-            meant = [name for name in self.view.servers if part in name.casefold()]
-            if part and meant:
-                return every_server(meant, purpose_of, serverless=0)
-            return every_server(self.view.servers, purpose_of, serverless=serverless)
-        if all(answer.finding in ("weak", "nothing") and not answer.missing for answer in answers):
-            return [some_servers(self.view.servers, purpose_of, serverless=serverless), ""]
+            meant = {name: count for name, count in tools.items() if name and part in name.casefold()}
+            return every_server(meant if part and meant else tools, purpose_of)
+        is_in_vain = all(answer.finding != "fits" and not answer.missing for answer in answers)
+        if is_in_vain and (self.weak is None or self.weak.tells(tools)):
+            return some_servers(tools, purpose_of)
         return []
 
     def _answered_or_refused(self, asked: AskedSearch) -> AnsweredQuery:
