@@ -24,7 +24,8 @@ from toolsearch.tools.summaries import one_line
 from toolsearch_indexes.queries import Selection
 
 MOST_WITH_PURPOSE: Final = 40
-MOST_UNASKED: Final = 12
+MOST_WITH_PURPOSE_UNASKED: Final = 12
+MOST_UNASKED: Final = 100
 MOST_NAMES: Final = (400, 100, 20)  # names, tried in turn until an answer fits
 _NAME_WIDTH = 64  # characters of a server's name
 
@@ -46,20 +47,21 @@ def every_server(tools: Mapping[str, int], purpose_of: Callable[[str], str]) -> 
 
 
 def some_servers(tools: Mapping[str, int], purpose_of: Callable[[str], str]) -> list[str]:
-    """The first servers, for a model that has not asked for them, in a long form and a short one; none if there are
-    none. For *tools* see `every_server`.
+    """The servers, for a model that has not asked for them, in a long form and a short one: few with their purposes, of
+    many the names, so that it sees what there is not. None if there are none. For *tools* see `every_server`.
     """
     servers = [server for server in tools if server]
     if not servers:
         return []
-    lines = [_line(server, tools[server], purpose_of(server)) for server in servers[:MOST_UNASKED]]
-    more = len(servers) - len(lines)
-    hint = f"... and {more} more servers, the query {LIST_SERVERS} lists all" if more else ""
-    full = ["Tools are of these servers:", *lines, hint, _serverless(tools)]
-    return [
-        "\n".join(filter(None, full)),
-        f"The query {LIST_SERVERS} lists the {len(servers)} servers that tools are of.",
-    ]
+    if len(servers) > MOST_WITH_PURPOSE_UNASKED:
+        told = [f"Tools are of these servers: {named(servers, MOST_UNASKED)}"]
+    else:
+        told = [
+            "Tools are of these servers:",
+            *(_line(server, tools[server], purpose_of(server)) for server in servers),
+        ]
+    short = f"The query {LIST_SERVERS} lists the {len(servers)} servers that tools are of."
+    return ["\n".join(filter(None, [*told, _serverless(tools)])), short]
 
 
 def named(servers: Sequence[str], most: int) -> str:
