@@ -37,17 +37,20 @@ from toolsearch_indexes.views import SearchSpace
 _NAME = FIELDS.index("name")
 
 
-def is_namesake(segment: Segment, row: int, request: Request) -> bool:
-    """Whether *row* matches a request of several words only by the one word that is its name.
+def is_namesake(segment: Segment, row: int, request: Request, text: str) -> bool:
+    """Whether *row* matches a request of several words, *text*, only by the one word that is its name.
 
-    ``fnmatch.translate`` is a namesake for "translate a text to French", not for "translate a glob pattern".
-
+    ``fnmatch.translate`` is a namesake for "translate a text to French", not for "translate a glob pattern". Nor is
+    ``statistics.mean`` for "mean of numbers": what stands before "of" is the thing that is asked for.
     """
     words, part = request.words, segment.keyword
     if words is None or words.words < 2 or part.lengths[row, _NAME] != 1:
         return False
-    held = [posting for reading in words.readings for posting in _postings(segment, row, reading)]
-    return len(held) == 1 and bool(part.counts[held[0], _NAME])
+    held = [(reading.word, posting) for reading in words.readings for posting in _postings(segment, row, reading)]
+    if len(held) != 1:
+        return False
+    [(word, posting)] = held
+    return bool(part.counts[posting, _NAME]) and f"{word} of " not in text.lower()
 
 
 def _postings(segment: Segment, row: int, reading: WordReading) -> list[int]:
@@ -56,9 +59,8 @@ def _postings(segment: Segment, row: int, reading: WordReading) -> list[int]:
     return [posting for posting in found if posting is not None][:1]
 
 
-# Log odds that an answer with a namesake first loses. Then most wrong ones are not sure any more; of the right ones,
-# as in "mean of numbers", most stay sure.
-_NAMESAKE: Final = 1.1
+# Log odds that an answer with a namesake first loses, so that nearly none is sure.
+_NAMESAKE: Final = 3.0
 
 
 def _doubted(hit: Hit) -> Hit:
@@ -147,7 +149,8 @@ class Search:
         parts, least = (clauses(text), _SURE_PART) if is_short else (sentences(text), _SURE_SENTENCE)
         wanted = max(limit, READ if self.reader else SURE_PLACE) + len(exact)
         requests = self._read([text, *parts])
-        best, *of_parts = self._rank([Asked(requests[0], wanted), *(Asked(part, 1, least) for part in requests[1:])])
+        asked = [Asked(requests[0], wanted), *(Asked(part, 1, least) for part in requests[1:])]
+        best, *of_parts = self._rank([text, *parts], asked)
         served = [hit for ranking in of_parts for hit in ranking.hits if hit.score >= least]
         ranked, moved = with_places_for(best.hits, [*best.sure(), *(Sure(hit, "by a part") for hit in served)])
         if exact:
@@ -166,18 +169,19 @@ class Search:
             raise EncoderError(f"the reader did not give a number for each of the {len(names)} tools that it was shown")
         return dict(zip(names, said.tolist(), strict=True))
 
-    def _rank(self, asked: Sequence[Asked]) -> list[RankedHits]:
+    def _rank(self, texts: Sequence[str], asked: Sequence[Asked]) -> list[RankedHits]:
         rankings = rank_each(self.space, asked, self.favour)
-        return [self._without_namesakes(*each) for each in zip([one.request for one in asked], rankings, strict=True)]
+        requests = [one.request for one in asked]
+        return [self._without_namesakes(*each) for each in zip(texts, requests, rankings, strict=True)]
 
-    def _without_namesakes(self, request: Request, ranking: RankedHits) -> RankedHits:
+    def _without_namesakes(self, text: str, request: Request, ranking: RankedHits) -> RankedHits:
         """Take from *ranking* what fits only for words that tell nothing, and be unsure of a namesake."""
         if request.words is not None and request.words.filler:
             return ranking._replace(
                 hits=[hit for hit in ranking.hits if self._is_named(hit.name, request.words.filler)]
             )
         first = ranking.first
-        if first is None or not is_namesake(self.space.segments[first.segment], first.row, request):
+        if first is None or not is_namesake(self.space.segments[first.segment], first.row, request, text):
             return ranking
         return ranking._replace(hits=list(map(_doubted, ranking.hits)))
 

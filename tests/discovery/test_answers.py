@@ -223,7 +223,7 @@ def test_what_is_loaded_beyond_what_the_list_takes_comes_with_its_definition() -
 
 
 def test_a_definition_says_that_nothing_here_runs_the_tool() -> None:
-    idle = FoundTool(replace(LOG.reference, is_callable=False), "likely", is_loaded=True)
+    idle = AnsweredTool(replace(LOG.reference, is_callable=False), "likely", is_loaded=True)
 
     [definition] = answer(AnsweredQuery("log", [idle]), exposure=FIXED).definitions
 

@@ -8,7 +8,7 @@ from toolsearch.tools.calls import ToolCall
 
 
 def test_parameters_beside_the_name_are_answered_with_where_they_go() -> None:
-    with pytest.raises(BadArgumentsError, match="statistics__median.*'arguments'"):
+    with pytest.raises(BadArgumentsError, match=r"statistics__median.*'arguments'"):
         InnerCall.parse(ToolCall("1", "callTool", {"name": "statistics__median", "data": [1, 2]}))
 
 

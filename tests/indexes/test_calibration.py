@@ -206,6 +206,7 @@ def test_a_tool_asked_for_by_its_name_scores_1(index: ToolSearchIndex, strategy:
         ("translate text", "low"),
         ("translate a glob pattern to a regular expression", "high"),
         ("translate", "high"),  # it may mean the name
+        ("translate of a text", "high"),  # what stands before "of" is asked for
         ("convert a glob pattern to a regular expression", "high"),  # none of it is what the tool is called
         ("glob syntax", "high"),  # one word of it is in the description alone
     ],

@@ -191,7 +191,7 @@ class AnswerWriter:
         fitting = (size for size in larger if self.counter.count(_lines(*page.texts(size))) <= self.answer_tokens)
         return page.answer(next(fitting, least))
 
-    def _definitions(self, loaded: Sequence[Sequence[FoundTool]], prefix: str) -> dict[str, dict[str, Any]]:
+    def _definitions(self, loaded: Sequence[Sequence[AnsweredTool]], prefix: str) -> dict[str, dict[str, Any]]:
         """The entries needed to call the tools *loaded* by each query, by name: the best of each query first, as many
         as fit.
         """
@@ -347,7 +347,7 @@ def left_note(names: Sequence[str]) -> str:
     return f"No longer in your tool list, but still to be called by their exact names: {shown}{more}."
 
 
-def _by_turns(lists: Sequence[Sequence[FoundTool]]) -> Iterator[FoundTool]:
+def _by_turns(lists: Sequence[Sequence[AnsweredTool]]) -> Iterator[AnsweredTool]:
     """The first of each list, then the second of each, and so on."""
     for place in range(max(map(len, lists), default=0)):
         yield from (each[place] for each in lists if place < len(each))
