@@ -38,7 +38,7 @@ from benchmarks.latency import requests_for
 from benchmarks.memory import resident_kib
 from benchmarks.results import write_figures
 from toolsearch import Catalog, PassThrough, SessionOptions, ToolDefinition, ToolSearch
-from toolsearch.sessions.eviction import LruEvictionStrategy
+from toolsearch.sessions.session_eviction import LruEvictionStrategy
 from toolsearch.sessions.store import SessionStore
 from toolsearch_indexes.analysis import terms
 from toolsearch_indexes.documents import ToolDocument

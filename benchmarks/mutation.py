@@ -35,7 +35,7 @@ MODULES = (  # reach, what is ranked within it, budget, validation, hooks and li
     "toolsearch/discovery/view.py",
     "toolsearch/discovery/pass_through.py",
     "toolsearch/discovery/exposure.py",
-    "toolsearch/discovery/discovered.py",
+    "toolsearch/discovery/discovered_tools.py",
     "toolsearch/calling/validation.py",
     "toolsearch/calling/schema_validator.py",
     "toolsearch/calling/pipeline.py",

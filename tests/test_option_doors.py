@@ -40,7 +40,7 @@ from toolsearch.errors import BadSettingError, StorageError
 from toolsearch.evaluation import evaluate
 from toolsearch.evaluation.queries import LabelledQuery
 from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
-from toolsearch.sessions.eviction import EvictionStrategy
+from toolsearch.sessions.session_eviction import EvictionStrategy
 from toolsearch.sessions.state import SessionState
 from toolsearch.storage.memory import InMemorySessionPersistence
 

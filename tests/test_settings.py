@@ -12,11 +12,11 @@ import pytest
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.chat.tool_search import ToolSearchAdvisor
-from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError
-from toolsearch.sessions.eviction import LruEvictionStrategy
+from toolsearch.sessions.session_eviction import LruEvictionStrategy
 from toolsearch.settings import IndexSettings, Settings
 from toolsearch.telemetry import Telemetry
 

@@ -17,7 +17,7 @@ from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.source import ToolLike
-from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.search_tool import DEFAULT_LIMIT
 from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.discovery.view import View, ViewCache

@@ -26,12 +26,12 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic.alias_generators import to_snake
 
 from toolsearch.calling.limits import CallLimits, CallOptions
-from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.environment import NESTED, NO_SETTINGS, PREFIX
 from toolsearch.errors import BadSettingError
-from toolsearch.sessions.eviction import MAX_SESSIONS
 from toolsearch.sessions.options import SearchOptions
+from toolsearch.sessions.session_eviction import MAX_SESSIONS
 from toolsearch.setting_sections import Setting, SettingsSection, settings_in
 from toolsearch.setting_types import Count, Folder, Seconds, StrategyName
 from toolsearch_indexes.encoders.opening import AUTO

@@ -21,13 +21,13 @@ from toolsearch.chat.telemetry_model import TelemetryModel
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import DEFAULT_SYSTEM_SUFFIX, ToolSearchAdvisor
 from toolsearch.engine import EngineOptions, ToolSearch
-from toolsearch.sessions.eviction import (
+from toolsearch.sessions.options import SearchOptions, SessionOptions
+from toolsearch.sessions.session_eviction import (
     CompositeEvictionStrategy,
     EvictionStrategy,
     LruEvictionStrategy,
     TtlEvictionStrategy,
 )
-from toolsearch.sessions.options import SearchOptions, SessionOptions
 from toolsearch.sessions.store import SessionStore
 from toolsearch.sessions.usage import UsageLog
 from toolsearch.settings import IndexSettings, Settings

@@ -6,11 +6,11 @@ import numpy as np
 
 from toolsearch_indexes.documents import Explanation, RankOutcome, WordMatch
 from toolsearch_indexes.keyword import FIELDS, WordReading
-from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.request import Request, Together, word_scores
 from toolsearch_indexes.scores import FOLLOWING, LEAST
 from toolsearch_indexes.vectors import IntArray
 from toolsearch_indexes.views import SearchSpace
+from toolsearch_indexes.word_forms import Lexicon
 
 
 def explain_row(

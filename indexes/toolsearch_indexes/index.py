@@ -15,7 +15,6 @@ from toolsearch_indexes.documents import Explanation, Hit, ToolDocument
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import BadQueryError
 from toolsearch_indexes.keyword import KeywordParameters
-from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.queries import (
     RANKINGS,
     STRATEGIES,
@@ -33,6 +32,7 @@ from toolsearch_indexes.semantic import SemanticArm, SemanticStatistics
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray
 from toolsearch_indexes.views import SearchSpace, SelectionView, SelectionViews
+from toolsearch_indexes.word_forms import Lexicon
 
 
 class ToolSearchIndex:

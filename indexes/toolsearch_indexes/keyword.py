@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from toolsearch_indexes.arrays import distinct, mapping_of
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.word_forms import Lexicon
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int32]

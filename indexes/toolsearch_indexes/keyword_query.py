@@ -11,7 +11,7 @@ import numpy as np
 
 from toolsearch_indexes.analysis import STOP_WORDS, stem, stemmed_surfaces, words
 from toolsearch_indexes.keyword import FloatArray, KeywordParameters, TermCounts, Weighted, WeightsOf, WordReading
-from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.word_forms import Lexicon
 
 # Some abbreviations are left out because they have two meanings: temp (temporary, temperature), dev, prod, req, min,
 # sub, reg, md, ts, ml, pwd. Spec is left out because specification has the same stem as specific.

@@ -12,12 +12,12 @@ import numpy as np
 from toolsearch_indexes.analysis import STOP_WORDS, name_words, stem, words
 from toolsearch_indexes.keyword import BoolArray, FloatArray, KeywordParameters
 from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores, read_query
-from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.scores import Scale, Unrelated, hybrid_scale, keyword_scale, semantic_scale, semantic_weight
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.semantic import SemanticArm, SemanticStatistics
 from toolsearch_indexes.vectors import IntArray, Near, VectorPart
 from toolsearch_indexes.views import SearchSpace
+from toolsearch_indexes.word_forms import Lexicon
 
 _LEAST_SHARE = 0.5
 

@@ -13,7 +13,6 @@ from toolsearch_indexes.documents import Explanation, Hit, RankOutcome
 from toolsearch_indexes.errors import EncoderError
 from toolsearch_indexes.explanation import explain_row
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters, WordReading
-from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.queries import Pattern, QueryForm, Select, Selection, Words, clauses, name_candidates, sentences
 from toolsearch_indexes.ranking import (
     SURE_PLACE,
@@ -33,6 +32,7 @@ from toolsearch_indexes.scores import SURE_SCORE, log_odds_of, score_of
 from toolsearch_indexes.segments import IndexState, Segment
 from toolsearch_indexes.semantic import SemanticArm
 from toolsearch_indexes.views import SearchSpace
+from toolsearch_indexes.word_forms import Lexicon
 
 _NAME = FIELDS.index("name")
 

@@ -17,12 +17,12 @@ from toolsearch_indexes.analysis import terms
 from toolsearch_indexes.arrays import PackedTexts
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.keyword import FIELDS, BoolArray, KeywordPart, KeywordStatistics, LongArray
-from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.queries import name_key
 from toolsearch_indexes.regex import Lines, RegexPart
 from toolsearch_indexes.reranking import as_read
 from toolsearch_indexes.semantic import DoubleArray, SemanticStatistics
 from toolsearch_indexes.vectors import FloatArray, VectorPart
+from toolsearch_indexes.word_forms import Lexicon
 
 RowMask = NDArray[np.bool_]
 HashArray = NDArray[np.uint32]

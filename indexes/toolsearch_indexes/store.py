@@ -21,12 +21,12 @@ from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import IndexStoreError
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters, KeywordPart, KeywordStatistics
-from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.regex import Lines, RegexPart
 from toolsearch_indexes.segments import IndexState, Segment, SegmentNames, merge_segments
 from toolsearch_indexes.semantic import SemanticStatistics
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
+from toolsearch_indexes.word_forms import Lexicon
 
 FORMAT = 7  # raise this when the files, the analysis of text or the score change; older indexes are then rebuilt
 MANIFEST = "manifest.json"

@@ -26,10 +26,10 @@ from toolsearch_indexes.keyword import (
     field_means,
     share_with_requests,
 )
-from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.queries import Selection
 from toolsearch_indexes.segments import IndexState, Segment, SegmentShare
 from toolsearch_indexes.semantic import SemanticStatistics
+from toolsearch_indexes.word_forms import Lexicon
 
 _MAX_BYTES = 56 << 20  # bytes of all views of an index together
 _KEPT_SHARE = 0.75  # the share of _MAX_BYTES that is kept when it is exceeded

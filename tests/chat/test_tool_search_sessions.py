@@ -34,7 +34,7 @@ from toolsearch import (
 from toolsearch.chat.advisor import chain_of
 from toolsearch.chat.model import Prompt
 from toolsearch.chat.tool_search import ToolSearchAdvisor
-from toolsearch.discovery.discovered import DiscoveredTools
+from toolsearch.discovery.discovered_tools import DiscoveredTools
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.wire import Endpoint

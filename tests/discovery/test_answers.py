@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolsearch.discovery.answers import AnsweredQuery, AnsweredTool, AnswerWriter, SearchAnswer, left_note
+from toolsearch.discovery.answers import CALL_HINTS, AnsweredQuery, AnsweredTool, AnswerWriter, SearchAnswer, left_note
 from toolsearch.discovery.exposure import APPEND, DEFERRED, FIXED, WHOLE, Exposure
 from toolsearch.discovery.shown import Fit
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
@@ -204,7 +204,7 @@ def test_the_loaded_tools_come_with_their_definitions_and_the_others_by_name() -
     written = answer(AnsweredQuery("commit log", [LOG, NOW], fitting=1), exposure=FIXED)
 
     assert written.text.splitlines() == [
-        FIXED.call_hint,
+        CALL_HINTS[FIXED.kind],
         LOG_ENTRY,
         "- time__now() [related]: Tells the time",
     ]

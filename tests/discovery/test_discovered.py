@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kit.clock import Clock
-from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
+from toolsearch.discovery.discovered_tools import Budget, DiscoveredTool, DiscoveredTools
 from toolsearch.errors import BadSettingError
 
 

@@ -12,6 +12,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.chat.advisor import ChatRequest, chain_of
 from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_search import ToolSearchAdvisor
+from toolsearch.discovery.answers import CALL_HINTS
 from toolsearch.discovery.exposure import APPEND, DEFERRED, FIXED, WHOLE, Exposure, ExposurePolicy
 from toolsearch.discovery.pass_through import PassThroughDecisions
 from toolsearch.discovery.view import ViewCache
@@ -47,7 +48,7 @@ def test_each_exposure_lists_and_says_its_own(exposure: Exposure, listed: list[s
     """*c* is a pin, and *b* and *c* were found."""
     assert exposure.listed(IN_REACH, pins=["c"], discovered=["b", "c"]) == listed
     assert exposure.answers == answers
-    assert exposure.call_hint == hint
+    assert CALL_HINTS[exposure.kind] == hint
     assert exposure.is_searched == (exposure is not WHOLE)
 
 
@@ -211,5 +212,5 @@ async def test_what_a_client_is_listed_after_a_search_is_what_its_exposure_says(
         listed = [entry["name"] for entry in await gateway.list_tools(caller)]
 
     assert listed == OWN + lists
-    assert found.structured["howToCall"] == ClientTable(GROWING).exposure(caller).call_hint
+    assert found.structured["howToCall"] == CALL_HINTS[ClientTable(GROWING).exposure(caller).kind]
     assert found.list_changed == (lists == ["a__sow", "a__dig"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolsearch.discovery.discovered import WeakSearches
+from toolsearch.discovery.discovered_tools import WeakSearches
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import KeywordParameters, KeywordPart, KeywordStatistics
 from toolsearch_indexes.keyword_query import keyword_scores, read_query
-from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.views import AllTerms
+from toolsearch_indexes.word_forms import Lexicon
 
 PLAIN = KeywordParameters(
     weights=(0, 0, 1, 0, 0, 0, 0), b=(0, 0, 0.75, 0, 0, 0, 0), k1=1.5,

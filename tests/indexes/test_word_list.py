@@ -7,11 +7,11 @@ from zlib import crc32
 
 import pytest
 
-from toolsearch_indexes import lexicon
+from toolsearch_indexes import word_forms
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.lexicon import WordGroups, WordList
 from toolsearch_indexes.store import load_index, save_index
+from toolsearch_indexes.word_forms import WordGroups, WordList
 
 WORDS = ["mail", "日程", "plumless", "buckeroo", "mails"]
 
@@ -27,7 +27,7 @@ def added() -> WordList:
 def words(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> WordList:
     if request.param == "added":
         return added()
-    monkeypatch.setattr(lexicon, "PACKED_FROM", 5 if request.param == "stored packed" else 6)
+    monkeypatch.setattr(word_forms, "PACKED_FROM", 5 if request.param == "stored packed" else 6)
     return WordList(added().packed())
 
 
@@ -63,7 +63,7 @@ def test_an_index_with_packed_words_reads_typos_beginnings_and_new_words_as_any_
         [ToolDocument("list_events", "List the events of a calendar"), ToolDocument("日程", "日程")]
     )
     save_index(index, tmp_path)
-    monkeypatch.setattr(lexicon, "PACKED_FROM", 1)
+    monkeypatch.setattr(word_forms, "PACKED_FROM", 1)
     stored = load_index(tmp_path)
     assert stored.lexicon.surfaces.added == 0
     new = [ToolDocument("watch_volcano", "Watch a volcano"), ToolDocument("list_mail", "List the weather by mail")]

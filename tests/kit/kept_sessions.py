@@ -13,7 +13,7 @@ from toolsearch import (
     ToolDefinition,
     ToolSearch,
 )
-from toolsearch.sessions.eviction import NeverEvictStrategy
+from toolsearch.sessions.session_eviction import NeverEvictStrategy
 from toolsearch.storage.memory import InMemorySessionPersistence
 from toolsearch.storage.sessions import SessionPersistence, StoredSession
 

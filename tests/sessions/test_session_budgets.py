@@ -2,7 +2,7 @@
 
 from tests.kit.session_tools import engine_of
 from toolsearch import Budget, SessionStore
-from toolsearch.sessions.eviction import AlwaysEvictStrategy
+from toolsearch.sessions.session_eviction import AlwaysEvictStrategy
 from toolsearch.storage.memory import InMemorySessionPersistence
 
 TWO = Budget(max_tools=2, low_water=0.5)

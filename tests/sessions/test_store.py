@@ -10,9 +10,9 @@ import pytest
 
 from tests.kit.clock import Clock
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.errors import ConflictError, Kept, StorageError, UnknownSessionError
-from toolsearch.sessions.eviction import (
+from toolsearch.sessions.session_eviction import (
     AlwaysEvictStrategy,
     EvictionStrategy,
     LruEvictionStrategy,

@@ -30,7 +30,7 @@ from toolsearch.chat.model import ChatModel, Prompt, with_suffix
 from toolsearch.chat.tool_calling import ToolCallingAdvisor, wants_tools
 from toolsearch.chat.tool_search_engines import RequestEngines
 from toolsearch.chat.tool_search_turn import OWN_NAMES, SearchTurn, TurnSession
-from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, DuplicateToolError
 from toolsearch.option_values import identity, name_list

@@ -20,7 +20,7 @@ from rich.text import Text
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.sources.functions import ModuleSource
 from toolsearch.cli.output import legible, line, program, seconds, stdout, table
-from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError, EncoderError
 from toolsearch.session import Session

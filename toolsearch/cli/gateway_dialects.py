@@ -17,7 +17,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 
 VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-[^{}]*)?\}")
 OPENCODE_VARIABLE: Final = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
-_BARE_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")  # Gemini accepts $NAME and ${NAME}
+_BARE_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")  # beside ${NAME}, in settings of Gemini CLI
 _WORD: Final = re.compile(r"\$\{([^{}]*)\}")
 _NAME_OF_VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _INPUT: Final = "input:"

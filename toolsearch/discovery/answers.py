@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from toolsearch.discovery.call_tools import call_tool_for
-from toolsearch.discovery.exposure import BY_CALL_TOOL, Exposure
+from toolsearch.discovery.exposure import Exposure, ExposureKind
 from toolsearch.discovery.shown import Fit
 from toolsearch.documents.json_values import as_object, as_texts
 from toolsearch.errors import shown_name
@@ -68,6 +68,22 @@ _DO_WITHOUT = (
 )
 
 _NOT_RUNNABLE = "not runnable here"
+
+_IN_LIST = (
+    "Tools marked 'loaded' are in your tool list: call them by name. To load another, send the query select:NAME."
+)
+_BY_CALL_TOOL = (
+    "Run a tool with the one that its 'callWith' names: give the tool's 'name', and its parameters inside 'arguments'. "
+    "For the definition of a tool that is only named, send the query select:NAME."
+)
+CALL_HINTS: Final[Mapping[ExposureKind, str]] = {
+    "whole": "They are in your tool list; call them by name.",
+    "append": _IN_LIST,
+    "fixed": _BY_CALL_TOOL,
+    "deferred": _IN_LIST,
+    "messages": _IN_LIST,
+}
+"""Tells the model, in the answer to a search, how to call the found tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +290,8 @@ class _Page:
     def _hint(self) -> str:
         if not any(answer.tools for answer in self.answers):
             return ""
-        own = self.exposure.call_hint
-        return f"{own} {BY_CALL_TOOL}" if self.definitions and self.exposure.answers == "names" else own
+        own = CALL_HINTS[self.exposure.kind]
+        return f"{own} {_BY_CALL_TOOL}" if self.definitions and self.exposure.answers == "names" else own
 
     def _named(self, answer: AnsweredQuery, size: _Size) -> list[AnsweredTool]:
         """The first tools of *answer*, and those whose definitions are given."""

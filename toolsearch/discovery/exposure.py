@@ -1,5 +1,4 @@
-"""How tools are shown to a model, and how it calls found tools. Library, chat and gateway share the policy and the
-sentences.
+"""How tools are shown to a model, for library, chat and gateway.
 
 An `Exposure` is one way of showing tools. Each face chooses one by its client, model or user. `ExposurePolicy` decides
 for all faces whether a small catalog is shown whole instead.
@@ -22,7 +21,6 @@ ExposureKind: TypeAlias = Literal["whole", "append", "fixed", "deferred", "messa
 class Exposure:
     """One way of showing tools.
 
-    call_hint  tells the model, in the answer to a search, how to call the found tools
     grows      whether found tools are added to the tool list that the model is sent
     answers    content of the answer to a search: names, if the model's list holds the definitions, else the definitions
     is_native  whether the provider replaces the part of an answer about loaded tools by definitions, so that the rest
@@ -30,7 +28,6 @@ class Exposure:
     """
 
     kind: ExposureKind
-    call_hint: str
     grows: bool = False
     answers: Literal["names", "definitions"] = "names"
     is_native: bool = False
@@ -49,27 +46,19 @@ class Exposure:
         return list(dict.fromkeys([*pins, *(discovered if self.grows else ())]))
 
 
-_IN_LIST = (
-    "Tools marked 'loaded' are in your tool list: call them by name. To load another, send the query select:NAME."
-)
-BY_CALL_TOOL = (
-    "Run a tool with the one that its 'callWith' names: give the tool's 'name', and its parameters inside 'arguments'. "
-    "For the definition of a tool that is only named, send the query select:NAME."
-)
-
-WHOLE = Exposure("whole", "They are in your tool list; call them by name.")
+WHOLE = Exposure("whole")
 """Every tool in reach is listed, so that no search is needed."""
 
-APPEND = Exposure("append", _IN_LIST, grows=True)
+APPEND = Exposure("append", grows=True)
 """Found tools are appended to the list: for the library, and for MCP clients that list again when told to."""
 
-FIXED = Exposure("fixed", BY_CALL_TOOL, answers="definitions")
+FIXED = Exposure("fixed", answers="definitions")
 """The list never changes. Answers hold definitions, and call tools run the found tools."""
 
-DEFERRED = Exposure("deferred", _IN_LIST, is_native=True)
+DEFERRED = Exposure("deferred", is_native=True)
 """The provider knows all definitions from the start, and an answer makes it load the found ones."""
 
-MESSAGES = Exposure("messages", _IN_LIST)
+MESSAGES = Exposure("messages")
 """The list never changes. A message after the answer adds the found tools."""
 
 SESSION_EXPOSURES: Mapping[RevealMode, Exposure] = {

@@ -37,7 +37,7 @@ from toolsearch.access.settings import (
     with_hashed_tokens,
 )
 from toolsearch.calling.limits import CallLimits, PerTool, Repeats, Total
-from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.documents.json_values import is_object
 from toolsearch.documents.reading import read_document

@@ -10,7 +10,7 @@ from typing import Protocol
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import AnsweredQuery, AnsweredTool, AnswerFinding, AnswerWriter, left_note
-from toolsearch.discovery.discovered import WeakSearches
+from toolsearch.discovery.discovered_tools import WeakSearches
 from toolsearch.discovery.exposure import Exposure
 from toolsearch.discovery.search_tool import AskedSearch, SearchArguments
 from toolsearch.discovery.shown import Fit, fits_of, is_full_name, is_weak, loaded

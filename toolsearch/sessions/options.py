@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias, get_args
 from pydantic import Field
 
 from toolsearch.discovery.answers import ANSWER_TOKENS
-from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.discovery.search_tool import DEFAULT_LIMIT, MAX_LIMIT
 from toolsearch.errors import BadSettingError

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from toolsearch.access.principals import LOCAL
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools, WeakSearches
+from toolsearch.discovery.discovered_tools import Budget, DiscoveredTool, DiscoveredTools, WeakSearches
 from toolsearch.errors import BadSettingError, Kept, StorageError
 from toolsearch.option_values import identity, name_list
 from toolsearch.sessions.sent import Sent, SentTools, read_sent, write_sent

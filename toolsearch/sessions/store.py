@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
-from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.errors import ConflictError, Kept, StorageError, UnknownSessionError
 from toolsearch.option_values import identity
-from toolsearch.sessions.eviction import EvictionStrategy, LoadedSessions, LruEvictionStrategy
+from toolsearch.sessions.session_eviction import EvictionStrategy, LoadedSessions, LruEvictionStrategy
 from toolsearch.sessions.state import SessionState, merge
 from toolsearch.storage.sessions import SessionPersistence, StoredSession
 from toolsearch.threads import FairLock, in_thread

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from toolsearch.discovery.call_tools import CALL_TOOLS
-from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.exposure import Exposure
 from toolsearch.discovery.view import View
 from toolsearch.errors import BadSettingError

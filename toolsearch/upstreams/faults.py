@@ -258,7 +258,7 @@ class ServerErrors:
     def breaker_open(self, breaker: Breaker) -> ServerUnavailableError:
         left_s = max((breaker.retry_at_s or 0.0) - self._clock(), 0.0)
         when = f"in {left_s:.0f} s" if left_s >= 1 else "in a moment"
-        if breaker.faults == 1:  # a single fault opens the breaker only if the server asked us to wait
+        if breaker.faults == 1:  # after a first fault it is open only because the server asked us to wait
             return self.unavailable(f"it asked to be left alone; try again {when}", retry_after_s=left_s)
         reason = f"it failed {breaker.faults} times in a row, and is tried again {when}"
         return self.unavailable(reason, retry_after_s=left_s)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from toolsearch import Budget, Catalog, PassThrough, SessionOptions, SessionStore, ToolDefinition, ToolSearch
 from toolsearch.access.reach import Reach
 from toolsearch.sessions.conversation import Conversation
-from toolsearch.sessions.eviction import LruEvictionStrategy
+from toolsearch.sessions.session_eviction import LruEvictionStrategy
 from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.storage.memory import InMemorySessionPersistence
 

@@ -16,8 +16,8 @@ from toolsearch.service.corpora.stored_tools import Tally
 from toolsearch.service.corpora.toolset_specs import Versions
 from toolsearch.tools.definition import legal_name
 from toolsearch_indexes.index import ToolSearchIndex, index_bytes
-from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.segments import IndexState
+from toolsearch_indexes.word_forms import Lexicon
 
 CorpusKind: TypeAlias = Literal["catalog", "toolset"]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from toolsearch.api.sessions import ActiveTool
-from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.service.activity.activity import Activity
 from toolsearch.service.keys.page import key_names
 from toolsearch.service.pages import frame

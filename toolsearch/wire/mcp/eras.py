@@ -24,7 +24,7 @@ class Era(Enum):
     MODERN = "modern"  # from 2026-07-28 on: no sessions; every request names its client
 
 
-_VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the strictest version of each era
+_VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the newest version of MCP in each era
 _MODERN_LIST_FIELDS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _NEEDED = frozenset({"name", INPUT_SCHEMA})
 
