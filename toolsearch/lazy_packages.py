@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, resolve_name
@@ -19,11 +20,15 @@ _SDK = ("mcp", "mcp.client", "mcp.server")
 
 
 def import_sdk_lazily() -> None:
-    """From now on, import a name of an SDK's package when it is first used. Packages that have been imported stay."""
-    for package in _SDK:
-        if package not in sys.modules and (spec := find_spec(package)) is not None:
-            sys.modules[package] = module = module_from_spec(spec)
-            module.__class__ = _LazyPackage
+    """From now on, import a name of an SDK's package when it is first used. Packages that have been imported stay.
+
+    Without the SDK, this does nothing: whoever imports it says what to install.
+    """
+    with suppress(ModuleNotFoundError):
+        for package in _SDK:
+            if package not in sys.modules and (spec := find_spec(package)) is not None:
+                sys.modules[package] = module = module_from_spec(spec)
+                module.__class__ = _LazyPackage
 
 
 class _LazyPackage(ModuleType):
