@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from enum import Enum
 from itertools import chain
 from pathlib import PurePath
-from typing import cast
+from typing import Any, cast
 
 from toolsearch.errors import ToolExecutionError
 from toolsearch.tools.json_types import Json
@@ -27,8 +27,9 @@ def to_json(value: object, max_characters: float = math.inf) -> Json:
     """Return *value* as None, bool, int, finite float, str, list or dict, all the way down.
 
     NaN and the infinities become null, as JSON has none; sets are sorted by their JSON text; bytes are base64;
-    decimals, dates, UUIDs and paths are strings; lone surrogates are ``?``. Pydantic models and dataclasses are
-    serialized by their own serializer, by alias; if one holds bytes that are not UTF-8, its bytes become base64 too.
+    decimals, dates, UUIDs and paths are strings; hash objects are their hex digest; lone surrogates are ``?``.
+    Pydantic models and dataclasses are serialized by their own serializer, by alias; if one holds bytes that are not
+    UTF-8, its bytes become base64 too.
 
     Once the JSON text is sure to be longer than *max_characters*, the rest of the value is left out.
 
@@ -118,6 +119,8 @@ class _Converter:
         inside = above | {id(value)}
         if hasattr(type(value), "__pydantic_serializer__"):
             return self.plain(_serialized(value), inside)
+        if hasattr(type(value), "hexdigest"):
+            return self.plain(_hex_digest(value), inside)
         if (fields := _fields(value)) is not None:
             return self._object(fields, inside)
         if isinstance(value, AbstractSet) and not isinstance(value, MappingView):
@@ -173,6 +176,13 @@ def _key(key: object) -> str:
         return key
     plain = to_json(key)
     return plain if isinstance(plain, str) else json_text(plain)
+
+
+def _hex_digest(value: Any) -> object:
+    """The digest of a hash object. One without a size of its own, SHAKE, gets twice its strength, as in RFC 8702: the
+    state has 200 bytes, and those that no block fills are twice the strength.
+    """
+    return value.hexdigest() if value.digest_size else value.hexdigest(200 - value.block_size)
 
 
 def _serialized(value: object) -> object:

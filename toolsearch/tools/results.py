@@ -6,6 +6,7 @@ With a converter, the author of a tool decides how a model reads its results.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, cast
@@ -15,6 +16,9 @@ from toolsearch.tools.json_types import Json, JsonObject
 
 DATA: Final = "data"  # field with the base64 bytes of an image or a sound
 BLOB: Final = "blob"  # field with the base64 bytes of a resource
+BASE64: Final = "base64"  # the only property of an object that stands for bytes, in arguments and in results
+_ANY_BYTES = "application/octet-stream"
+_MAX_SHOWN_BASE64 = 2_000  # characters; a model copies more only with errors
 
 
 def text_block(text: str) -> dict[str, Json]:
@@ -28,7 +32,7 @@ def image_block(data: str, mime_type: str) -> dict[str, Json]:
 
 def bytes_block(data: str, uri: str) -> dict[str, Json]:
     """A resource of bytes of no known kind; *data* is in base64."""
-    resource = {"uri": uri, "mimeType": "application/octet-stream", "blob": data}
+    resource = {"uri": uri, "mimeType": _ANY_BYTES, "blob": data}
     return {"type": "resource", "resource": resource}
 
 
@@ -66,7 +70,9 @@ def with_text(block: JsonObject, text: str) -> dict[str, Json]:
 
 
 def in_words(block: JsonObject) -> str:
-    """Return *block* as text, for a model that can only be sent text: other content is named."""
+    """Return *block* as text, for a model that can only be sent text. Other content is named, except a few bytes of no
+    known kind: they are shown as an argument of another call could be.
+    """
     text = block_text(block)
     if text is not None:
         return text
@@ -75,6 +81,8 @@ def in_words(block: JsonObject) -> str:
         return f"{block.get('name', 'resource')}: {block.get('uri', '')}"
     data = binary_data(block)
     mime_type = _holder(block).get("mimeType", "unknown type")
+    if data is not None and mime_type == _ANY_BYTES and len(data) <= _MAX_SHOWN_BASE64:
+        return json.dumps({BASE64: data})
     size = f", {len(data) * 3 // 4:,} bytes" if data is not None else ""
     return f"[{kind} ({mime_type}{size}) left out: it cannot be sent here as text]"
 

@@ -28,6 +28,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from toolsearch.errors import BadArgumentsError, BadToolError
+from toolsearch.tools.byte_parameters import BYTES_NOTE, Bytes, takes_bytes
 from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.json_schema import UNUSABLE_TYPE, ToolParam, explain, json_bytes, schema_of, why_unusable
 from toolsearch.tools.json_types import Json, JsonObject
@@ -41,7 +42,8 @@ class FunctionSignature:
     """The parameters of one function: the schema that a model sees, and how to call the function with arguments.
 
     Parameters typed `ToolContext` are filled in by us and not in the schema. ``*args`` is an optional array under its
-    own name, ``**kwargs`` allows any other properties, and a parameter without annotation takes any JSON.
+    own name, ``**kwargs`` allows any other properties, and a parameter without annotation takes bytes, if its function
+    says so, or any JSON.
     """
 
     input_schema: JsonObject
@@ -94,9 +96,12 @@ def read_signature(
     fields: dict[str, Any] = {}
     for parameter in parameters:
         if parameter.name not in context_names and parameter.kind is not Parameter.VAR_KEYWORD:
-            annotation = hints.get(parameter.name, Any)
+            annotation, description = hints.get(parameter.name, Any), descriptions.get(parameter.name)
+            is_first = parameter is parameters[0]
+            if parameter.name not in hints and takes_bytes(parameter, underlying(function), is_first=is_first):
+                annotation, description = Bytes, " ".join(filter(None, (description, BYTES_NOTE)))
             # Fields are numbered because a pydantic model cannot have some names: schema, _x, copy
-            fields[f"p{len(fields)}"] = _model_field(parameter, annotation, descriptions.get(parameter.name))
+            fields[f"p{len(fields)}"] = _model_field(parameter, annotation, description)
     open_ended = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
     model, schema = _make_model(fields, open_ended=open_ended or not closed, closed=closed)
     return FunctionSignature(schema, hints.get("return", Any), signature, model, context_names)

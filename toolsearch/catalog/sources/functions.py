@@ -27,6 +27,7 @@ from pydantic import TypeAdapter
 
 from toolsearch.catalog.source import LoadReport
 from toolsearch.errors import BadToolError, SourceError
+from toolsearch.tools.byte_parameters import ARTICLES, is_documented_as
 from toolsearch.tools.definition import Refusal, Tool
 from toolsearch.tools.function_tools import tool_from_function
 from toolsearch.tools.json_schema import UNUSABLE_TYPE
@@ -59,7 +60,7 @@ class FunctionSource:
 
 
 _OURS = (str, bytes, bytearray, memoryview, Enum, PurePath, Mapping, MappingView, AbstractSet, Sequence, ToolOutput)
-_WRITTEN_BY = ("__pydantic_serializer__", "_asdict", "tolist")
+_WRITTEN_BY = ("__pydantic_serializer__", "_asdict", "tolist", "hexdigest")
 
 
 @functools.cache
@@ -81,29 +82,23 @@ def has_json_form(kind: type[object]) -> bool:
 
 _NAMES = frozenset(  # parameters that old functions use for live Python objects only
     {
-        "buffer", "callable", "callback", "cls", "code", "coro", "fileobj", "fn", "fp", "frame", "fsrc", "func",
+        "callable", "callback", "cls", "code", "coro", "fileobj", "fn", "fp", "frame", "fsrc", "func",
         "function", "generator", "key_func", "klass", "loop", "module", "predicate", "readline", "sock", "stream", "tb",
         "traceback",
     }
 )  # fmt: skip
 
-_ARTICLES = r"(?:(?:an?|the|this|new|open|readable|writable|binary|temporary) )*"
-
 _LIVE = (
-    r"(?:(?:bytes|file)-like objects?|bytes or buffer|bytes or bytearray|buffer object|byte ?strings?|binary data"
+    r"(?:file-like objects?|binary files?"
     r"|(?:file|code|frame|socket|module|class|type|generator|callable|coroutine|function|stream) objects?"
     r"|(?:generator|callable|coroutine|decorator|context manager)s?)\b"
 )
 
-_TEXT_TOO = re.compile(
-    r"[^.\n]{0,60}?\b(?:str|text|strings?|paths?|filename|name|numbers?|lists?|sequence)\b", re.IGNORECASE
-)
-
 _RETURNED = re.compile(
-    rf"\breturn(?:s|ing)? (?:it as )?{_ARTICLES}(?P<kind>iterator|generator|context manager|decorator|temporary file"
-    r"|(?:[\w-]+ ){0,2}(?:hash|hashing|digest|iterator|generator|file|socket|thread|process|lock|semaphore|event"
+    rf"\breturn(?:s|ing)? (?:it as )?{ARTICLES}(?P<kind>iterator|generator|context manager|decorator|temporary file"
+    r"|(?:[\w-]+ ){0,2}(?:iterator|generator|file|socket|thread|process|lock|semaphore|event"
     r"|condition|queue|barrier|connection|compressor|decompressor|code|frame|module|polling|pool|shared) object)\b"
-    rf"|\bcreate (?:and return )?{_ARTICLES}(?P<made>hashing object|temporary file|lock object)\b",
+    rf"|\bcreate (?:and return )?{ARTICLES}(?P<made>temporary file|lock object)\b",
     re.IGNORECASE,
 )
 
@@ -119,7 +114,7 @@ def reason_against(function: Callable[..., Any]) -> str | None:
     """
     doc = inspect.getdoc(underlying(function)) or ""
     for parameter in inspect.signature(function).parameters.values():
-        if _is_needed(parameter) and (parameter.name in _NAMES or _is_live(parameter.name, doc)):
+        if _is_needed(parameter) and (parameter.name in _NAMES or is_documented_as(_LIVE, parameter.name, doc)):
             return f"its parameter {parameter.name!r} takes a Python object, not JSON"
     hints = type_hints(function)
     if "return" in hints:
@@ -132,15 +127,6 @@ def reason_against(function: Callable[..., Any]) -> str | None:
 def _is_needed(parameter: Parameter) -> bool:
     is_left_out = parameter.default is not Parameter.empty or parameter.kind is Parameter.VAR_KEYWORD
     return not is_left_out and parameter.annotation is Parameter.empty
-
-
-def _is_live(name: str, doc: str) -> bool:
-    """Whether *doc* says that the parameter *name* takes a Python object: bytes, an open file, a function."""
-    told = rf"[*`']*{re.escape(name)}[*`']*"
-    verb = r"(?:[ \t]*(?::|--?)[ \t]*|\s+(?:must be |is |should be )?)"
-    behind_kind, before_kind = rf"{_LIVE} {told}(?!\w)", rf"(?:^[ \t]*|\bargument ){told}{verb}{_ARTICLES}{_LIVE}"
-    places = re.finditer(f"{behind_kind}|{before_kind}", doc, re.IGNORECASE | re.MULTILINE)
-    return any(not _TEXT_TOO.match(doc, place.end()) for place in places)
 
 
 def _annotated(annotation: Any) -> str:
