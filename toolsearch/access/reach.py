@@ -5,6 +5,7 @@ The patterns of rules are shell globs, which RE2 matches in linear time.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -223,6 +224,10 @@ class Reach:
             and not self._denied.matches(original, shown)
             and not self._denied.matches(definition)
         )
+
+    def __str__(self) -> str:
+        """The rules as JSON, which differs for reaches that differ."""
+        return json.dumps([[*map(str, rules)] for rules in (self.deny, self.allow, *self.also)])
 
     def __reduce__(self) -> tuple[type[Reach], tuple[object, ...]]:
         """The rules are read again on unpickling, because neither RE2's expressions nor caches can be pickled."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from toolsearch.errors import BadQueryError, shown_name
-from toolsearch.tools.definition import OPEN_WORLD, READ_ONLY, ToolDefinition
+from toolsearch.tools.definition import OPEN_WORLD, READ_ONLY, ToolDefinition, legal_name
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch_indexes.queries import RANKINGS, Ranking
@@ -208,3 +208,33 @@ def search_tool_definition(
         input_schema={"type": "object", "properties": properties, "required": ["queries"]},
         annotations={READ_ONLY: True, OPEN_WORLD: False},
     )
+
+
+Topics: TypeAlias = Mapping[str, Sequence[str]]  # of each server: words from its tools' names, the most frequent first
+MOST_TOPICS: Final = 4  # words for one server
+_NAMES_WIDTH: Final = 80  # most characters of the names of all servers
+_NAME_WIDTH: Final = 32  # most characters of a server's name
+
+
+def names_of(servers: Iterable[str]) -> str:
+    """Name as many of *servers* as fit into a short subject; "" for none."""
+    return said_of(dict.fromkeys(servers, ()), _NAMES_WIDTH)
+
+
+def said_of(topics: Topics, width: int) -> str:
+    """Name the servers, each with as many of its topics as fit; "" for none."""
+    names = {server: name for server in sorted(topics) if (name := legal_name(server)[:_NAME_WIDTH])}
+    for most in range(MOST_TOPICS, -1, -1):
+        parts = [_with_topics(name, topics[server][:most]) for server, name in names.items()]
+        if len(", ".join(parts)) <= width:
+            return ", ".join(parts)
+    shown: list[str] = []
+    for name in names.values():
+        if len(", ".join([*shown, name])) > width:
+            break
+        shown.append(name)
+    return f"{', '.join(shown)} and {len(names) - len(shown)} more"
+
+
+def _with_topics(name: str, topics: Sequence[str]) -> str:
+    return f"{name} ({', '.join(topics)})" if topics else name

@@ -10,7 +10,7 @@ from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.discovery.exposure import APPEND, SESSION_EXPOSURES, Exposure, ExposurePolicy
-from toolsearch.discovery.search_tool import SearchArguments, search_tool_definition
+from toolsearch.discovery.search_tool import SearchArguments, names_of, search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.errors import UndiscoveredToolError, UnknownToolError
 from toolsearch.option_values import name_list
@@ -153,7 +153,11 @@ class Conversation:
         cache has gone cold. Tools that this caller may not see are left out, even if another caller was sent them and
         the cache is lost. Raises BadSettingError if the endpoint does not support the exposure.
         """
-        return next_list(self, endpoint).within(self.principal.reach)
+        search, ledger = self.search_definition(), self.state.sent
+        is_listed = TOOL_NAME in ledger.now.listed
+        if is_listed and ledger.append([search], named_in=self.named_in) and ledger.now.requested_s is not None:
+            ledger.note_break()
+        return next_list(self, endpoint).within(self.principal.reach, search)
 
     def tool_change(self) -> ToolChangeMessage:
         """The tool changes for a message after the results. They count as said from here on."""
@@ -360,15 +364,25 @@ class Conversation:
         return replace(tool, definition=shown)
 
     def search_definition(self) -> ToolDefinition:
-        """The search tool's; the same for the whole session, once the model was sent it."""
-        known = self.state.sent.now.visible.get(TOOL_NAME)
-        return self._new_search_definition() if known is None else known
-
-    def _new_search_definition(self) -> ToolDefinition:
+        """The search tool's; the same for the whole session, once the model was sent it. Only another reach changes it,
+        so that it names no server beyond that.
+        """
+        sent = self.state.sent.now
+        known = sent.listed.get(TOOL_NAME)
+        if known is not None and sent.named_in in ("", self.named_in):
+            return known
         options = self.options
         return search_tool_definition(
-            default_limit=options.limit, max_limit=options.max_limit, hint=options.search_hint
+            default_limit=options.limit,
+            max_limit=options.max_limit,
+            hint=options.search_hint,
+            subject=names_of(self.view.servers) if options.name_servers else "",
         )
+
+    @property
+    def named_in(self) -> str:
+        """The reach whose servers a new definition of the search tool names; "" if it names none."""
+        return str(self.reach) if self.options.name_servers else ""
 
 
 def settle_for(host: ConversationHost) -> Settle:

@@ -29,11 +29,12 @@ class ToolList:
     listed: tuple[ToolDefinition, ...]
     deferred: tuple[ToolDefinition, ...] = ()
 
-    def within(self, reach: Reach) -> ToolList:
-        """The part of the list that a caller with *reach* may read."""
+    def within(self, reach: Reach, search: ToolDefinition) -> ToolList:
+        """The part of the list that a caller with *reach* may read, with that caller's *search* tool."""
+        listed = tuple(search if each.name == TOOL_NAME else each for each in self.listed)
         if reach.is_everything:
-            return self
-        listed = tuple(each for each in self.listed if each.name in OWN_TOOLS or reach.allows(each))
+            return replace(self, listed=listed)
+        listed = tuple(each for each in listed if each.name in OWN_TOOLS or reach.allows(each))
         return ToolList(self.mode, listed, tuple(filter(reach.allows, self.deferred)))
 
 
@@ -44,6 +45,7 @@ class Sent:
     endpoint         the destination of the list; None before the first request, and after the history was compacted
     begun_s          when the list began; it identifies the list
     listed           by name, in order, as they were sent
+    named_in         the reach, as text, whose servers the listed search tool names; "" if it names none
     deferred         in order; None if they have to be read from the catalog again, since they are not stored
     revealed         by messages and answers since the list began, by name, in order, as they were sent
     removed          names that messages have withdrawn
@@ -63,6 +65,7 @@ class Sent:
     mode: RevealMode = "append"
     begun_s: float = 0.0
     listed: Mapping[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
+    named_in: str = ""
     deferred: tuple[ToolDefinition, ...] | None = ()
     revealed: Mapping[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
     removed: frozenset[str] = frozenset()
@@ -145,6 +148,8 @@ class SentTools:
         now_s: float,
         listed: Iterable[ToolDefinition],
         deferred: Iterable[ToolDefinition] = (),
+        *,
+        named_in: str = "",
     ) -> None:
         """Start a new list: of a new conversation, for another model, or where nothing is lost by it."""
         with self._lock:
@@ -157,6 +162,7 @@ class SentTools:
                 mode=mode,
                 begun_s=now_s,
                 listed=by_name,
+                named_in=named_in,
                 deferred=tuple(deferred),
                 revealed={},
                 removed=frozenset(),
@@ -167,15 +173,16 @@ class SentTools:
                 requested_s=None,
             )
 
-    def append(self, definitions: Iterable[ToolDefinition]) -> bool:
+    def append(self, definitions: Iterable[ToolDefinition], *, named_in: str = "") -> bool:
         """Append the definitions that the list does not have, and replace changed ones. Return whether the list has
-        changed.
+        changed. *named_in* belongs to the search tool, if it is among them.
         """
         with self._lock:
             before = self._now.listed
             other = {each.name: each for each in definitions if before.get(each.name) != each}
             if other:  # an equal definition may be written in another order, so the one that was sent stays
-                self._now = replace(self._now, listed={**before, **other})
+                named_in = named_in if TOOL_NAME in other else self._now.named_in
+                self._now = replace(self._now, listed={**before, **other}, named_in=named_in)
             return bool(other)
 
     def defer(self, definitions: Iterable[ToolDefinition]) -> None:
@@ -254,6 +261,7 @@ class SentTools:
                 now,
                 endpoint=None,
                 listed={},
+                named_in="",
                 deferred=(),
                 revealed={},
                 removed=frozenset(),
@@ -306,6 +314,7 @@ def write_sent(sent: Sent) -> dict[str, Any]:
         "endpoint": list(astuple(sent.endpoint)) if sent.endpoint else None,
         "mode": sent.mode,
         "listed": _written(sent.listed.values()),
+        "named_in": sent.named_in,
         "revealed": _written(sent.revealed.values()),
         "removed": sorted(sent.removed),
         "answered": sorted(sent.answered),
@@ -327,6 +336,7 @@ def read_sent(document: Mapping[str, Any]) -> Sent:
         mode=mode,
         begun_s=float(document["begun_s"]),
         listed=_by_name(document["listed"]),
+        named_in=str(document["named_in"]),
         deferred=None if mode == "deferred" else (),
         revealed=_by_name(document["revealed"]),
         removed=frozenset(document["removed"]),

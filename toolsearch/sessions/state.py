@@ -20,6 +20,7 @@ from toolsearch.option_values import identity, name_list
 from toolsearch.sessions.sent import Sent, SentTools, read_sent, write_sent
 from toolsearch.storage.sessions import StoredSession
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.capabilities import RevealSetting
 
 _VERSION = 1  # the version of the stored JSON
@@ -241,6 +242,7 @@ def _joined(lead: Sent, other: Sent, base: Sent) -> Sent:
     return replace(
         lead,
         listed={**lead.listed, **_missing(other.listed, lead.listed)},
+        named_in=(lead if TOOL_NAME in lead.listed else other).named_in,
         revealed={**lead.revealed, **_missing(other.revealed, lead.revealed)},
         removed=removed,
         answered=lead.answered | other.answered,

@@ -38,6 +38,8 @@ class ListingConversation(Protocol):
     def view(self) -> View: ...
     @property
     def exposure(self) -> Exposure: ...
+    @property
+    def named_in(self) -> str: ...
 
     def search_definition(self) -> ToolDefinition: ...
     def shown(self) -> list[Tool]: ...
@@ -125,7 +127,8 @@ def _begin(conversation: ListingConversation, endpoint: Endpoint, mode: RevealMo
     deferred = _deferred(conversation, endpoint, mode, _by_name(listed))
     if "deferred" not in known.modes:
         listed, deferred = [*listed, *deferred], []
-    conversation.state.sent.begin(endpoint, mode, conversation.host.clock(), listed, deferred)
+    now_s, named_in = conversation.host.clock(), conversation.named_in
+    conversation.state.sent.begin(endpoint, mode, now_s, listed, deferred, named_in=named_in)
 
 
 def _first_listed(conversation: ListingConversation, mode: RevealMode, known: Capabilities) -> list[ToolDefinition]:
@@ -180,7 +183,7 @@ def _append(conversation: ListingConversation, endpoint: Endpoint, known: Capabi
     before, by_name = ledger.now.listed, _by_name(wanted)
     has_less = conversation.lists_shrink and not before.keys() <= by_name.keys()
     if not has_less and not _is_too_much(conversation, {**before, **by_name}, _bounds(conversation, known)):
-        if ledger.append(wanted):
+        if ledger.append(wanted, named_in=conversation.named_in):
             ledger.note_break()
         return
     _begin(conversation, endpoint, "append", known)

@@ -7,25 +7,26 @@ description.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from toolsearch.discovery.call_tools import call_tool_entries
-from toolsearch.discovery.search_tool import DEFAULT_LIMIT, MAX_LIMIT, search_tool_definition
-from toolsearch.tools.definition import ToolDefinition, legal_name
+from toolsearch.discovery.search_tool import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    MOST_TOPICS,
+    Topics,
+    names_of,
+    said_of,
+    search_tool_definition,
+)
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import SEPARATOR, TOOL_NAME, in_words
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, always_loaded, write_tool
 
-MOST_TOPICS: Final = 4  # words for one server
 _SUBJECT_WIDTH: Final = 240  # most characters for all servers' names and topics in the search tool and the instructions
-_SHORT_SUBJECT_WIDTH: Final = 80  # most characters of the same in each call tool
-_NAME_WIDTH: Final = 32  # most characters of a server's name
-Topics: TypeAlias = Mapping[str, Sequence[str]]
-
-
-"""Topics of each server: up to `MOST_TOPICS` words from its tools' names, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class OwnTools:
     ) -> OwnTools:
         """The tools of a gateway in front of the servers of *topics*; the other parameters are its settings."""
         subject = said_of(topics, _SUBJECT_WIDTH)
-        short = said_of(dict.fromkeys(topics, ()), _SHORT_SUBJECT_WIDTH)
+        short = names_of(topics)
         search = write_tool(
             search_tool_definition(default_limit=limit, max_limit=max_limit, hint=hint, subject=subject)
         )
@@ -58,25 +59,6 @@ class OwnTools:
             "do it.",
             tuple(map(always_loaded, entries)),
         )
-
-
-def said_of(topics: Topics, width: int) -> str:
-    """Name the servers, each with as many of its topics as fit; "" for none."""
-    names = {server: legal_name(server)[:_NAME_WIDTH] for server in sorted(topics)}
-    for most in range(MOST_TOPICS, -1, -1):
-        parts = [_with_topics(name, topics[server][:most]) for server, name in names.items()]
-        if len(", ".join(parts)) <= width:
-            return ", ".join(parts)
-    shown: list[str] = []
-    for name in names.values():
-        if len(", ".join([*shown, name])) > width:
-            break
-        shown.append(name)
-    return f"{', '.join(shown)} and {len(names) - len(shown)} more"
-
-
-def _with_topics(name: str, topics: Sequence[str]) -> str:
-    return f"{name} ({', '.join(topics)})" if topics else name
 
 
 def _sendable(search: dict[str, Any]) -> dict[str, Any]:
