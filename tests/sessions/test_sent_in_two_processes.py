@@ -43,6 +43,17 @@ def test_a_list_to_which_both_have_added_goes_on_as_the_last_request_had_it() ->
         assert (result.breaks, result.break_tokens) == (3, 220)
 
 
+def test_a_search_tool_that_one_has_added_brings_along_the_reach_whose_servers_it_names() -> None:
+    search = ToolDefinition("toolSearchTool")
+    base = sent("append", A, named_in="all", requested_s=1.0)
+    ours = sent("append", A, B, named_in="all", requested_s=3.0)
+    theirs = sent("append", A, search, named_in="some", requested_s=2.0)
+
+    for one, other in ((ours, theirs), (theirs, ours)):
+        result = merged(one, base, other)
+        assert (list(result.listed), result.named_in) == (["a", "b", "toolSearchTool"], "some")
+
+
 def test_what_messages_of_both_have_added_and_withdrawn_counts() -> None:
     base = sent("messages", A, revealed={"b": B}, revealed_tokens=10, removed=frozenset("b"), requested_s=1.0)
     ours = sent("messages", A, revealed={"b": B, "c": C}, revealed_tokens=30, requested_s=2.0)
