@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.kit.fake_servers import OWN
-from toolsearch.gateway.door import Greeting, GreetingFile
 from toolsearch.discovery.search_tool import said_of
+from toolsearch.gateway.door import Greeting, GreetingFile
 from toolsearch.gateway.exposure.own_tools import OwnTools, topics_of
 from toolsearch.storage.sqlite.stores import SqlitePins
 from toolsearch.tools.definition import ToolDefinition

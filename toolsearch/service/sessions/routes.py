@@ -201,7 +201,7 @@ def _requested(ask: Callable[[], RequestTools], conversation: Conversation) -> _
     state, view = conversation.state, conversation.view
     before = replace(state.counters)
     given = ask()
-    read = state.sent.tool_list().within(conversation.principal.reach)
+    read = state.sent.tool_list().within(conversation.principal.reach, conversation.search_definition())
     sent_tokens = state.counters.sent_tokens - before.sent_tokens
     is_search_round = state.counters.search_rounds > before.search_rounds
     all_tools_tokens = 0 if is_search_round else view.request_tokens
