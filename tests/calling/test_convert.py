@@ -3,6 +3,7 @@
 import base64
 import datetime
 import enum
+import hashlib
 import math
 import uuid
 from collections import deque
@@ -123,6 +124,7 @@ def text_of(value: object) -> str:
         (Reading(anything="file-\udcff"), '{"celsius":0.5,"raw":"","anything":"file-?"}'),
         (Price(), '{"amount":1.5,"bound":"Infinity","digest":"ff","iso4217":"EUR"}'),
         (RootModel[bytes](b"\xff"), "/w=="),
+        ([hashlib.md5(b"abc", usedforsecurity=False)], '["900150983cd24fb0d6963f7d28e17f72"]'),
         (Sample(math.nan, b"\xff"), '{"value":null,"raw":"/w=="}'),
         (
             Trip(Reading(celsius=math.nan), {"b", "a"}),
