@@ -65,9 +65,7 @@ class SearchOptions(AnswerOptions):
     exposure: Annotated[
         RevealSetting, Field(description="How found tools reach the model; auto: by what its API takes.")
     ] = "auto"
-    name_servers: Annotated[
-        bool, Field(description="Name the servers in reach in the search tool's description, in up to 80 characters.")
-    ] = False
+    name_servers: bool = False  # in the search tool's description, in up to 80 characters
     cache_ttl_s: Annotated[
         Wait | None,
         Field(description="How long the model's provider caches a prompt; none: as the table of models says."),
