@@ -32,6 +32,19 @@ async def test_structured_content_over_http_need_not_be_an_object(tmp_path: Path
         assert (await done(client, "calls", name="count", arguments={"to": 3}))["structured_content"] == [1, 2, 3]
 
 
+async def test_a_search_in_a_session_tells_what_the_service_runs_from_what_lives_with_the_caller(
+    tmp_path: Path,
+) -> None:
+    async with agents(tmp_path) as (_, client):
+        session = await opened(client)
+        found = await done(client, f"sessions/{session}/search", queries=["select:double,book_flight"])
+
+    assert {tool["name"]: tool["runs_here"] for tool in found["answers"][0]["tools"]} == {
+        "double": True,
+        "book_flight": False,
+    }
+
+
 async def test_what_a_model_should_read_of_a_failure_is_a_result(tmp_path: Path) -> None:
     async with agents(tmp_path) as (_, client):
         failed = await done(client, "calls", name="fail", arguments={"n": 3})

@@ -26,6 +26,7 @@ from toolsearch.api.sessions import (
     SessionSearch,
     SessionSearchAnswer,
 )
+from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
@@ -193,15 +194,24 @@ async def search_in_session(
     arguments = body.model_dump(exclude_none=True)
     async with service[Sessions].using(caller, session) as opened:
         answered = await service[Calls].search(caller, opened, arguments)
+        catalog = opened.corpus.engine.catalog
     text = "\n".join(block["text"] for block in answered.output.content)
-    return SessionSearchAnswer(text=text, answers=list(map(_found, answered.queries)))
+    return SessionSearchAnswer(text=text, answers=[_found(each, catalog) for each in answered.queries])
 
 
-def _found(answer: AnsweredQuery) -> SessionFound:
+def _found(answer: AnsweredQuery, catalog: Catalog) -> SessionFound:
+    """*catalog* says what the service runs: to a session its caller's tools are callable, too."""
     return SessionFound(
         query=answer.query,
         tools=[
-            body_of(FoundInSession, tool.reference, fit=tool.fit, is_loaded=tool.is_loaded) for tool in answer.tools
+            body_of(
+                FoundInSession,
+                tool.reference,
+                is_callable=(known := catalog.find(tool.name)) is not None and known.is_callable,
+                fit=tool.fit,
+                is_loaded=tool.is_loaded,
+            )
+            for tool in answer.tools
         ],
         not_found=list(answer.missing),
         too_long=list(answer.too_long),
