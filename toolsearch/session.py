@@ -293,15 +293,26 @@ class Session:
         """As `execute`, for code without an event loop. Raises RuntimeError if an event loop is running."""
         return run_sync(self.execute(reply, context=context, turn=turn), "session.execute()")
 
-    def begin_turn(self) -> list[str]:
-        """Begin a turn after the user's message. Return the tools that were evicted because they were idle beyond the
-        budget's TTL.
+    def begin_turn(
+        self,
+        said: str = "",
+        format: WireFormat | None = None,  # noqa: A002
+        *,
+        model: str = "",
+        cloud: Cloud = "",
+    ) -> list[Any]:
+        """Begin a turn after the user's message *said*. Return the messages to append behind it; mostly there are none.
 
-        This is not needed without a TTL. With a TTL, tools that went cold while the user was away are not sent again.
+        Tools that *said* surely asks for are shown at once, so that the model need not search for them; see
+        `SessionOptions.anticipate`. The returned messages add them, if the API takes such messages. Otherwise they may
+        be in the first list. Before the first request, this needs the *format* and *model* of the requests.
+
+        Tools that were idle beyond the budget's TTL are evicted, and not sent again.
         """
         with self.conversation() as conversation:
             self._turn = TurnCounter()
-            return conversation.begin_turn()
+            conversation.begin_turn()
+            return anticipated_entries(conversation, said, Endpoint(format, model, cloud) if format else None)
 
     def end_turn(self) -> list[str]:
         """Say that the model has answered the user; return the tools that were evicted for it, in append order."""
@@ -359,6 +370,14 @@ class Session:
         Raises UnknownSessionError on entering it.
         """
         return UnitOfWork(self._engine.sessions, self._read)
+
+
+def anticipated_entries(conversation: Conversation, said: str, endpoint: Endpoint | None = None) -> list[Any]:
+    """As `Conversation.anticipate`. Return the messages to append behind the user's, in the format of the list."""
+    names, sent = conversation.anticipate(said, endpoint), conversation.state.sent.now
+    if not names or sent.endpoint is None:
+        return []
+    return render_change(conversation.tool_change(), cast("WireFormat", sent.endpoint.wire_format))
 
 
 def note_results(conversation: Conversation, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:

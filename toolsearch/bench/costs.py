@@ -32,13 +32,15 @@ _NAMES = re.compile("[A-Za-z0-9_-]+")
 class Played:
     """A conversation, request by request.
 
-    missed    the uses that the model had no tool for, with the number of their turn
-    replies   the calls in each of the model's replies, a row for each of *prompts*
+    missed         the uses that the model had no tool for, with the number of their turn
+    replies        the calls in each of the model's replies, a row for each of *prompts*
+    has_own_front  whether the first list is of no other conversation, so that no other has it cached
     """
 
     prompts: tuple[BilledPrompt, ...]
     replies: tuple[tuple[ToolCall, ...], ...] = ()
     missed: tuple[tuple[int, Use], ...] = ()
+    has_own_front: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class Player:
             if number:
                 self.clock.now_s += self.pace.turn_s
             await recording.play(turn)
-        return Played(tuple(recording.prompts), tuple(recording.replies), tuple(recording.missed))
+        return Played(tuple(recording.prompts), tuple(recording.replies), tuple(recording.missed), way.has_own_front)
 
 
 class _Recording:
@@ -140,7 +142,7 @@ class _Recording:
 
     async def play(self, turn: Turn) -> None:
         self._entries += self._rendered(UserMessage(turn.user))
-        self._way.hear(turn.user)
+        self._entries += self._way.hear(turn.user)
         model = Model(turn, self._way)
         while await self._request(model, turn):
             self._player.clock.now_s += self._player.pace.reply_s
@@ -233,7 +235,8 @@ class Costs:
 
 def costs_by_turn(played: Played, prices: Prices, caching: Caching) -> list[Costs]:
     """The costs of *played* up to the end of each turn."""
-    uses = cache_uses(played.prompts, None if caching == "none" else prices.cache, is_warm=caching == "warm")
+    is_warm = caching == "warm" and not played.has_own_front
+    uses = cache_uses(played.prompts, None if caching == "none" else prices.cache, is_warm=is_warm)
     failed = {turn for turn, _ in played.missed}
     totals: list[Costs] = []
     for number in range(1 + max((prompt.turn for prompt in played.prompts), default=-1)):

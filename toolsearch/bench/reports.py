@@ -21,6 +21,7 @@ from toolsearch.tools.json_types import Json
 WAYS: Final[Mapping[WayName, str]] = {
     "every definition": "all definitions are in each request",
     "found before": "the first ones that a search for the user's words finds; the model cannot search itself",
+    "anticipated": "as the next one; tools that the user's words surely ask for are shown before the model is asked",
     "messages": "the model searches, and a message adds what is found",
     "deferred": "the model searches, and the API loads what is found out of a list that it was sent whole",
     "fixed": "the model searches, the answer holds the definitions, and one call tool runs them",

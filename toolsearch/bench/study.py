@@ -183,8 +183,6 @@ async def _row(
     by_turn: dict[Caching, tuple[Costs, ...]] = {
         caching: _together(played, options.prices, caching) for caching in CACHINGS
     }
-    if way == FOUND_BEFORE:  # every user has another list, so there is nothing warm to read
-        by_turn["warm"] = by_turn["cold"]
     return StudyRow(way, by_turn, _refusal(way, len(engine.catalog), options.endpoint, played))
 
 

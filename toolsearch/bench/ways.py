@@ -79,7 +79,7 @@ def callable_tools(tools: Iterable[Tool]) -> list[Tool]:
 
 def engine_options(clock: Clock, options: SessionOptions | None = None) -> CannedOptions:
     """The engine's options for playing conversations over its catalog: tools are searched even if they are few."""
-    searched = replace(options or SessionOptions(), pass_through=PassThrough(0))
+    searched = replace(options or SessionOptions(), pass_through=PassThrough(0), anticipate=True)
     return {"manager": CannedManager(), "clock": clock, "options": searched}
 
 
@@ -90,20 +90,23 @@ def _answered(call: ToolCall, scope: ToolScope, answers: Mapping[str, str]) -> T
 
 EVERY: Final = "every definition"
 FOUND_BEFORE: Final = "found before"
+ANTICIPATED: Final = "anticipated"
 _numbers = count(1)  # every conversation gets a session of its own
-WayName: TypeAlias = Literal["every definition", "found before"] | RevealMode
+WayName: TypeAlias = Literal["every definition", "found before", "anticipated"] | RevealMode
 
 
 class Way(Protocol):
     """A way of giving one conversation its tools.
 
-    can_search  whether the model can search for more tools
+    can_search     whether the model can search for more tools
+    has_own_front  whether the conversation's list is of no other, so that no other has it cached
     """
 
     can_search: bool
+    has_own_front: bool
 
-    def hear(self, said: str) -> None:
-        """The user has spoken."""
+    def hear(self, said: str) -> Entries:
+        """The user has spoken. Return the entries to append behind the user's."""
         ...
 
     def tools(self) -> Sequence[JsonObject]:
@@ -135,13 +138,14 @@ class Every:
     """All definitions in each request."""
 
     can_search = False
+    has_own_front = False
 
     def __init__(self, definitions: Iterable[ToolDefinition], endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._list(definitions)
 
-    def hear(self, said: str) -> None:
-        """The list stays."""
+    def hear(self, said: str) -> Entries:  # noqa: ARG002  the list stays
+        return []
 
     def tools(self) -> Sequence[JsonObject]:
         return self._tools
@@ -172,32 +176,50 @@ class Every:
 class FoundBefore(Every):
     """Gives each turn the tools that a search for the user's words finds. The model cannot search itself."""
 
+    has_own_front = True
+
     def __init__(self, engine: ToolSearch, endpoint: Endpoint, count: int) -> None:
         super().__init__((), endpoint)
         self._engine = engine
         self._count = count
 
-    def hear(self, said: str) -> None:
+    def hear(self, said: str) -> Entries:
         found = self._engine.search(said, limit=self._count)
         self._list(self._engine.catalog.get(each.name).definition for each in found)
+        return []
 
 
 class Searched:
-    """The search tool and the tools that the model finds by it, in one of the exposures."""
+    """The search tool and the tools that the model finds by it, in one of the exposures.
+
+    anticipates  whether tools that the user's words surely ask for are shown before the model is asked
+    """
 
     can_search = True
 
-    def __init__(self, engine: ToolSearch, endpoint: Endpoint, exposure: RevealMode) -> None:
+    def __init__(
+        self, engine: ToolSearch, endpoint: Endpoint, exposure: RevealMode, *, anticipates: bool = False
+    ) -> None:
         self.endpoint = endpoint
+        self.has_own_front = False
         self._exposure = exposure
+        self._anticipates = anticipates
         self._session = engine.session(f"conversation {next(_numbers)}", exposure=exposure)
 
-    def hear(self, said: str) -> None:
-        """Nothing is looked for before the model asks."""
+    def hear(self, said: str) -> Entries:
+        if not self._anticipates:
+            return []
+        is_first, endpoint = self._session.state.sent.now.endpoint is None, self.endpoint
+        entries = self._session.begin_turn(said, self._format, model=endpoint.model, cloud=endpoint.cloud)
+        self.has_own_front |= is_first and not entries and bool(self._session.discovered)
+        return entries
 
     def tools(self) -> Sequence[JsonObject]:
-        endpoint = self.endpoint
-        return self._session.tools(cast("WireFormat", endpoint.wire_format), model=endpoint.model, cloud=endpoint.cloud)
+        return self._session.tools(self._format, model=self.endpoint.model, cloud=self.endpoint.cloud)
+
+    @property
+    def _format(self) -> WireFormat:
+        return cast("WireFormat", self.endpoint.wire_format)
 
     def can_call(self, name: str) -> bool:
         return self._session.state.sent.now.has_shown(name)
@@ -221,8 +243,10 @@ class Searched:
 
 
 def ways_of(endpoint: Endpoint) -> list[WayName]:
-    """All ways that the model takes: without a search first, then the exposures, the best first."""
-    return [EVERY, FOUND_BEFORE, *capabilities_of(endpoint).modes]
+    """All ways that the model takes: without a search first, then the best exposure with anticipation, then the
+    exposures, the best first.
+    """
+    return [EVERY, FOUND_BEFORE, ANTICIPATED, *capabilities_of(endpoint).modes]
 
 
 def way_of(name: WayName, engine: ToolSearch, endpoint: Endpoint, *, found_before: int) -> Way:
@@ -231,4 +255,6 @@ def way_of(name: WayName, engine: ToolSearch, endpoint: Endpoint, *, found_befor
         return Every((tool.definition for tool in engine.catalog), endpoint)
     if name == FOUND_BEFORE:
         return FoundBefore(engine, endpoint, found_before)
+    if name == ANTICIPATED:
+        return Searched(engine, endpoint, capabilities_of(endpoint).modes[0], anticipates=True)
     return Searched(engine, endpoint, name)

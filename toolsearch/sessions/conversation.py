@@ -15,13 +15,14 @@ from toolsearch.discovery.view import View
 from toolsearch.errors import UndiscoveredToolError, UnknownToolError
 from toolsearch.option_values import name_list
 from toolsearch.sessions.answering import Found, answered_in, answers_in, load_in, search_in
+from toolsearch.sessions.anticipation import anticipated_in
 from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.savings import Savings, count_request, count_searches, savings_of
 from toolsearch.sessions.sent import ToolList
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import Settle
-from toolsearch.sessions.tool_lists import loadable_in, next_change, next_list
+from toolsearch.sessions.tool_lists import loadable_in, mode_of, next_change, next_list
 from toolsearch.threads import in_thread
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
@@ -293,6 +294,25 @@ class Conversation:
         """Evict the tools that were idle for longer than the budget's TTL. Return those in reach, in append order."""
         return self._in_reach(self.state.discovered.begin_turn())
 
+    def anticipate(self, said: str, endpoint: Endpoint | None = None) -> list[str]:
+        """Show the tools that the user's words surely ask for, before the model is asked; return their names.
+
+        *endpoint* is the destination of the next request, by default that of the last one. If its messages can add
+        tools, the next `tool_change` has them, from the first request on, so that all conversations begin with the same
+        list. Otherwise they are in the first list.
+        """
+        endpoint = endpoint or self.state.sent.now.endpoint
+        if not self.options.anticipate or not said.strip() or endpoint is None:
+            return []
+        mode = mode_of(self, endpoint)
+        if mode == "messages":
+            self.tool_list(endpoint)
+        names = anticipated_in(self, said, mode)
+        self.load(names)
+        self.state.anticipated.update(names)
+        self.state.counters.anticipated += len(names)
+        return names
+
     def end_turn(self) -> list[str]:
         """Evict the tools that were idle for too long or are over the budget. Return those in reach, in append
         order.
@@ -324,6 +344,8 @@ class Conversation:
         state.counters.failed_calls += is_error
         host.telemetry.used(name in state.unused)
         state.unused.discard(name)
+        state.counters.anticipated_calls += name in state.anticipated
+        state.anticipated.discard(name)
         if host.usage and not is_error:
             self._used.append(name)
 

@@ -66,6 +66,10 @@ class SearchOptions(AnswerOptions):
         RevealSetting, Field(description="How found tools reach the model; auto: by what its API takes.")
     ] = "auto"
     name_servers: bool = False  # in the search tool's description, in up to 80 characters
+    anticipate: Annotated[
+        bool,
+        Field(description="Show a tool that the user's words surely ask for before the model searches for it."),
+    ] = True
     cache_ttl_s: Annotated[
         Wait | None,
         Field(description="How long the model's provider caches a prompt; none: as the table of models says."),

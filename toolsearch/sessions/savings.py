@@ -32,12 +32,16 @@ class Savings(ToolCosts):
                       provider may have had that in its cache. What messages and answers add breaks nothing
     break_tokens      tokens that the provider had to read again for that: by its own count of the prompt, if `execute`
                       was given it, or else the tokens of tools alone
+    anticipated       tools that were shown for the user's words, before the model was asked
+    anticipated_calls how many of these were called
     """
 
     search_rounds: int
     cache_breaks: int
     is_estimate: bool
     break_tokens: int = 0
+    anticipated: int = 0
+    anticipated_calls: int = 0
 
     @property
     def saved_share(self) -> float:
@@ -179,4 +183,6 @@ def savings_of(conversation: CountedConversation) -> Savings:
         cache_breaks=sent.breaks,
         is_estimate=conversation.host.counter.estimate,
         break_tokens=sent.break_tokens,
+        anticipated=counters.anticipated,
+        anticipated_calls=counters.anticipated_calls,
     )

@@ -43,6 +43,8 @@ class SessionCounters:
     # Tokens of all requests: the definitions, and the search history, which is sent again each time.
     sent_tokens: int = 0
     written_tokens: int = 0  # tokens that the model wrote to call the search tool
+    anticipated: int = 0  # tools that were shown for the user's words alone
+    anticipated_calls: int = 0  # how many of these were called
     only_searched: int = 0  # above 0 if the reply to the last request has only searched so far
 
 
@@ -62,6 +64,7 @@ class SessionState:
     weak_searches: WeakSearches = field(default_factory=WeakSearches)  # not stored
     # Tools that a search found and that were not called since; not stored.
     unused: set[str] = field(default_factory=set[str])
+    anticipated: set[str] = field(default_factory=set[str])  # the same of tools that no search was needed for
     principal: str = LOCAL.id  # the owner's id; its reach is given at each opening and not stored
     saved: StoredSession | None = None  # the last version that was read or written; this state developed from it
 

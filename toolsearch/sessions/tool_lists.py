@@ -7,7 +7,7 @@ anyway, if it has become too long, or if it may shrink and tools were dropped.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -50,7 +50,7 @@ class ListingConversation(Protocol):
 def next_list(conversation: ListingConversation, endpoint: Endpoint) -> ToolList:
     """As `Conversation.tool_list`."""
     known, ledger = capabilities_of(endpoint), conversation.state.sent
-    sent, mode = ledger.now, _mode(conversation, endpoint, known)
+    sent, mode = ledger.now, mode_of(conversation, endpoint)
     _require_room(conversation, known)
     is_warm = sent.is_warm(conversation.host.clock(), _cache_s(conversation, known))
     if not sent.is_begun(endpoint, mode) or (mode == "append" and not is_warm):
@@ -73,7 +73,7 @@ def next_change(conversation: ListingConversation) -> ToolChangeMessage:
     if capabilities_of(sent.endpoint).removals:
         return ledger.change_to(_wanted(conversation, sent), sent.visible, count)
     new = _new(conversation, sent)
-    added = _that_fit(conversation, sent, new)
+    added = that_fit(conversation, sent.visible.values(), new, bounds_of(conversation, sent))
     if len(added) < len(new):  # no tool can be withdrawn to make room, so the call tool runs the others
         added.append(CALL_TOOLS[CALL_TOOL])
     return ledger.change_to(added, (), count)
@@ -93,7 +93,8 @@ def loadable_in(conversation: ListingConversation, names: Iterable[str]) -> list
     elif sent.mode == "deferred":
         deferred = sent.deferred_by_name
         new = [deferred[name] for name in shown if name in deferred and name not in visible]
-    callable_by_name = {*visible, *(definition.name for definition in _that_fit(conversation, sent, new))}
+    fitting = that_fit(conversation, visible.values(), new, bounds_of(conversation, sent))
+    callable_by_name = {*visible, *(definition.name for definition in fitting)}
     return [name for name in shown if name in callable_by_name]
 
 
@@ -105,9 +106,13 @@ def too_many_to_defer(bound: int) -> str:
 # Beginnings
 
 
-def _mode(conversation: ListingConversation, endpoint: Endpoint, known: Capabilities) -> RevealMode:
-    """The mode of the next request. It stays while the endpoint does, unless another one is asked for."""
-    asked, sent = conversation.state.exposure or conversation.options.exposure, conversation.state.sent.now
+def mode_of(conversation: ListingConversation, endpoint: Endpoint) -> RevealMode:
+    """The mode of the next request to *endpoint*. It stays while the endpoint does, unless another one is asked for.
+
+    Raises BadSettingError if the endpoint does not take the mode that is asked for.
+    """
+    known, sent = capabilities_of(endpoint), conversation.state.sent.now
+    asked = conversation.state.exposure or conversation.options.exposure
     if asked != "auto":
         if asked not in known.modes:
             raise BadSettingError(
@@ -197,7 +202,7 @@ def _wanted(conversation: ListingConversation, sent: Sent) -> list[ToolDefinitio
     if sent.is_whole:  # a list of the whole catalog stays, although nobody has searched for its tools
         stays = [tool for name in sent.visible if (tool := conversation.shown_tool(name)) is not None]
         wanted = list({**_by_name(_definitions(stays)), **_by_name(wanted)}.values())
-    bounds = _bounds_of(conversation, sent)
+    bounds = bounds_of(conversation, sent)
     if _is_too_much(conversation, {**sent.visible, **_by_name(wanted)}, bounds):
         conversation.state.discovered.keep_within(bounds)
         wanted = _definitions(conversation.shown())
@@ -209,10 +214,12 @@ def _new(conversation: ListingConversation, sent: Sent) -> list[ToolDefinition]:
     return [definition for definition in _definitions(conversation.shown()) if definition.name not in visible]
 
 
-def _that_fit(conversation: ListingConversation, sent: Sent, new: Sequence[ToolDefinition]) -> list[ToolDefinition]:
-    """The first of *new* that fit beside the model's present tools."""
-    bounds, count = _bounds_of(conversation, sent), conversation.view.tokens_of
-    bounded = [definition for name, definition in sent.visible.items() if name not in OWN_TOOLS]
+def that_fit(
+    conversation: ListingConversation, present: Iterable[ToolDefinition], new: Iterable[ToolDefinition], bounds: Budget
+) -> list[ToolDefinition]:
+    """The first of *new* that fit beside the *present* tools of the model."""
+    count = conversation.view.tokens_of
+    bounded = [definition for definition in present if definition.name not in OWN_TOOLS]
     number, tokens, fitting = len(bounded), sum(map(count, bounded)), list[ToolDefinition]()
     for definition in new:
         if definition.name not in OWN_TOOLS:
@@ -232,7 +239,8 @@ def _bounds(conversation: ListingConversation, known: Capabilities) -> Budget:
     return replace(bounds, max_tools=room if bounds.max_tools is None else min(bounds.max_tools, room))
 
 
-def _bounds_of(conversation: ListingConversation, sent: Sent) -> Budget:
+def bounds_of(conversation: ListingConversation, sent: Sent) -> Budget:
+    """As `_bounds`, of the model that *sent* went to."""
     return _bounds(conversation, capabilities_of(sent.endpoint or Endpoint("")))
 
 

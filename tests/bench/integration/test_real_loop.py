@@ -17,7 +17,7 @@ from toolsearch.bench.conversations import Dialogue, Step, Turn, Use
 from toolsearch.bench.costs import DONE, SYSTEM, Played, Player
 from toolsearch.bench.prices import CacheRules
 from toolsearch.bench.prompts import PartCounter, cache_uses
-from toolsearch.bench.ways import EVERY, FOUND_BEFORE, Clock, WayName, engine_options, way_of, ways_of
+from toolsearch.bench.ways import ANTICIPATED, EVERY, FOUND_BEFORE, Clock, WayName, engine_options, way_of, ways_of
 from toolsearch.tokens import default_counter
 from toolsearch.wire.capabilities import Endpoint, capabilities_of
 from toolsearch.wire.formats import WireFormat
@@ -108,6 +108,11 @@ class RealLoop:
         messages: list[Any] = []
         for turn in conversation.turns:
             messages.append({"role": "user", "content": turn.user} | self._typed())
+            if way == ANTICIPATED:
+                endpoint = self._endpoint
+                messages += session.begin_turn(
+                    turn.user, cast("WireFormat", endpoint.wire_format), model=endpoint.model
+                )
             found = [each.name for each in engine.search(turn.user, limit=FOUND_BEFORE_COUNT)]
             while True:
                 prompt, calls = self._played.pop(0)

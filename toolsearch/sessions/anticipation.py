@@ -1,0 +1,86 @@
+"""Anticipation: tools that the user's words surely ask for are shown before the model is asked, so that it need not
+search for them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from toolsearch.discovery.search_tool import MAX_QUERY_CHARACTERS
+from toolsearch.errors import ToolSearchError
+from toolsearch.sessions.answering import Searching
+from toolsearch.sessions.tool_lists import ListingConversation, bounds_of, that_fit
+from toolsearch.tools.definition import ToolReference
+from toolsearch.wire.capabilities import RevealMode
+from toolsearch_indexes.queries import Words, read_form, sentences
+
+logger = logging.getLogger(__name__)
+
+# Fitted on the train parts of labelled sets: nine in ten of the tools that are this sure were needed. See
+# `benchmarks.anticipation` for other thresholds.
+LEAST_SURENESS: Final = 3.5
+_LEAD_WEIGHT: Final = 2.0
+_MOST_LEAD: Final = 1.5  # in log odds; a greater lead says no more
+_LEAST_SCORE, _MOST_SCORE = 0.0025, 0.9975
+
+
+class Anticipating(Searching, ListingConversation, Protocol):
+    """The parts of a conversation that anticipation needs."""
+
+
+def anticipated_in(conversation: Anticipating, said: str, mode: RevealMode) -> list[str]:
+    """The names of the tools that *said*, the user's words, surely asks for, and that pay if the model is shown them in
+    *mode* before it is asked.
+
+    A message can add them at any time. Otherwise they make the first list another one than that of all conversations,
+    whose beginning may be cached. That pays in "append", where a search costs the cache as well, if it is likely that
+    the model need not search: that is, if *said* asks for one thing.
+
+    A tool that does not fit into the budget beside the present ones is left out, so that no tool has to go for it.
+    """
+    sent, parts = conversation.state.sent.now, sentences(said)
+    pays = mode == "messages" or (mode == "append" and sent.endpoint is None and not parts)
+    if not pays or not conversation.exposure.is_searched:
+        return []
+    names = dict.fromkeys(_asked_for(conversation, part) for part in parts or [said])
+    tools = [tool.definition for name in names if (tool := conversation.shown_tool(name)) is not None]
+    present = {tool.name: tool.definition for tool in conversation.shown()} | sent.visible
+    new = [definition for definition in tools if definition.name not in present]
+    for bounds in (conversation.options.budget, bounds_of(conversation, sent)):
+        new = that_fit(conversation, present.values(), new, bounds)
+    return [definition.name for definition in new]
+
+
+def _asked_for(conversation: Anticipating, part: str) -> str:
+    """The name of the tool that *part* of the user's words surely asks for; "" for none.
+
+    Searches that fail are logged only, because the turn goes on without them.
+    """
+    query, host = part[:MAX_QUERY_CHARACTERS], conversation.host
+    try:
+        if host.strategies[0] == "regex" or not isinstance(read_form(query), Words):
+            return ""
+        found = host.search(
+            query, limit=2, strategy=None, reach=conversation.reach, server=None, principal=conversation.principal
+        )
+    except ToolSearchError as error:
+        logger.debug("session %s: nothing is anticipated: %s", conversation.state.id, error)
+        return ""
+    return found[0].name if sureness(found) >= LEAST_SURENESS else ""
+
+
+def sureness(found: Sequence[ToolReference]) -> float:
+    """How sure the best of *found* is: the log odds of its score, raised by its lead over the second."""
+    if not found:
+        return -math.inf
+    best, *others = (_log_odds(each.score) for each in found)
+    lead = min(_MOST_LEAD, best - others[0]) if others else _MOST_LEAD
+    return best + _LEAD_WEIGHT * lead
+
+
+def _log_odds(score: float) -> float:
+    bounded = min(max(score, _LEAST_SCORE), _MOST_SCORE)
+    return math.log(bounded / (1 - bounded))
