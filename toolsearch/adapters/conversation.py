@@ -37,8 +37,18 @@ def for_framework(definition: ToolDefinition) -> ToolDefinition:
     return sendable_definition(definition, "openai")  # OpenAI has the tightest bound on descriptions
 
 
-def listed(session: Session) -> list[ToolDefinition]:
-    """The tools of the next request, in order. Each call counts as a request."""
+def anticipate(session: Session, said: object, wire_format: str = "mcp") -> None:
+    """Show the tools that *said*, the user's words, surely asks for in the first list, if it is in *wire_format*. Later
+    lists are left alone, and so is whatever is not a text.
+    """
+    if isinstance(said, str) and session.state.sent.now.endpoint is None:
+        with session.conversation() as conversation:
+            conversation.anticipate(said, Endpoint(wire_format))
+
+
+def listed(session: Session, said: object = "") -> list[ToolDefinition]:
+    """The tools of the next request, in order, after `anticipate`. Each call counts as a request."""
+    anticipate(session, said)
     names = [entry["name"] for entry in session.tools("mcp")]
     sent = session.state.sent.now.visible
     return [for_framework(sent[name]) for name in names]

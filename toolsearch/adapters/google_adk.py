@@ -50,7 +50,8 @@ class ToolSearchToolset(BaseToolset):
         if self._invocations.setdefault(session, invocation) != invocation:
             self._invocations[session] = invocation
             next_turn(session)
-        return [_SessionTool(session, each) for each in listed(session)]
+        said = "".join(part.text or "" for part in getattr(readonly_context.user_content, "parts", None) or ())
+        return [_SessionTool(session, each) for each in listed(session, said)]
 
 
 class _SessionTool(BaseTool):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from toolsearch.adapters.conversation import next_turn, suit_model, text_and_images
+from toolsearch.adapters.conversation import anticipate, next_turn, suit_model, text_and_images
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, MissingExtraError
 from toolsearch.session import Session
@@ -62,6 +62,7 @@ class ToolSearchMiddleware(AgentMiddleware[Any, Any, Any]):
     def _with_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         model = getattr(request.model, "model_name", None) or getattr(request.model, "model", "")
         session = suit_model(self._session(), model)
+        anticipate(session, request.messages[-1].content if request.messages else "", "openai")
         return request.override(tools=[*request.tools, *session.tools("openai")])
 
     def _session(self) -> Session:

@@ -47,7 +47,7 @@ class ToolSearchRetriever(ObjectRetriever[AsyncBaseTool]):
             next_turn(self._session)
             if self._search_first:
                 self._session.search(asked, limit=self._search_first)
-        self._listed = {each.name: _SessionTool(self._session, each) for each in listed(self._session)}
+        self._listed = {each.name: _SessionTool(self._session, each) for each in listed(self._session, asked)}
         return list(self._listed.values())
 
     def _called(self, name: str) -> AsyncBaseTool | None:

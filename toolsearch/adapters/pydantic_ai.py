@@ -53,7 +53,7 @@ class ToolSearchToolset(AbstractToolset[Any]):
         retries = ctx.max_retries
         return {
             each.name: ToolsetTool(toolset=self, tool_def=each, max_retries=retries, args_validator=_ANYTHING)
-            for each in self._listed(session)
+            for each in self._listed(session, ctx.prompt)
         }
 
     async def call_tool(
@@ -67,12 +67,12 @@ class ToolSearchToolset(AbstractToolset[Any]):
         files = [BinaryContent(b64decode(data), media_type=mime_type) for mime_type, data in images]
         return [*([text] if text else []), *files] if files else text
 
-    def _listed(self, session: Session) -> list[ToolDefinition]:
+    def _listed(self, session: Session, said: object) -> list[ToolDefinition]:
         if self._deferred:
             with session.conversation() as conversation:
                 shown = [for_framework(tool.definition) for tool in conversation.shown_tools()]
         else:
-            shown = listed(session)
+            shown = listed(session, said)
         return [
             ToolDefinition(
                 name=each.name,

@@ -70,6 +70,8 @@ class SessionSavings(ToolCosts):
 
     session: str
     search_rounds: Annotated[int, Field(description="Requests over HTTP that follow a reply which only searched.")]
+    anticipated: Annotated[int, Field(description="Tools shown for the user's words, before the model was asked.")]
+    anticipated_calls: Annotated[int, Field(description="How many of these were called.")]
     cache_breaks: Annotated[
         int, Field(description="Lists that the provider may have had in its cache, and that changed.")
     ]

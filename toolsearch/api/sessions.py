@@ -10,7 +10,7 @@ from pydantic import Field, model_validator, with_config
 
 from toolsearch.api.base import ANSWER, AnswerBody, OverCorpus, RequestBody, Rules, SearchLimit, ToolName
 from toolsearch.tools.definition import ToolReference
-from toolsearch.wire.capabilities import RevealSetting
+from toolsearch.wire.capabilities import Cloud, RevealSetting
 from toolsearch.wire.formats import WireFormat
 from toolsearch_indexes.documents import Confidence, Explanation
 from toolsearch_indexes.queries import Ranking
@@ -202,6 +202,21 @@ class ChosenTools(AnswerBody):
 
 class Evicted(AnswerBody):
     names: list[str]
+
+
+class NewTurn(RequestBody):
+    """What the user said, and the destination of the next request; needed to anticipate tools, and else not."""
+
+    said: str = Field(default="", max_length=1_000_000, description="The user's message.")
+    format: WireFormat | None = Field(default=None, description="Needed before the first request only.")
+    model: str = Field(default="", max_length=200)
+    cloud: Cloud = ""
+
+
+class TurnBegun(Evicted):
+    """*names* are the tools that were idle for too long."""
+
+    messages: list[dict[str, Any]] = Field(description="Append them behind the user's message.")
 
 
 class ActiveTool(AnswerBody):

@@ -48,7 +48,7 @@ from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.providers import tools_by_name
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.capabilities import Endpoint, RevealSetting, capabilities_of
-from toolsearch.wire.messages import Message
+from toolsearch.wire.messages import Message, UserMessage
 from toolsearch_indexes.encoders.opening import AUTO
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.queries import Strategy
@@ -282,11 +282,16 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         session.save()  # saved now, so that a restart cannot bring back a wider reach
         turn = SearchTurn(session, endpoint, attached, {} if self._engine else own)
         choice = request.prompt.options.tool_choice
-        turn.begin(choice if choice is not None and choice not in attached else "")
+        turn.begin(choice if choice is not None and choice not in attached else "", self._said(request.prompt.messages))
         if self._search_first:
             turn.search_first(request.prompt.messages)
         self._note_if_too_many(turn)
         return turn
+
+    def _said(self, messages: Sequence[Message]) -> str:
+        """The user's words, if tools may be anticipated for them: the same words are not searched for twice."""
+        last = messages[-1]
+        return last.text if isinstance(last, UserMessage) and not self._search_first else ""
 
     def _begin(
         self,

@@ -20,7 +20,7 @@ from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.port import ToolScope
 from toolsearch.sessions.savings import FOUND_BEFOREHAND, revealed_in
-from toolsearch.sessions.sent import Sent
+from toolsearch.sessions.sent import Sent, ToolList
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.unit_of_work import ConversationScope
 from toolsearch.tools.calls import ToolCall, ToolResult
@@ -87,16 +87,19 @@ class SearchTurn:
     told: dict[str, ToolDefinition | None] = field(default_factory=dict[str, ToolDefinition | None])
     _made: dict[str, Tool] = field(default_factory=dict[str, Tool])
     _listed: set[str] = field(default_factory=set[str])
+    _sent_list: ToolList | None = None
     _found_first: list[Message] = field(default_factory=list[Message])
 
-    def begin(self, choice: str = "") -> None:
+    def begin(self, choice: str = "", said: str = "") -> None:
         """Begin the list of tools, or continue it, with *choice*, a tool that the model has to call. If the list may
-        not change, a message describes *choice*.
+        not change, a message describes *choice*. Tools that the user's words *said* surely ask for are in the list or
+        in `opening`.
 
         This takes long if many tools are deferred for the first time.
         """
         if choice:
             self.session.expand(choice)
+        self.session.anticipate(said, self.endpoint)
         self.session.tool_list(self.endpoint)
         if choice and not self.session.list_choice(choice):
             self._tell(self._answer(f"select:{choice}"))
@@ -117,8 +120,14 @@ class SearchTurn:
         return self.session.state.sent.now
 
     def options(self, options: ChatOptions) -> ChatOptions:
-        """Return *options* with the tools of the next request."""
+        """Return *options* with the tools of the next request.
+
+        A list that does not grow stays for the whole turn, even if a simultaneous turn of the session begins a new one.
+        """
         tools = self.session.tool_list(self.endpoint)
+        if self._sent_list is None or self._sent_list.mode != tools.mode or tools.mode == "append":
+            self._sent_list = tools
+        tools = self._sent_list
         own = [definition for definition in tools.listed if definition.name in OWN_NAMES]
         others = [definition for definition in tools.listed if definition.name not in OWN_NAMES]
         listed = [*self._as_tools(own), *self.attached.values(), *self._as_tools(others)]
@@ -203,6 +212,7 @@ class SearchTurn:
         options = prompt.options
         if self._forgets(prompt.messages):
             self.session.note_history_cut()
+            self._sent_list = None
             # Tools that inner advisors have added.
             others = [tool for tool in options.tools if tool.name not in self._listed]
             options = self.options(options)

@@ -31,11 +31,12 @@ from toolsearch.api.sessions import (
     SessionBody,
     SessionCreated,
     SessionSearchAnswer,
+    TurnBegun,
 )
 from toolsearch.client.exchange import ClientRequest, EventStream, PagedList
 from toolsearch.storage.activity import By
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.wire.capabilities import RevealSetting
+from toolsearch.wire.capabilities import Cloud, RevealSetting
 from toolsearch.wire.formats import WireFormat
 
 _T = TypeVar("_T")
@@ -283,9 +284,17 @@ def evict(session: str, names: Sequence[str]) -> ClientRequest[ChosenTools]:
     return _chosen(session, "evict", names)
 
 
-def begin_turn(session: str) -> ClientRequest[Evicted]:
-    """Say that the user has spoken again."""
-    return _request("POST", _path("sessions", session, "begin-turn"), TypeAdapter(Evicted))
+def begin_turn(
+    session: str,
+    said: str = "",
+    format: WireFormat | None = None,  # noqa: A002
+    *,
+    model: str = "",
+    cloud: Cloud = "",
+) -> ClientRequest[TurnBegun]:
+    """Say that the user has spoken again. Tools that *said* surely asks for are shown at once; see `TurnBegun`."""
+    path = _path("sessions", session, "begin-turn")
+    return _request("POST", path, TypeAdapter(TurnBegun), said=said, format=format, model=model, cloud=cloud)
 
 
 def end_turn(session: str) -> ClientRequest[Evicted]:

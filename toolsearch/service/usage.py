@@ -107,18 +107,21 @@ async def savings(service: _Service, caller: _Searcher, asked: _Asked) -> Saving
 async def session_savings(session: str, service: _Service, caller: _Searcher) -> SessionSavings:
     """The same count as that of `/v1/savings`, with what only its session knows."""
     async with service[Sessions].using(caller, session) as opened:
-        rounds, breaks, is_estimate = await opened.run(_of_session)
+        counted = await opened.run(_of_session)
     costs = await service[Activity].costs_of_session(caller.tenant, session)
-    return body_of(
-        SessionSavings, costs, session=session, search_rounds=rounds, cache_breaks=breaks, is_estimate=is_estimate
-    )
+    return body_of(SessionSavings, costs, session=session, **counted)
 
 
-def _of_session(conversation: Conversation) -> tuple[int, int, bool]:
-    """How many requests are there for a search alone, how many lists have changed, and whether tokens are estimated."""
+def _of_session(conversation: Conversation) -> dict[str, Any]:
+    """The fields that only the session knows."""
     state = conversation.state
-    is_estimate = conversation.host.counter.estimate or conversation.view.is_estimated
-    return state.counters.search_rounds, state.sent.now.breaks, is_estimate
+    return {
+        "search_rounds": state.counters.search_rounds,
+        "anticipated": state.counters.anticipated,
+        "anticipated_calls": state.counters.anticipated_calls,
+        "cache_breaks": state.sent.now.breaks,
+        "is_estimate": conversation.host.counter.estimate or conversation.view.is_estimated,
+    }
 
 
 async def _sums(service: ServiceParts, caller: ServiceCaller, asked: Asked) -> dict[str, dict[str, float]]:

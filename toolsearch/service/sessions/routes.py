@@ -18,10 +18,12 @@ from toolsearch.api.sessions import (
     Evicted,
     Names,
     NewSession,
+    NewTurn,
     SessionBody,
     SessionBudget,
     SessionCounts,
     SessionCreated,
+    TurnBegun,
 )
 from toolsearch.service.activity.activity import Activity, Who
 from toolsearch.service.corpora.asked import corpus_asked
@@ -32,7 +34,7 @@ from toolsearch.service.web.callers import ServiceCaller, caller_with
 from toolsearch.service.web.limits import Limits
 from toolsearch.service.web.parts import ServiceParts, public_url, the_service
 from toolsearch.service.web.paths import mcp_path
-from toolsearch.session import RequestTools
+from toolsearch.session import RequestTools, anticipated_entries
 from toolsearch.sessions import unit_of_work
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.summaries import summary_of
@@ -137,9 +139,16 @@ async def evict(session: str, body: Names, service: _Service, caller: _Searcher)
 
 
 @router.post("/sessions/{session}/begin-turn", summary="Say that the user has spoken again")
-async def begin_turn(session: str, service: _Service, caller: _Searcher) -> Evicted:
+async def begin_turn(session: str, service: _Service, caller: _Searcher, body: NewTurn | None = None) -> TurnBegun:
+    """Tools that the user's words surely ask for are shown at once, so that the model need not search for them."""
     async with service[Sessions].using(caller, session) as opened:
-        return Evicted(names=await opened.run(Conversation.begin_turn))
+        return await opened.run(partial(_begun, turn=body or NewTurn()))
+
+
+def _begun(conversation: Conversation, *, turn: NewTurn) -> TurnBegun:
+    endpoint = Endpoint(turn.format, turn.model, turn.cloud) if turn.format else None
+    evicted = conversation.begin_turn()
+    return TurnBegun(names=evicted, messages=anticipated_entries(conversation, turn.said, endpoint))
 
 
 @router.post("/sessions/{session}/end-turn", summary="Say that the model has answered the user")
