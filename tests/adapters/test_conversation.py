@@ -2,8 +2,9 @@
 
 import pytest
 
+from tests.kit.session_tools import SEARCH, engine_of
 from toolsearch import SessionOptions, ToolSearch
-from toolsearch.adapters.conversation import next_turn, suit_model, text_and_images
+from toolsearch.adapters.conversation import listed, next_turn, suit_model, text_and_images
 from toolsearch.tools.calls import ToolResult
 
 
@@ -49,6 +50,18 @@ def test_the_calls_of_a_turn_are_counted_anew_in_the_next_one() -> None:
     next_turn(session)
 
     assert session.call_sync("now").text == "noon"
+
+
+def test_the_first_list_of_a_framework_has_what_the_users_words_surely_ask_for() -> None:
+    session = engine_of().session("a")
+
+    assert [each.name for each in listed(session, "Send an email message.")] == [SEARCH, "send_mail"]
+    assert [each.name for each in listed(session, "List the events of the calendar.")] == [SEARCH, "send_mail"]
+
+
+@pytest.mark.parametrize("said", [None, ["Send an email message.", b"a picture"]])
+def test_nothing_is_anticipated_for_what_is_not_a_text(said: object) -> None:
+    assert [each.name for each in listed(engine_of().session("a"), said)] == [SEARCH]
 
 
 def test_texts_and_images_are_told_apart_and_all_else_is_named() -> None:

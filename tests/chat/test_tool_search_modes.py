@@ -280,6 +280,29 @@ async def test_what_the_user_says_is_searched_for_before_the_model_is_asked(
     assert (savings.requests, engine.session("a").state.counters.searches) == (4, 2)
 
 
+@pytest.mark.parametrize(("name", "mode"), [row[:2] for row in ROWS])
+async def test_a_tool_that_the_users_words_surely_ask_for_needs_no_search(
+    api: LoopbackApi, open_model: Callable[[str], ChatModel], name: str, mode: str
+) -> None:
+    """Where a message can add it, in each turn; where only the list can, in the first one; else never."""
+    engine = ToolSearch(Catalog(TOOLS), encoder=None, options=OPTIONS)
+    advisor = ToolSearchAdvisor(engine, mode=mode)  # type: ignore[arg-type]
+    client = ChatClient(
+        open_model(name), advisors=[advisor, MemoryAdvisor(MessageWindowMemory(max_messages=100))], system="Be brief."
+    )
+    known: list[bool] = []
+    api.script(Reply("1"), Reply("2"))
+
+    for said, tool in (("Send an email message.", "send_mail"), ("List the events of my calendar.", "list_events")):
+        await say(client, said)
+        known.append(tool in available_tools(api.requests[-1]))
+
+    assert api.refusals == []
+    assert known == {"messages": [True, True], "append": [True, False]}.get(mode, [False, False])
+    assert len({json.dumps(body["tools"]) for body in api.bodies}) == 1
+    assert engine.session("a").savings().anticipated == sum(known)
+
+
 async def test_without_a_word_of_the_user_or_with_a_broken_pattern_nothing_is_searched_for(
     api: LoopbackApi, open_model: Callable[[str], ChatModel]
 ) -> None:

@@ -183,6 +183,20 @@ async def test_the_end_of_a_turn_evicts_what_is_over_the_sessions_own_budget(tmp
         assert (await do(client, session, "begin-turn"))["names"] == []
 
 
+async def test_a_turn_that_begins_with_the_users_words_shows_what_they_ask_for(tmp_path: Path) -> None:
+    async with serving(tmp_path, **ALWAYS_SEARCH) as kit:
+        client = await ready(kit)
+        session = await opened(client)
+        turn = {"said": "Send an email message.", "format": "anthropic", "model": "claude-opus-5-5"}
+        begun = (await client.post(f"/v1/sessions/{session}/begin-turn", json=turn)).json()
+        (message,) = begun["messages"]
+        assert "send_mail" in str(message)
+        request = await client.get(f"/v1/sessions/{session}/tools?format=anthropic&model=claude-opus-5-5")
+        assert [entry["name"] for entry in request.json()["tools"]] == [SEARCH]
+        counted = (await client.get(f"/v1/sessions/{session}/savings")).json()
+        assert (counted["anticipated"], counted["anticipated_calls"]) == (1, 0)
+
+
 async def test_a_compacted_conversation_begins_a_new_list(tmp_path: Path) -> None:
     async with serving(tmp_path, **ALWAYS_SEARCH) as kit:
         client = await ready(kit)

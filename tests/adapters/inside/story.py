@@ -84,7 +84,7 @@ def engine_of_500(**options: Any) -> ToolSearch:
     )
     limits = CallLimits(total=5, per_tool_overrides={"send_mail": 1})
     manager = ToolCallingManager(before=[only_on_weekdays], limits=limits)
-    return ToolSearch(catalog, encoder=None, manager=manager, options=SessionOptions(**options))
+    return ToolSearch(catalog, encoder=None, manager=manager, options=SessionOptions(anticipate=False, **options))
 
 
 def session_of(engine: ToolSearch, who: str) -> Session:

@@ -31,7 +31,8 @@ Send = Callable[[Session, list[Any]], Awaitable[tuple[Any, list[Any]]]]
 
 @dataclass(frozen=True)
 class Conversation:
-    """*every_tool* lists all tools in each request, without a search tool.
+    """*every_tool* lists all tools in each request, without a search tool. With *anticipates*, each turn begins with
+    what the user says.
 
     *is_typed* gives everything to the SDK's method by its arguments, as users do. Else what is large goes around the
     types of these, which the SDKs follow through each part of each request: that takes ten times as long as all else.
@@ -42,6 +43,7 @@ class Conversation:
     exposure: RevealSetting = "auto"
     every_tool: bool = False
     is_typed: bool = False
+    anticipates: bool = False
     turns: Sequence[Turn] = TURNS
 
 
@@ -54,6 +56,7 @@ class Played:
     searches: int = 0
     evicted: int = 0
     breaks: int = 0
+    anticipated: int = 0
 
 
 class _Office:
@@ -150,6 +153,8 @@ async def play(conversation: Conversation, api: LoopbackApi, folder: Path) -> Pl
             office.let_happen(turn.event)
             model.begin(turn)
             messages.append({"role": "user", "content": turn.said})
+            if conversation.anticipates:
+                messages += office.session.begin_turn(turn.said, conversation.format, model=conversation.model)
             while True:
                 reply, said = await send(office.session, messages)
                 messages.extend(said)
@@ -161,7 +166,8 @@ async def play(conversation: Conversation, api: LoopbackApi, folder: Path) -> Pl
         state = office.session.state
         played.uses = api.cache.uses
         played.searches, played.evicted = state.counters.searches, state.discovered.evicted
-        played.breaks = office.session.savings().cache_breaks
+        savings = office.session.savings()
+        played.breaks, played.anticipated = savings.cache_breaks, savings.anticipated
     return played
 
 

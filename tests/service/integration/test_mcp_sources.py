@@ -241,6 +241,30 @@ async def test_a_definition_that_changed_waits_until_it_is_approved_by_its_pin(t
     assert ("revoke", "done") in actions
 
 
+async def test_a_tool_that_waits_for_approval_is_not_anticipated(tmp_path: Path) -> None:
+    server = ChangingServer(tmp_path / "server")
+    server.lists(ADD, UPDATE)
+    entry = server.entry("auto")
+    async with service(tmp_path, pass_through={"max_tools": 0}) as (kit, client):
+
+        async def anticipated() -> list[str]:
+            session = (await client.post("/v1/sessions", json={})).json()["id"]
+            turn = {"said": ADD["description"], "format": "openai", "model": "gpt-5.1"}
+            assert (await client.post(f"/v1/sessions/{session}/begin-turn", json=turn)).status_code == 200
+            shown = (await client.get(f"/v1/sessions/{session}/active")).json()["items"]
+            return [tool["name"] for tool in shown]
+
+        await added(client, {"kind": "mcp", "name": "changing", "command": entry["command"], "args": entry["args"]})
+        assert await anticipated() == ["changing__add"]
+
+        server.lists({**CHANGED, "description": f"{ADD['description']} It also mails them."}, UPDATE)
+        async with kit.service.corpora.using(CorpusRef("default", "catalog", "default")) as corpus:
+            await corpus.gateway.call(MODERN, {"name": "changing__update", "arguments": {}}, Deaf())
+        job = await outcome(client, await client.post(f"{SOURCES}/changing/refresh"))
+        assert job["outcome"]["held"] == 1
+        assert "changing__add" not in await anticipated()
+
+
 async def test_who_may_see_only_some_tools_is_told_of_no_others_that_wait(tmp_path: Path) -> None:
     server = ChangingServer(tmp_path / "server")
     server.lists(ADD, {**ADD, "name": "other"})

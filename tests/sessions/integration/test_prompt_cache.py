@@ -29,6 +29,14 @@ APPENDED = [
 ]
 
 
+ANTICIPATED = [
+    Conversation("anthropic", "claude-opus-5-5", anticipates=True),
+    Conversation("anthropic", "claude-opus-5-5", "fixed", anticipates=True, turns=TURNS[:6]),
+    Conversation("openai-responses", "gpt-5.6", anticipates=True),
+    Conversation("openai-responses", "gpt-5.6", "deferred", anticipates=True, turns=TURNS[:6]),
+]
+
+
 TYPED = [
     Conversation(conversation.format, conversation.model, conversation.exposure, is_typed=True, turns=TURNS[:6])
     for conversation in (*UNBROKEN[:2], UNBROKEN[5], APPENDED[-1], *UNBROKEN[6:9])
@@ -49,6 +57,31 @@ async def test_no_prefix_is_broken(conversation: Conversation, api: LoopbackApi,
     assert played.evicted > 0 or conversation.turns != TURNS  # fewer turns find too little
     assert [use.read for use in played.uses] == [use.readable for use in played.uses]
     assert played.breaks == 0
+
+
+@pytest.mark.parametrize("conversation", ANTICIPATED, ids=named)
+async def test_what_is_anticipated_breaks_no_prefix(
+    conversation: Conversation, api: LoopbackApi, tmp_path: Path
+) -> None:
+    played = await play(conversation, api, tmp_path)
+
+    assert api.refusals == []
+    assert played.ran == expected_runs(conversation.turns)
+    assert (played.anticipated > 0) is (conversation.exposure == "auto")
+    assert [use.read for use in played.uses] == [use.readable for use in played.uses]
+    assert played.breaks == 0
+
+
+async def test_what_is_anticipated_before_the_first_request_breaks_no_more_than_a_search_does(
+    api: LoopbackApi, tmp_path: Path
+) -> None:
+    """Each break is one of a search, of which the first turn now needs none."""
+    conversation = Conversation("openai", "gpt-5.1", anticipates=True)
+    played = await play(conversation, api, tmp_path)
+
+    assert (api.refusals, played.anticipated) == ([], 1)
+    assert played.ran == expected_runs(conversation.turns)
+    assert played.uses[1].read == played.uses[1].readable
 
 
 @pytest.mark.parametrize("conversation", APPENDED, ids=named)
