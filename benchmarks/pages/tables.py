@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from benchmarks import (
     ablation,
+    anticipation,
     enrichment,
     languages,
     out_of_scope,
@@ -35,6 +36,7 @@ OF_FILE: Final[Mapping[str, Callable[[Any], Tables]]] = {
     "prompt_cache": costs.prompt_caches,
     "savings": savings.page_tables,
     "published_savings": published_savings.page_tables,
+    "anticipation": anticipation.page_tables,
     "latency": costs.latency,
     "growth": costs.growing,
     "large": costs.large_catalogues,

@@ -151,6 +151,18 @@ QUESTIONS: Final[Sequence[Question]] = (
         ),
     ),
     Question(
+        "anticipation",
+        "What is saved if tools that the user's words surely ask for are shown before the model is asked?",
+        cpu_minutes=6,
+        needs=(_LABELLED,),
+        keys=("set", "model", "least"),
+        compared=(
+            Compared("requests/*/there", "higher", is_exact=True),
+            Compared("requests/*/needed", "higher", is_exact=True),
+            *(Compared(f"conversations/*/{name}", is_exact=True) for name in ("rounds", "failed", "cold", "warm")),
+        ),
+    ),
+    Question(
         "published_savings",
         "What do the workloads come to here for which others have published what tool search saves?",
         cpu_minutes=3,

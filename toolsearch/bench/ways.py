@@ -17,6 +17,7 @@ from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.engine import ToolSearch
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.port import ToolScope
+from toolsearch.sessions.savings import Savings
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
@@ -240,6 +241,10 @@ class Searched:
 
     def end_turn(self) -> None:
         self._session.end_turn()
+
+    def savings(self) -> Savings:
+        """As the session counts them."""
+        return self._session.savings()
 
 
 def ways_of(endpoint: Endpoint) -> list[WayName]:
