@@ -27,11 +27,12 @@ from benchmarks.labelled import SEED, LabelledQuery, LabelledSet, read_set
 from benchmarks.results import write_figures
 from benchmarks.savings import ENDPOINTS
 from toolsearch import Catalog, Tool, ToolDefinition, ToolSearch
-from toolsearch.bench.conversations import Conversation, Step, Turn, Use, sample_arguments
+from toolsearch.bench.conversations import Dialogue, Step, Turn, Use, sample_arguments
 from toolsearch.bench.costs import Caching, Player, costs_by_turn, total
 from toolsearch.bench.prices import prices_of
 from toolsearch.bench.prompts import PartCounter
 from toolsearch.bench.ways import Clock, Searched, callable_tools, engine_options
+from toolsearch.discovery.search_tool import MAX_QUERY_CHARACTERS
 from toolsearch.evaluation.queries import propose_queries
 from toolsearch.sessions import anticipation
 from toolsearch.tokens import default_counter
@@ -137,7 +138,7 @@ def curve(asked: Asked) -> Figures:
 
 def _surest(engine: ToolSearch, said: str) -> dict[str, float]:
     """The best tool for each sentence, with how sure it is."""
-    answers = (engine.search(part[: anticipation.MAX_QUERY_CHARACTERS], limit=2) for part in sentences(said) or [said])
+    answers = (engine.search(part[:MAX_QUERY_CHARACTERS], limit=2) for part in sentences(said) or [said])
     return {found[0].name: anticipation.sureness(found) for found in answers if found}
 
 
@@ -157,12 +158,12 @@ def conversations(asked: Asked) -> list[Figures]:
         ]
 
 
-def _made(asked: Asked) -> Iterator[Conversation]:
+def _made(asked: Asked) -> Iterator[Dialogue]:
     turns = [_turn(query, asked) for query in asked.queries[:_REQUESTS]]
     draw = random.Random(SEED)
     system = f"You help with the work of an office. {' '.join(draw.choice(_WORDS) for _ in range(1_500))}"
     for start in range(0, len(turns), _TURNS):
-        yield Conversation(tuple(turns[start : start + _TURNS]), system)
+        yield Dialogue(tuple(turns[start : start + _TURNS]), system)
 
 
 def _turn(query: LabelledQuery, asked: Asked) -> Turn:
@@ -170,13 +171,13 @@ def _turn(query: LabelledQuery, asked: Asked) -> Turn:
     for name in sorted(query.relevant):
         definition = asked.tools[name]
         own = [each.text for each in propose_queries([definition], 1, seed=SEED)]
-        queries = (query.text[: anticipation.MAX_QUERY_CHARACTERS], *own)
+        queries = (query.text[:MAX_QUERY_CHARACTERS], *own)
         uses.append(Use(name, sample_arguments(definition.input_schema), " ".join(_WORDS * 10), queries))
     return Turn(query.text, (Step(tuple(uses)),), "That is done as you asked.")
 
 
 async def _played(
-    made: Sequence[Conversation], engine: ToolSearch, endpoint: Endpoint, clock: Clock, least: float | None
+    made: Sequence[Dialogue], engine: ToolSearch, endpoint: Endpoint, clock: Clock, least: float | None
 ) -> Figures:
     player, mode = Player(endpoint, clock, PartCounter(default_counter())), capabilities_of(endpoint).modes[0]
     played, anticipated, calls = [], 0, 0

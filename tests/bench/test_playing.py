@@ -8,7 +8,7 @@ from toolsearch import Catalog, Tool, ToolDefinition, ToolSearch
 from toolsearch.bench.conversations import Dialogue, Pace, Step, Turn, Use
 from toolsearch.bench.costs import Played, Player
 from toolsearch.bench.prompts import PartCounter
-from toolsearch.bench.ways import EVERY, FOUND_BEFORE, Clock, WayName, engine_options, way_of, ways_of
+from toolsearch.bench.ways import ANTICIPATED, EVERY, FOUND_BEFORE, Clock, WayName, engine_options, way_of, ways_of
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions import tool_lists
 from toolsearch.tokens import HeuristicTokenCounter
@@ -27,10 +27,15 @@ BOOK = Use("book_room", {}, "booked", ("a meeting room",))
 
 
 async def played(
-    way: WayName, *steps: Step, turns: int = 1, found_before: int = 1, endpoint: Endpoint = CHAT
+    way: WayName,
+    *steps: Step,
+    turns: int = 1,
+    found_before: int = 1,
+    endpoint: Endpoint = CHAT,
+    said: str = "write a letter",
 ) -> Played:
     clock = Clock()
-    conversation = Dialogue(tuple(Turn("write a letter", steps, "Done.") for _ in range(turns)))
+    conversation = Dialogue(tuple(Turn(said, steps, "Done.") for _ in range(turns)))
     with ToolSearch(Catalog(TOOLS), encoder=None, **engine_options(clock)) as engine:
         player = Player(endpoint, clock, PartCounter(HeuristicTokenCounter()), Pace(reply_s=1, turn_s=100))
         return await player.play(conversation, way_of(way, engine, endpoint, found_before=found_before))
@@ -101,6 +106,17 @@ async def test_what_is_found_before_depends_on_the_users_words_alone() -> None:
 
     assert calls(result) == [["send_mail"], []]
     assert [use.name for _, use in result.missed] == ["book_room"]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "has_own_front"), [(CHAT, True), (Endpoint("anthropic", "claude-opus-5-5"), False)]
+)
+async def test_what_the_user_surely_asks_for_is_not_searched_for(endpoint: Endpoint, has_own_front: bool) -> None:
+    """A message adds it, so that the first list is that of all conversations, or else the first list has it."""
+    result = await played(ANTICIPATED, Step((SEND,)), endpoint=endpoint, said="Send a letter to somebody.")
+
+    assert calls(result) == [["send_mail"], []]
+    assert result.has_own_front is has_own_front
 
 
 async def test_time_passes_between_requests_and_turns() -> None:

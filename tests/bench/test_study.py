@@ -19,7 +19,7 @@ from toolsearch.bench.study import (
     study,
     verdict,
 )
-from toolsearch.bench.ways import EVERY, FOUND_BEFORE
+from toolsearch.bench.ways import ANTICIPATED, EVERY, FOUND_BEFORE
 from toolsearch.errors import BadSettingError
 from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.wire.capabilities import Endpoint
@@ -54,13 +54,13 @@ async def studied(grows: bool = True, endpoint: Endpoint = CHAT, progress: Study
 
 
 async def test_each_conversation_is_told_of_once_it_is_played() -> None:
-    """Three sizes, four ways and two conversations."""
+    """Three sizes, five ways and two conversations."""
     told: list[tuple[str, int, int]] = []
 
     await studied(progress=lambda *what: told.append(what))
 
-    assert [done for _, done, _ in told] == [*range(9), *range(8, 17), *range(16, 25)]
-    assert {total for _, _, total in told} == {24}
+    assert [done for _, done, _ in told] == [*range(11), *range(10, 21), *range(20, 31)]
+    assert {total for _, _, total in told} == {30}
     assert told[-1][0] == "Conversations, now over 49 tools"
 
 
@@ -68,7 +68,7 @@ async def test_a_study_is_of_the_whole_catalog_and_of_smaller_ones() -> None:
     found = await studied()
 
     assert [size.tools for size in found.sizes] == [10, 20, 49]
-    assert [row.way for row in found.whole.rows] == [EVERY, FOUND_BEFORE, "append", "fixed"]
+    assert [row.way for row in found.whole.rows] == [EVERY, FOUND_BEFORE, ANTICIPATED, "append", "fixed"]
     assert found.sizes[0].tokens < found.sizes[1].tokens < found.whole.tokens
     assert [size.tools for size in (await studied(grows=False)).sizes] == [49]
 

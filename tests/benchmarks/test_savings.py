@@ -89,7 +89,7 @@ def test_each_size_wire_and_preset_has_a_row(monkeypatch: pytest.MonkeyPatch) ->
     ]
     assert figures[0]["ways"]["fixed"]["requests"] == 3
     assert figures[0]["ways"]["every definition"]["requests"] == 2
-    assert figures[0]["break_even"]["cold"] == {"way": "messages", "tools": None, "turns": None, "warm_share": None}
+    assert figures[0]["break_even"]["cold"] == {"way": "anticipated", "tools": None, "turns": None, "warm_share": None}
     assert worth_rows(figures, "openai")[0][0] == "3"
     savings.print_tables(figures)
 

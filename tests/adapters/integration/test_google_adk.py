@@ -21,7 +21,8 @@ ASKED = sorted([*FOUND["ann"], *FOUND["bob"], *[SEARCH] * 6])
 def test_two_users_of_an_agent_each_find_and_call_their_tools(framework):
     """A turn is three requests: the first searches, the second calls what was found, the third reads the result.
 
-    The first list already has what the first message surely asks for, where the list may grow. A hook is asked about each call by the name of the tool that runs, whatever way it is called.
+    The first list already has what the first message surely asks for, where the list may grow. A hook is asked about
+    each call by the name of the tool that runs, whatever way it is called.
     """
     played = framework("google-adk").run("adk_agent.py")
 
