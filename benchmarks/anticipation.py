@@ -42,7 +42,7 @@ from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.queries import sentences
 
 CHOSEN: Final = anticipation.LEAST_SURENESS
-THRESHOLDS: Final = (0.5, 1.5, 2.5, CHOSEN, 4.5)
+THRESHOLDS: Final = (1.0, 2.0, CHOSEN, 4.0, 5.0)
 PLAYED: Final = ("metatool", "bfcl", "sealtools", "livemcp", "azcli")
 ALL: Final = "all"
 _ASKED, _REQUESTS, _TURNS = 250, 28, 4

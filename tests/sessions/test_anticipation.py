@@ -135,6 +135,13 @@ def test_savings_count_anticipated_tools_and_how_many_of_them_were_called() -> N
     assert (savings.anticipated, savings.anticipated_calls, savings.search_rounds) == (2, 1, 0)
 
 
+def test_a_tool_that_the_model_has_is_not_shown_again() -> None:
+    session = engine_of().session("a")
+    session.begin_turn(MAIL, **GPT)
+
+    assert (session.begin_turn(MAIL, **GPT), session.savings().anticipated) == ([], 1)
+
+
 def test_the_figures_are_stored_with_the_session() -> None:
     kept = InMemorySessionPersistence()
     engine_of(sessions=SessionStore(persistence=kept)).session("a").begin_turn(MAIL, **GPT)
