@@ -5,6 +5,7 @@ import pytest
 from benchmarks import anticipation
 from benchmarks.labelled import LabelledQuery, LabelledSet
 
+LEAST = anticipation.THRESHOLDS[0]
 _TEXTS = {"mail/send": "Send an email message.", "bill.pay": "Pay a bill with money.", "add": "Add two numbers."}
 
 
@@ -19,7 +20,7 @@ def test_the_curve_has_the_shares_of_needed_tools_and_of_right_ones(asked: antic
     curve = anticipation.curve(asked)
 
     assert (curve["asked"], curve["tools"]) == (3, 3)
-    assert curve["curve"]["0.5"] == {"there": 1.0, "needed": 1.0}
+    assert curve["curve"][str(LEAST)] == {"there": 1.0, "needed": 1.0}
 
 
 def test_conversations_save_rounds_where_tools_can_be_shown_beforehand(asked: anticipation.Asked) -> None:
@@ -30,8 +31,8 @@ def test_conversations_save_rounds_where_tools_can_be_shown_beforehand(asked: an
     assert {wire: found[wire, None]["rounds"] for wire, _ in found} == dict.fromkeys(
         ("anthropic", "openai-responses", "openai"), 3
     )
-    assert [found[wire, 0.5]["rounds"] for wire in ("anthropic", "openai-responses", "openai")] == [0, 0, 2]
-    assert [found[wire, 0.5]["called"] for wire in ("anthropic", "openai-responses", "openai")] == [3, 3, 1]
+    assert [found[wire, LEAST]["rounds"] for wire in ("anthropic", "openai-responses", "openai")] == [0, 0, 2]
+    assert [found[wire, LEAST]["called"] for wire in ("anthropic", "openai-responses", "openai")] == [3, 3, 1]
     saved = anticipation.tables(figures)["anticipation, thresholds"][1][0]
-    assert saved[:6] == ["0.5", "claude-opus-5-5", "messages", "100%", "100%", "2.00 / 1.00"]
+    assert saved[:6] == [str(LEAST), "claude-opus-5-5", "messages", "100%", "100%", "2.00 / 1.00"]
     assert float(saved[6]) < 1
