@@ -15,6 +15,7 @@ from toolsearch.calling.limits import TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.engine import ToolSearch
+from toolsearch.sessions.anticipation import ANTICIPATING
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.port import ToolScope
 from toolsearch.sessions.savings import Savings
@@ -248,10 +249,12 @@ class Searched:
 
 
 def ways_of(endpoint: Endpoint) -> list[WayName]:
-    """All ways that the model takes: without a search first, then the best exposure with anticipation, then the
-    exposures, the best first.
+    """All ways that the model takes: without a search first, then the best exposure with anticipation, if it has any,
+    then the exposures, the best first.
     """
-    return [EVERY, FOUND_BEFORE, ANTICIPATED, *capabilities_of(endpoint).modes]
+    modes = capabilities_of(endpoint).modes
+    anticipated: list[WayName] = [ANTICIPATED] if modes[0] in ANTICIPATING else []
+    return [EVERY, FOUND_BEFORE, *anticipated, *modes]
 
 
 def way_of(name: WayName, engine: ToolSearch, endpoint: Endpoint, *, found_before: int) -> Way:

@@ -17,6 +17,9 @@ from toolsearch.tools.definition import ToolReference
 from toolsearch.wire.capabilities import RevealMode
 from toolsearch_indexes.queries import Words, read_form, sentences
 
+ANTICIPATING: Final[tuple[RevealMode, ...]] = ("messages", "append")
+"""The modes in which a tool that was shown beforehand pays; see `anticipated_in`."""
+
 logger = logging.getLogger(__name__)
 
 # Fitted on the train parts of labelled sets: of the tools that are this sure, 86% were needed. A lower threshold saves
