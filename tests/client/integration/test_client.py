@@ -41,6 +41,17 @@ def test_from_a_catalog_to_a_session(client):
     assert raised.value.request_id.startswith("req_")
 
 
+def test_a_turn_begins_with_the_users_words(client):
+    client.create_catalog("post")
+    client.write_tools("post", [MAIL, *TOOLS])
+    session = client.open_session(catalog="post")
+
+    begun = client.begin_turn(session.id, "Send a letter to somebody.", "openai-responses", model="gpt-5.6")
+    [message] = begun.messages
+    assert ([tool["name"] for tool in message["tools"]], begun.names) == (["send_mail"], [])
+    assert client.begin_turn(session.id).messages == []
+
+
 def test_a_list_is_every_page_of_it(client):
     client.create_catalog("many")
     client.write_tools("many", TOOLS)
