@@ -66,10 +66,6 @@ class SearchOptions(AnswerOptions):
         RevealSetting, Field(description="How found tools reach the model; auto: by what its API takes.")
     ] = "auto"
     name_servers: bool = False  # in the search tool's description, in up to 80 characters
-    anticipate: Annotated[
-        bool,
-        Field(description="Show a tool that the user's words surely ask for before the model searches for it."),
-    ] = True
     cache_ttl_s: Annotated[
         Wait | None,
         Field(description="How long the model's provider caches a prompt; none: as the table of models says."),
@@ -87,7 +83,11 @@ class SearchOptions(AnswerOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions(SearchOptions):
-    """The behaviour of every session of an engine: its searches, its budget, and the catalogs that are shown whole."""
+    """The behaviour of every session of an engine: its searches, its budget, and the catalogs that are shown whole.
+
+    *anticipate* shows a tool that the user's words surely ask for before the model searches for it, where that pays.
+    """
 
     budget: Budget = Budget()  # noqa: RUF009  frozen
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen
+    anticipate: bool = True
