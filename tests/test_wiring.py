@@ -154,7 +154,7 @@ async def test_a_client_searches_for_tools_and_records_what_it_does():
         telemetry=recorder.telemetry,
     )
 
-    response = await client.prompt("What time is it?").context(conversation_id="c").call()
+    response = await client.prompt("And now?").context(conversation_id="c").call()
 
     assert response.text == "It is noon."
     assert [[tool.name for tool in prompt.options.tools] for prompt in model.prompts] == [
@@ -164,6 +164,7 @@ async def test_a_client_searches_for_tools_and_records_what_it_does():
     ]
     assert model.sent[0][0] == SystemMessage(f"Be brief.\n\n{DEFAULT_SYSTEM_SUFFIX}")
     assert [span.name for span in recorder.spans] == [
+        "search_tools",
         "chat unknown",
         "search_tools",
         "execute_tool toolSearchTool",
