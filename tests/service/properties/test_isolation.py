@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import httpx2
 from hypothesis import HealthCheck, Phase, given, settings
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from tests.kit.recording_storage import RecordingStorage
 from tests.kit.service import ServiceKit, serving
 from tests.kit.service_routes import Operation, operations, undocumented
+from toolsearch.service import replicas
 
 MARK = "zebra"  # is in all that the other tenant has written, and in nothing else
 ELSEWHERE = {"/", "/v1/openapi.json", "/v1/sessions/{session}/mcp"}  # the same for everybody; asked below
@@ -65,7 +67,7 @@ async def world(*, with_victim: bool = True) -> AsyncIterator[World]:
     recording = RecordingStorage()
     many = {"requests": 1_000_000}
     never_s = 1_000_000.0  # else what the service itself looks for would be among the reads of a request
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, patch.object(replicas, "_RENEWED_EVERY_S", never_s):
         async with serving(Path(folder), wrap=recording, rates=many, poll_s=never_s) as kit:
             made = World(kit, Path(folder), recording)
             if with_victim:
