@@ -29,6 +29,9 @@ def import_sdk_lazily() -> None:
             if package not in sys.modules and (spec := find_spec(package)) is not None:
                 sys.modules[package] = module = module_from_spec(spec)
                 module.__class__ = _LazyPackage
+                parent, _, child = package.rpartition(".")
+                if parent:
+                    setattr(sys.modules[parent], child, module)
 
 
 class _LazyPackage(ModuleType):

@@ -166,18 +166,14 @@ class VectorPart:
             best = best[cosines[best] >= cosines[best[limit - 1]]]
         return rows[best], cosines[best]
 
-    def near(self, query: FloatArray, wanted: int, allowed: BoolArray | None = None) -> Near:
-        """Return the rows nearest to *query*, mostly enough of them to find the *wanted* nearest.
-
-        The bounds of `Near` are as reliable as the results of `search`. Raises EncoderError as `search` does.
-        """
-        return self.near_each(query[np.newaxis], wanted, allowed)[0]
-
     def near_each(
         self, queries: FloatArray, wanted: int, allowed: BoolArray | None = None, *, again: bool = False
     ) -> Sequence[Near]:
-        """As `near`, for each of *queries* (m, d). *again* says that fewer rows were not enough: where codes of 2 bits
-        did not tell enough rows apart, they mostly do not for more rows either, and all vectors are compared.
+        """Return the rows nearest to each of *queries* (m, d), mostly enough of them to find the *wanted* nearest.
+
+        *again* says that fewer rows were not enough: where codes of 2 bits did not tell enough rows apart, they mostly
+        do not for more rows either, and all vectors are compared. The bounds of `Near` are as reliable as the results
+        of `search`. Raises EncoderError as `search` does.
         """
         checked = self._checked(queries)
         is_hopeless = again and self._codes is not None and self._codes.bits == _COARSE

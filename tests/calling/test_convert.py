@@ -341,3 +341,13 @@ def test_images_do_not_count_as_text_but_are_bounded_themselves(monkeypatch: pyt
     assert first == small
     assert second["type"] == "text"
     assert second["text"].startswith("[image (image/png, 6 bytes) left out")
+
+
+@dataclass(slots=True)
+class Download:
+    name: str
+    hexdigest: str
+
+
+def test_an_object_with_a_field_named_as_a_digest_is_written_whole() -> None:
+    assert to_json(Download("a.txt", "ff")) == {"name": "a.txt", "hexdigest": "ff"}

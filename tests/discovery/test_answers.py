@@ -27,7 +27,7 @@ TOOLS = {
 
 
 ADVICE = (
-    "Do without, and tell the user that there is no tool for it. Search again only under a name that the tool itself "
+    "do without, and tell the user that there is no tool for it. Search again only under a name that the tool itself "
     "might use."
 )
 LOG_ENTRY = (
@@ -79,7 +79,7 @@ def test_several_queries_are_answered_one_by_one_and_a_tool_is_described_once() 
         "- time__now [fits, loaded]: see above",
         "- git__log [fits, loaded]: see above",
         '"send an email": no tool found.',
-        ADVICE,
+        f"Where nothing fits, {ADVICE}",
     ]
 
 
@@ -117,6 +117,10 @@ def test_advice_to_do_without_comes_once_and_not_for_a_name_that_is_not_there() 
         return answer(*answers).text.lower().count("do without")
 
     assert (advice(weak), advice(weak, weak), advice(again), advice(unknown)) == (1, 1, 1, 0)
+
+
+def test_who_looks_around_by_a_pattern_is_not_told_to_do_without() -> None:
+    assert lines(AnsweredQuery("/zzz/", finding="nothing")) == ["No tool found."]
 
 
 def test_only_where_tools_are_named_one_of_them_may_be_taken() -> None:
@@ -305,7 +309,7 @@ def test_a_query_in_vain_beside_one_that_loads_is_told_of() -> None:
         exposure=DEFERRED,
     ).texts
 
-    assert texts == [LOADED, f'"send an email": no tool found.\n{ADVICE}']
+    assert texts == [LOADED, f'"send an email": no tool found.\nWhere nothing fits, {ADVICE}']
 
 
 def test_where_nothing_is_loaded_an_answer_is_one_text_in_every_exposure() -> None:

@@ -4,11 +4,21 @@ from typing import Any
 
 import pytest
 
-from tests.kit.session_tools import SEARCH, engine_of, names_in
-from toolsearch import Budget, Catalog, PassThrough, Session, SessionStore, ToolDefinition
+from tests.kit.session_tools import FUNCTIONS, SEARCH, engine_of, names_in
+from toolsearch import (
+    Budget,
+    Catalog,
+    PassThrough,
+    Session,
+    SessionOptions,
+    SessionStore,
+    ToolDefinition,
+    ToolSearch,
+)
 from toolsearch.storage.memory import InMemorySessionPersistence
 from toolsearch.wire.formats import render_change
 from toolsearch.wire.messages import ToolChangeMessage
+from toolsearch_indexes.documents import Hit
 
 CLAUDE: dict[str, Any] = {"format": "anthropic", "model": "claude-opus-5-5"}
 GPT: dict[str, Any] = {"format": "openai-responses", "model": "gpt-5.6"}
@@ -109,6 +119,41 @@ def test_the_destination_is_known_from_the_first_request_on() -> None:
 
 def test_a_tool_out_of_reach_is_never_shown() -> None:
     session = engine_of().session("a", deny=["send_mail"])
+
+    assert (session.begin_turn(MAIL, **GPT), session.discovered) == ([], [])
+
+
+class Finder:
+    """An index of an application's own, which finds one tool for everything, or fails."""
+
+    rankings = ("keyword",)
+
+    def __init__(self, found: Hit | None) -> None:
+        self.found = found
+
+    def resolve_strategy(self, _: str) -> str:
+        return "keyword"
+
+    def update(self, _: object, remove: object = ()) -> None: ...
+
+    def names(self) -> list[str]:
+        return []
+
+    def search(self, *_: object, **__: object) -> list[Hit]:
+        if self.found is None:
+            raise TypeError("the database is away")
+        return [self.found]
+
+    def __len__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("found", [None, Hit("send_mail", 1.0)], ids=["fails", "is not sure of what it finds"])
+def test_an_index_of_ones_own_that_fails_or_is_not_sure_anticipates_nothing(found: Hit | None) -> None:
+    catalog = Catalog.from_functions(FUNCTIONS)
+    index: Any = Finder(found)
+    options = SessionOptions(pass_through=PassThrough(max_tools=0))
+    session = ToolSearch(catalog, index=index, options=options).session("a")
 
     assert (session.begin_turn(MAIL, **GPT), session.discovered) == ([], [])
 

@@ -42,6 +42,18 @@ def annotated(data: str = ""):
 def untold(data): ...
 
 
+def fetch(url):
+    """Download binary data from a URL."""
+
+
+def image_of(number):
+    """Return the binary data of an image."""
+
+
+def send(message, to):
+    """Send binary data to somebody."""
+
+
 def bytes_of(function: Callable[..., Any]) -> list[str]:
     properties = tool_from_function(function).definition.input_schema["properties"]
     return [name for name, schema in properties.items() if "anyOf" in schema]
@@ -58,6 +70,9 @@ def bytes_of(function: Callable[..., Any]) -> list[str]:
         (text_as_well, []),
         (annotated, []),
         (untold, []),
+        (fetch, []),  # bytes are what it returns
+        (image_of, []),
+        (send, []),
     ],
 )
 def test_the_default_or_the_documentation_says_it(function: Callable[..., Any], names: list[str]) -> None:

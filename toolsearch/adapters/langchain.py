@@ -15,7 +15,7 @@ from toolsearch.wire.reply_parts import NO_REASON, REFUSAL, cut_off_by
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest
     from langchain.agents.middleware.types import ToolCallRequest
-    from langchain_core.messages import AIMessage, ToolMessage
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
     from langchain_core.runnables import RunnableConfig
     from langgraph.config import get_config
 except ImportError as error:
@@ -62,7 +62,8 @@ class ToolSearchMiddleware(AgentMiddleware[Any, Any, Any]):
     def _with_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         model = getattr(request.model, "model_name", None) or getattr(request.model, "model", "")
         session = suit_model(self._session(), model)
-        anticipate(session, request.messages[-1].content if request.messages else "", "openai")
+        last = request.messages[-1] if request.messages else None
+        anticipate(session, last.content if isinstance(last, HumanMessage) else "", "openai")
         return request.override(tools=[*request.tools, *session.tools("openai")])
 
     def _session(self) -> Session:

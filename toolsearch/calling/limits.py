@@ -156,9 +156,10 @@ def _result_key(result: ToolResult) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """How a manager runs calls. Raises BadSettingError for a number that is not above 0.
+    """How tools are called.
 
-    At most *max_parallel* calls of one reply run at once; the others wait.
+    At most *max_parallel* calls of one reply run at once; the others wait. Raises BadSettingError for a number that is
+    not above 0.
     """
 
     timeout_s: Annotated[Seconds, Field(description="Time for one call of a tool that sets no time of its own.")] = 60.0

@@ -162,7 +162,7 @@ RunCall: TypeAlias = Callable[[Admitted, ToolContext], Awaitable[CallOutcome]]
 class CallPipeline:
     """Keeps no state of a call, so one pipeline serves all calls, also on several loops.
 
-    max_result_characters  longest text about a call that is not run
+    max_result_characters  longest text about a call that failed on our side
     before, after          hooks around each call, in this order; see `toolsearch.calling.hooks`
     clock                  gives seconds for the log; only differences count
     """

@@ -119,10 +119,10 @@ class _Converter:
         inside = above | {id(value)}
         if hasattr(type(value), "__pydantic_serializer__"):
             return self.plain(_serialized(value), inside)
-        if hasattr(type(value), "hexdigest"):
-            return self.plain(_hex_digest(value), inside)
         if (fields := _fields(value)) is not None:
             return self._object(fields, inside)
+        if hasattr(type(value), "hexdigest") and isinstance(getattr(value, "digest_size", None), int):
+            return self.plain(_hex_digest(value), inside)
         if isinstance(value, AbstractSet) and not isinstance(value, MappingView):
             whole = _Converter(math.inf)  # a set is sorted, so all of it is converted before any is cut
             items = [whole.plain(item, inside) for item in cast("AbstractSet[object]", value)]

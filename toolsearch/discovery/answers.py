@@ -19,6 +19,7 @@ from toolsearch.tools.summaries import one_line
 from toolsearch.wire.mcp.definitions import fields_for_calling
 from toolsearch.wire.native_search import loaded_text
 from toolsearch.wire.sendable_schema import sendable_schema
+from toolsearch_indexes.queries import Words, read_form
 
 _MOST_PARAMETERS = 8
 _NAME_WIDTH = 40  # characters of a name
@@ -61,10 +62,11 @@ _REMARKS: Mapping[AnswerFinding, str] = {
     "nothing": "no tool found",
 }
 
-_TAKE_ONE = "If a tool above does it, load it by select:NAME. Otherwise do without"
-_TAKE_NONE = "Do without"
+_WHERE = "Where nothing fits, "
+_UNLESS = ", unless a tool named for it does it after all: load that by select:NAME"
 _DO_WITHOUT = (
-    ", and tell the user that there is no tool for it. Search again only under a name that the tool itself might use."
+    "do without, and tell the user that there is no tool for it{}. Search again only under a name that the tool itself "
+    "might use."
 )
 
 _NOT_RUNNABLE = "not runnable here"
@@ -125,6 +127,12 @@ class AnsweredQuery:
     @property
     def loaded(self) -> list[str]:
         return [tool.name for tool in self.tools if tool.is_loaded]
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether words have found nothing that fits. Who sends names or a pattern looks around."""
+        is_told = bool(self.missing or self.error)
+        return self.finding != "fits" and not is_told and isinstance(read_form(self.query), Words)
 
     @property
     def remark(self) -> str:
@@ -336,17 +344,23 @@ class _Page:
         return (tool.is_loaded and tool.name not in self.unlisted) or tool.name in self.listed_before
 
     def _rest(self, size: _Size) -> list[str]:
-        in_vain = [answer for answer in self.answers if answer.finding != "fits" and not answer.missing]
-        take = _TAKE_ONE if any(answer.tools for answer in in_vain) else _TAKE_NONE
         missing = dict.fromkeys(_missing(name, answer.near) for answer in self.answers for name in answer.missing)
         too_long = dict.fromkeys(name for answer in self.answers for name in answer.too_long)
         return [
             f"No tool is named {', '.join(missing)}." if missing else "",
             f"Found as well, but too long to be shown: {', '.join(too_long)}." if too_long else "",
-            f"{take}{_DO_WITHOUT}" if in_vain else "",
+            self._advice(),
             self.servers[size.servers] if self.servers else "",
             self.note,
         ]
+
+    def _advice(self) -> str:
+        """The advice for the queries in vain; "" if there are none."""
+        in_vain = [answer for answer in self.answers if answer.is_in_vain]
+        if not in_vain:
+            return ""
+        advice = _DO_WITHOUT.format(_UNLESS if any(answer.tools for answer in in_vain) else "")
+        return f"{_WHERE}{advice}" if len(in_vain) < len(self.answers) else f"D{advice[1:]}"
 
 
 def _missing(name: str, near: Mapping[str, Sequence[str]]) -> str:

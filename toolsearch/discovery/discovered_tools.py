@@ -1,6 +1,6 @@
 """The tools that a session has discovered: in the order they came, under a budget, with eviction between turns.
 
-Weak searches are noted too, so that the model is told when there is probably no such tool.
+Weak searches are noted too, so that a second one for the same is told of the first, and judged more strictly.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def some_servers(tools: Mapping[str, int], purpose_of: Callable[[str], str]) -> 
             "Tools are of these servers:",
             *(_line(server, tools[server], purpose_of(server)) for server in servers),
         ]
-    short = f"The query {LIST_SERVERS} lists the {len(servers)} servers that tools are of."
+    short = f"The query {LIST_SERVERS} lists the servers that tools are of: {len(servers)}."
     return ["\n".join(filter(None, [*told, _serverless(tools)])), short]
 
 

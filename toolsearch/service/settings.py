@@ -78,7 +78,8 @@ class RetentionSettings(SettingsSection):
 class ServiceJwtSettings(IssuerSettings):
     """Callers from an identity provider (OIDC): their JWTs name their tenant and their scopes.
 
-    A claim within an object is named with dots, such as realm_access.roles.
+    Without any of these settings no JWT is accepted; with one, issuer and audience are needed. A claim within an object
+    is named with dots, such as realm_access.roles.
     """
 
     tenant_claim: str = Field(default="tenant", min_length=1, description="The claim with the name of the tenant.")

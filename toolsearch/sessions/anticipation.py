@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from toolsearch.discovery.search_tool import MAX_QUERY_CHARACTERS
+from toolsearch.discovery.shown import is_weak
 from toolsearch.errors import ToolSearchError
 from toolsearch.sessions.answering import Searching
 from toolsearch.sessions.tool_lists import ListingConversation, bounds_of, that_fit
@@ -72,7 +73,12 @@ def _asked_for(conversation: Anticipating, part: str) -> str:
     except ToolSearchError as error:
         logger.debug("session %s: nothing is anticipated: %s", conversation.state.id, error)
         return ""
-    return found[0].name if sureness(found) >= LEAST_SURENESS else ""
+    except Exception:  # an index of the application's own may raise anything
+        logger.exception("session %s: nothing is anticipated", conversation.state.id)
+        return ""
+    if is_weak(found) or sureness(found) < LEAST_SURENESS:
+        return ""
+    return found[0].name
 
 
 def sureness(found: Sequence[ToolReference]) -> float:

@@ -249,9 +249,7 @@ class Conversation:
         return tool  # unshortened, since arguments are validated by its schema
 
     def require_in_reach(self, name: str) -> Tool:
-        """Return the tool *name*. Raises UnknownToolError if the model was sent the tool before, or else
-        UnknownToolError.
-        """
+        """Return the tool *name*. Raises UnknownToolError, with *is_gone* if the model was sent the tool before."""
         tool = self.view.find(name)
         if tool is None and self.state.sent.now.has_sent(name):
             raise UnknownToolError(name, is_gone=True)

@@ -40,14 +40,15 @@ def _read(value: Json) -> bytes:
             except ValueError:
                 raise PydanticCustomError("bytes", "the base64 is not valid") from None
         case _:
-            raise PydanticCustomError("bytes", 'must be a text, or {{"base64": "..."}}')
+            raise PydanticCustomError("bytes", 'must be a text, or {"base64": "..."}')
 
 
 Bytes = Annotated[Any, PlainValidator(_read), WithJsonSchema({"anyOf": _FORMS})]
 
 ARTICLES = r"(?:(?:an?|the|this|new|open|readable|writable|binary|temporary) )*"
 _KINDS = r"(?:bytes-like objects?|bytes or buffer|bytes or bytearray|buffer object|byte ?strings?|binary data)\b"
-_FIRST_OBJECT = re.compile(rf"\w+ {ARTICLES}{_KINDS}", re.IGNORECASE)  # "Encode the bytes-like objects using base32"
+_FIRST_OBJECT = re.compile(rf"(?:en|de)code {ARTICLES}{_KINDS}", re.IGNORECASE)  # "Encode the bytes-like objects using"
+_NO_NAMES = frozenset({"as", "at", "by", "for", "from", "in", "into", "of", "on", "to", "with"})  # what follows a kind
 _BUFFERS = frozenset({"buffer", "bytes", "data", "password", "salt"})  # names of buffers in functions written in C
 _TEXT_TOO = re.compile(
     r"[^.\n]{0,60}?\b(?:str|text|strings?|paths?|filename|name|numbers?|lists?|sequence)\b", re.IGNORECASE
@@ -57,7 +58,7 @@ _TEXT_TOO = re.compile(
 def takes_bytes(parameter: Parameter, function: Callable[..., Any], *, is_first: bool) -> bool:
     """Whether *parameter*, which has no annotation, takes bytes and no text: by its default, or by the documentation.
 
-    The object of the documentation's first verb is the first parameter. Functions written in C often say nothing, but
+    What is to be encoded or decoded is the first parameter. Functions written in C often say nothing, but
     have names for buffers.
     """
     if isinstance(parameter.default, bytes):
@@ -72,6 +73,8 @@ def takes_bytes(parameter: Parameter, function: Callable[..., Any], *, is_first:
 
 def is_documented_as(kinds: str, name: str, doc: str) -> bool:
     """Whether *doc* says that the parameter *name* is one of *kinds*, a pattern, and says of no text beside it."""
+    if name in _NO_NAMES:
+        return False
     told = rf"[*`']*{re.escape(name)}[*`']*"
     verb = r"(?: and [*`']*\w+[*`']*)?(?:[ \t]*(?::|--?)[ \t]*|\s+(?:must be |is |are |should be )?)"
     behind_kind, before_kind = (

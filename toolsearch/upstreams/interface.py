@@ -159,7 +159,7 @@ class Upstream(Protocol):
 
         MCPError                the server's own refusal, to be passed on as it is
         LoginRequiredError      the request was not sent
-        ServerUnavailableError  the request was not sent, as if *is_busy*, or may have run; the message says which
+        ServerUnavailableError  the request was not sent (always so if *is_busy*), or may have run
         ToolTimeoutError        the request may have run
         """
         ...

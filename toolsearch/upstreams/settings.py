@@ -22,7 +22,7 @@ OpenTransport: TypeAlias = "Callable[[], httpx2.AsyncBaseTransport]"
 
 
 class ServerSettings(SettingsSection):
-    """What holds for one server."""
+    """What holds for each server."""
 
     connect_timeout_s: Seconds = Field(
         default=CONNECT_TIMEOUT_S, description="Time to start and to answer the first request."

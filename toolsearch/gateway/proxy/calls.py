@@ -188,8 +188,9 @@ class ClientCalls:
     async def complete(self, call: ClientCall) -> CallOutcome:
         """Failures on our side become results with ``isError``, for the model to read.
 
-        The outcome's *error* is an MCPError if the server refused the call, with the server's own error. It is a
-        NotCallableHereError for a tool with neither a server nor a callback, once the call has passed all other checks.
+        The outcome's *error* is a ToolSearchError by which we refused the call or could not bring it to its server, or
+        an MCPError if the server refused it, with the server's own error. It is a NotCallableHereError for a tool with
+        neither a server nor a callback, once the call has passed all other checks.
         """
         item = Refused(call.call, call.fault) if call.fault is not None else self._counted(call)
         outcome = await self._pipeline.complete(item, partial(self._run, call), _context(call.caller))

@@ -190,22 +190,10 @@ def is_error(result: Mapping[str, Any]) -> bool:
     return result.get("isError") is True
 
 
-def error_code(result: Mapping[str, Any]) -> str | None:
-    """The code that `as_error` has put into a result that failed on our side."""
-    code = meta_of(result).get(ERROR_CODE)
-    return code if isinstance(code, str) else None
-
-
 def content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:
     """The content blocks of a tool's result; anything but an object is left out."""
     content = result.get("content")
     return filter(is_object, content if is_list(content) else ())
-
-
-def structured_of(result: Mapping[str, Any]) -> Json:
-    """The structured content of the result; None if there is none."""
-    data: Json = result.get("structuredContent")
-    return data
 
 
 def all_content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:
