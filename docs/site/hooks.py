@@ -25,6 +25,7 @@ _SECTION = re.compile(r"^## (?P<title>.+)\n(?P<body>(?:(?!^## ).*\n?)*)", re.MUL
 _ROW = re.compile(r"^\| `(?P<name>\w+)` \| [a-z ]+ \|(?: `(?P<place>[\w.=()]+)` \|)?", re.MULTILINE)
 _OF_THE_CLIENT = re.compile(r"^- `(\w+)`", re.MULTILINE)
 _CLIENT = "## The client of the service\n"
+_ERRORS = "toolsearch.errors"
 _LANGUAGES = {".json": "json", ".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 _PICTURES = {".gif", ".jpg", ".png", ".svg"}
 
@@ -77,6 +78,9 @@ def _sections(listing: str) -> Iterator[tuple[str, dict[str, str]]]:
         title = section["title"]
         module = title.split("`")[1] if "`" in title else "toolsearch"
         names = {row["name"]: f"{module}.{row['name']}" for row in _ROW.finditer(section["body"])}
+        if module == _ERRORS:  # which are listed by code, on a page of their own
+            members = _sources()[module].members
+            names = {name: f"{module}.{name}" for name in members if name.endswith("Error")}
         if section[0].startswith(_CLIENT):
             names = {name: f"toolsearch.client.{name}" for name in _OF_THE_CLIENT.findall(section["body"])}
         met = {row["name"]: row["place"] for row in _ROW.finditer(section["body"]) if row["place"]}

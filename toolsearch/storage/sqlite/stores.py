@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import ClassVar
 
 from filelock import FileLock
 
@@ -56,7 +57,7 @@ _REMEDY = "restore it from a backup, or remove it to approve everything anew"
 
 
 class _PinFile(SqliteFile):
-    kept = Kept.PINS
+    kept: ClassVar[Kept] = Kept.PINS
     durability = SqlPins.durability
 
 
