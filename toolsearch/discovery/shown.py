@@ -162,7 +162,8 @@ Fit: TypeAlias = Literal["fits", "likely", "related"]
 MOST_LOADED: Final = 3
 
 
-# A best hit of short requests with a higher score is the right tool in nine of ten cases; with a lower one, in half.
+# Of the best hits for short requests in the labelled sets, 71 to 85 % with a higher score are the tool of the label,
+# which names one of several right ones; from .45 to .9, 26 to 73 %.
 _CLEAR_SCORE: Final = 0.9
 
 

@@ -23,8 +23,8 @@ ANTICIPATING: Final[tuple[RevealMode, ...]] = ("messages", "append")
 
 logger = logging.getLogger(__name__)
 
-# Fitted on the train parts of labelled sets: of the tools that are this sure, 86% were needed. A lower threshold saves
-# more money, but where users speak less plainly, most of what it shows is not needed. See `benchmarks.anticipation`.
+# A lower threshold saves more money, but where users speak less plainly, most of what it shows is not needed:
+# `benchmarks.anticipation` draws the curve.
 LEAST_SURENESS: Final = 3.0
 _LEAD_WEIGHT: Final = 2.0
 _MOST_LEAD: Final = 1.5  # in log odds; a greater lead says no more
