@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from toolsearch_indexes.arrays import mapping_of
 from toolsearch_indexes.documents import Explanation, Hit, ToolDocument
 from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.errors import BadQueryError
 from toolsearch_indexes.keyword import KeywordParameters
 from toolsearch_indexes.queries import (
@@ -21,6 +22,7 @@ from toolsearch_indexes.queries import (
     Ranking,
     Selection,
     Strategy,
+    Words,
     read_form,
     require_limit,
     require_text,
@@ -33,6 +35,9 @@ from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray
 from toolsearch_indexes.views import SearchSpace, SelectionView, SelectionViews
 from toolsearch_indexes.word_forms import Lexicon
+
+_QUICK_TOOLS = 20_000
+_QUICK_QUERY = 200  # characters
 
 
 class ToolSearchIndex:
@@ -156,6 +161,20 @@ class ToolSearchIndex:
         """
         limit = require_limit(limit)
         return self._search(strategy, within, favour).answer(read_form(query), limit).hits
+
+    def is_quick(self, query: str, strategy: Strategy = "auto", within: Selection | None = None) -> bool:
+        """Whether a search takes a few milliseconds at most, so that an event loop need not hand it to a thread: it is
+        short, over few tools whose view is made, and no pattern, and no model is asked. Raises BadQueryError.
+        """
+        return (
+            len(self) <= _QUICK_TOOLS
+            and len(query) <= _QUICK_QUERY
+            and self.reader is None
+            and (self.arm is None or isinstance(self.arm.encoder, StaticEncoder))
+            and self.resolve_strategy(strategy) != "regex"
+            and isinstance(read_form(query), Words)
+            and (within is None or self.views.has(self.state, within))
+        )
 
     def explain(
         self,

@@ -128,6 +128,11 @@ class SelectionViews:
         self._clock = count()
         self._lock = threading.Lock()
 
+    def has(self, state: IndexState, selection: Selection) -> bool:
+        """Whether the view of this moment is there already."""
+        view = self._views.get(selection)
+        return view is not None and view.moment == state.moment
+
     def get(self, state: IndexState, selection: Selection) -> SelectionView:
         view = self._views.get(selection)
         if view is None or view.moment != state.moment:

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.kit.readers import FakeReader
 from toolsearch_indexes.documents import Hit, ToolDocument
+from toolsearch_indexes.encoders.opening import open_encoder
 from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.errors import BadPatternError, BadQueryError, EncoderError
@@ -404,3 +406,13 @@ def test_each_part_of_a_request_is_looked_for_once(monkeypatch: pytest.MonkeyPat
 
     assert sorted(found) == ["list_rooms", "send_message"]
     assert [len(set(queries)) for queries in asked] == [3]
+
+
+def test_a_search_that_asks_a_model_of_somebody_else_is_not_quick() -> None:
+    built_in = ToolSearchIndex(TOOLS, encoder=open_encoder("built-in"))
+    assert built_in.is_quick("send a mail")
+    assert not built_in.is_quick("send a mail", "regex")
+    assert not ToolSearchIndex(TOOLS, encoder=HashingEncoder(256)).is_quick("send a mail")
+
+    built_in.reader = FakeReader()
+    assert not built_in.is_quick("send a mail")

@@ -1,5 +1,6 @@
 """Searches over HTTP without a session: several queries, names, definitions, and explanations."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import httpx2
 import pytest
 
 from tests.kit.service import ServiceKit, codes, serving
+from toolsearch.engine import ToolSearch
+from toolsearch.tools.definition import ToolReference
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "send_mail", "description": "Send an email message."},
@@ -142,3 +145,39 @@ async def test_a_catalog_of_another_tenant_is_not_found(tmp_path: Path) -> None:
         await ready(kit)
         other = kit.client(kit.key("other"))
         assert codes([await other.post("/v1/search", json={"queries": ["email"]})]) == [(404, "not_found")]
+
+
+async def test_a_short_search_stays_in_the_thread_of_the_loop_and_all_others_leave_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched_in: list[str] = []
+    search = ToolSearch.search
+
+    def noting(engine: ToolSearch, query: str, **options: Any) -> list[ToolReference]:
+        searched_in.append(threading.current_thread().name)
+        return search(engine, query, **options)
+
+    monkeypatch.setattr(ToolSearch, "search", noting)
+    here = threading.current_thread().name
+    async with serving(tmp_path) as kit:
+        client = await ready(kit)
+        await asked(client, queries=["email"])  # reads what was learnt from use from the store
+        await asked(client, queries=["email"])
+        assert [each == here for each in searched_in] == [False, True]
+
+        bodies: tuple[dict[str, Any], ...] = (
+            {"queries": ["/mail/"]},
+            {"queries": ["select:pay_bill"]},
+            {"queries": ["send a mail " * 20]},
+            {"queries": ["email", "money"]},
+            {"queries": ["email"], "strategy": "regex"},
+            {"queries": ["email"], "server": "calendar"},
+            {"queries": ["email"], "allow": ["send_*"]},
+            {"queries": ["email"], "explain": True},
+        )
+        for body in bodies:
+            await asked(client, **body)
+        assert here not in searched_in[2:]
+
+        await asked(client, queries=["email"], allow=["send_*"])  # the view of this reach is made now
+        assert searched_in[-1] == here

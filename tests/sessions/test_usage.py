@@ -374,3 +374,24 @@ def test_a_principal_who_was_deleted_from_the_store_leaves_memory(tmp_path: Path
 
         log.forget("")
         assert log.favour("", MAIL) == {}
+
+
+def test_evidence_is_at_hand_once_it_was_read_and_while_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteUsageStore(tmp_path / "usage.db")
+    log, at_hand = UsageLog(store), list[bool]()
+    for name in ("load", "add"):
+        method = getattr(store, name)
+        monkeypatch.setattr(
+            store,
+            name,
+            lambda *given, to=method, **named: (at_hand.append(log.is_at_hand("ann")), to(*given, **named))[1],
+        )
+    log.favour("ann", MAIL)
+    assert log.is_at_hand("ann")
+    assert not log.is_at_hand("bob")
+    use(log, MAIL, "send_mail", sessions=1, principal="ann")
+
+    assert at_hand == [False, False]  # while it is read, and while it is written
+    assert log.is_at_hand("ann")

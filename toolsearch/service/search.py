@@ -44,6 +44,7 @@ from toolsearch.tools.definition import ToolReference
 from toolsearch.tools.summaries import reference_to
 from toolsearch.wire.formats import WireFormat, render_definition
 from toolsearch_indexes.documents import Explanation
+from toolsearch_indexes.index import ToolSearchIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,22 @@ def answer(engine: ToolSearch, principal: Principal, asked: SearchRequest, reach
         named,
         [name for name, tool in tools.items() if tool is None],
         _definitions(view, shown, asked.definitions) if asked.definitions is not None else {},
+    )
+
+
+def is_quick(engine: ToolSearch, principal: Principal, asked: SearchRequest, reach: Reach) -> bool:
+    """Whether the event loop itself may give the `answer`. With many clients at once, handing searches of a millisecond
+    to threads takes longer than the searches. Raises BadQueryError as `answer` does.
+    """
+    index, usage = engine.index, engine.usage
+    return (
+        len(asked.queries) == 1
+        and not (asked.names or asked.explain or asked.explain_tools or asked.server or asked.definitions)
+        and (usage is None or usage.is_at_hand(principal.id))
+        and isinstance(index, ToolSearchIndex)
+        and index.is_quick(
+            asked.queries[0], asked.strategy or engine.strategies[0], engine.view(reach & principal.reach).selection
+        )
     )
 
 
@@ -153,7 +170,8 @@ async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> R
     ref = corpus_asked(body, caller)
     reach = asked_reach(ref, body.allow, body.deny)
     async with service[Corpora].using(ref) as corpus:
-        answered = await search_threads.run(answer, corpus.engine, caller.principal, body, reach)
+        asked = (corpus.engine, caller.principal, body, reach)
+        answered = answer(*asked) if is_quick(*asked) else await search_threads.run(answer, *asked)
     notes = [SearchNote(each.query, each.found) for each in answered.queries if not each.error]
     service[Activity].searched(Who(caller.tenant, caller.key_id, "", caller.request_id), ref, notes)
     # Written directly, without validation.

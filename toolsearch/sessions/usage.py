@@ -128,6 +128,12 @@ class UsageLog:
                 if dropped:
                     self._try(lambda: store.drop(principal, dropped))
 
+    def is_at_hand(self, principal: str) -> bool:
+        """Whether `favour` does not wait for the store: what is known of *principal* is in memory, and nobody reads or
+        writes.
+        """
+        return principal in self._principals and not self._lock.locked()
+
     def favour(self, principal: str, terms: QueryTerms) -> dict[str, float]:
         """Return the bonus in (0, 1) by tool name that use gives for a query of *terms*; most tools have none."""
         with self._lock:
