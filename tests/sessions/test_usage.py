@@ -1,7 +1,9 @@
 """Learning from use: what counts, how much, for whom, and what is kept of it."""
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import pytest
 
@@ -13,6 +15,9 @@ from toolsearch.storage.sqlite.stores import SqliteUsageStore
 from toolsearch.storage.usage import UsageCell
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 MAIL = frozenset({"mail"})
 EVENT = frozenset({"event"})
@@ -381,13 +386,16 @@ def test_evidence_is_at_hand_once_it_was_read_and_while_nothing_is_written(
 ) -> None:
     store = SqliteUsageStore(tmp_path / "usage.db")
     log, at_hand = UsageLog(store), list[bool]()
-    for name in ("load", "add"):
-        method = getattr(store, name)
-        monkeypatch.setattr(
-            store,
-            name,
-            lambda *given, to=method, **named: (at_hand.append(log.is_at_hand("ann")), to(*given, **named))[1],
-        )
+
+    def noted(method: Callable[_P, _T]) -> Callable[_P, _T]:
+        def asking(*given: _P.args, **named: _P.kwargs) -> _T:
+            at_hand.append(log.is_at_hand("ann"))
+            return method(*given, **named)
+
+        return asking
+
+    monkeypatch.setattr(store, "load", noted(store.load))
+    monkeypatch.setattr(store, "add", noted(store.add))
     log.favour("ann", MAIL)
     assert log.is_at_hand("ann")
     assert not log.is_at_hand("bob")
