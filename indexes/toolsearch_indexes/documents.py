@@ -90,9 +90,11 @@ class Explanation:
     place       1 the best; a search gives as many as its limit. None if it is not found
     score       as of a hit, in (0, 1]; 0 without a match
     words       the words of the query that it holds; *missing* are the others, as far as any tool holds them
-    word_score  what *words* are worth together; more than their sum where no other tool holds one of them
+    word_score  what *words* are worth together; more than their sum where no other tool holds one of them, less where
+                it has requests of users
     cosine      of the query with the tool; None by keyword
-    deviations  how far *cosine* lies above that of unrelated texts, in their standard deviations
+    deviations  how far *cosine* lies above that of unrelated texts, in their standard deviations; less where it has
+                requests of users
     weight      what one deviation is worth: raw = word_score + weight * deviations
     raw, least  the sum, and what it has to be: more for the best of all tools, on which hangs whether there is an
                 answer, than for the others

@@ -106,7 +106,6 @@ class KeywordStatistics:
     filled       by field, how many documents have any
     mean_step    ratio of the steps that *means* are rounded to; 1 leaves them exact
     means        by field, the mean length over the documents that have the field
-    requested    the share of the documents that have requests
     """
 
     documents: int = 0
@@ -116,11 +115,9 @@ class KeywordStatistics:
     filled: LongArray = field(default_factory=lambda: np.zeros(len(FIELDS), np.int64))
     mean_step: float = 2**0.25
     means: tuple[float, ...] = field(init=False)
-    requested: float = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "means", field_means(self.lengths, self.filled, self.mean_step))
-        object.__setattr__(self, "requested", share_with_requests(self.filled, self.documents))
 
     def holders(self, term: int) -> int:
         return int(self.df[term]) if term < len(self.df) else 0
@@ -150,11 +147,6 @@ def field_means(lengths: LongArray, filled: LongArray, step: float) -> tuple[flo
     """The mean length of each field where there is any, rounded to powers of *step*; see `KeywordStatistics`."""
     exact: list[float] = (lengths / np.maximum(1, filled)).tolist()
     return tuple(_round_to_power(mean, step) for mean in exact)
-
-
-def share_with_requests(filled: LongArray, documents: int) -> float:
-    """The share of *documents* that have requests, given how many have any of each field."""
-    return float(filled[_REQUESTS]) / max(1, documents)
 
 
 def _round_to_power(value: float, step: float) -> float:
@@ -190,6 +182,7 @@ class KeywordPart:
     surface_ids: IntArray
     _impacts: tuple[tuple[float, ...], FloatArray] | None = None
     _weights: _Weights | None = None
+    _has_requests: BoolArray | None = None
     _postings: _Postings = field(init=False)
 
     def __post_init__(self) -> None:
@@ -198,6 +191,13 @@ class KeywordPart:
     @property
     def size(self) -> int:
         return len(self.lengths)
+
+    @property
+    def has_requests(self) -> BoolArray:
+        """(n,) whether a row has requests of users."""
+        if self._has_requests is None:
+            self._has_requests = self.lengths[:, _REQUESTS] > 0
+        return self._has_requests
 
     @classmethod
     def build(cls, documents: Sequence[ToolDocument], lexicon: Lexicon) -> KeywordPart:

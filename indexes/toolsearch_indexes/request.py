@@ -12,7 +12,17 @@ import numpy as np
 from toolsearch_indexes.analysis import STOP_WORDS, name_words, stem, words
 from toolsearch_indexes.keyword import BoolArray, FloatArray, KeywordParameters
 from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores, read_query
-from toolsearch_indexes.scores import Scale, Unrelated, hybrid_scale, keyword_scale, semantic_scale, semantic_weight
+from toolsearch_indexes.scores import (
+    KEYWORD_REQUESTS,
+    SEMANTIC_REQUESTS,
+    SEMANTIC_SLOPE,
+    Scale,
+    Unrelated,
+    hybrid_scale,
+    keyword_scale,
+    semantic_scale,
+    semantic_weight,
+)
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.semantic import SemanticArm, SemanticStatistics
 from toolsearch_indexes.vectors import IntArray, Near, VectorPart
@@ -98,6 +108,7 @@ def direction(text: str) -> Direction | None:
     return Direction(frozenset(source), frozenset(target)) if source and target else None
 
 
+_NEARER = np.float32(SEMANTIC_REQUESTS / SEMANTIC_SLOPE)  # deviations that requests of users bring a tool nearer
 _NO_WORDS = KeywordQuery((), 0.0, 0, ())
 
 
@@ -144,17 +155,22 @@ class Together:
         # Rows that are not known to be near a vector may be as near to it as all others.
         bounds = np.concatenate([likely - margins, np.maximum(likely + margins, others), others], axis=1)
         deviations, count = self._unrelated.deviations(self._of_requests(bounds)), len(rows)
-        return Bounds(rows, deviations[:, :count], deviations[:, count:-1], deviations[:, -1:])
+        least, most = deviations[:, :count], deviations[:, count:-1]
+        for each in (least, most):
+            _take_back(each, _NEARER, segment.keyword.has_requests[rows])
+        return Bounds(rows, least, most, deviations[:, -1:])
 
     def cosines(self, vectors: VectorPart, rows: IntArray) -> FloatArray:
         """How near each of *rows* is to each request, (m, n): half by the whole of it, half by the nearest part."""
         return self._of_requests(vectors.cosines_of(self._vectors, rows))
 
     def deviations(self, segment: Segment, rows: IntArray) -> FloatArray:
-        """As `cosines`, in deviations of unrelated cosines."""
+        """As `cosines`, in deviations of unrelated cosines, less what requests bring a tool nearer."""
         if segment.vectors is None:
             return np.zeros((len(self._wholes), len(rows)), np.float32)
-        return self._unrelated.deviations(self.cosines(segment.vectors, rows))
+        deviations = self._unrelated.deviations(self.cosines(segment.vectors, rows))
+        _take_back(deviations, _NEARER, segment.keyword.has_requests[rows])
+        return deviations
 
     def _of_requests(self, cosines: FloatArray) -> FloatArray:
         """(m, n), where *cosines* (v, n) are those of the vectors."""
@@ -220,11 +236,21 @@ class Request(NamedTuple):
 
 
 def word_scores(requests: Sequence[Request], space: SearchSpace, number: int) -> FloatArray:
-    """The BM25F score of every row of segment *number* for each request, (m, n); 0 where no word matches, anything out
-    of reach.
+    """The BM25F score of every row of segment *number* for each request, (m, n), less what requests of users add to
+    it; 0 or less where no word matches, anything out of reach.
     """
+    part = space.segments[number].keyword
     queries = [_NO_WORDS if request.words is None else request.words for request in requests]
-    return keyword_scores(space.segments[number].size, queries, space.terms.weights(number))
+    scores = keyword_scores(part.size, queries, space.terms.weights(number))
+    added = [KEYWORD_REQUESTS / request.word_scale.slope if request.words else 0.0 for request in requests]
+    _take_back(scores, np.array(added, np.float32)[:, np.newaxis], part.has_requests)
+    return scores
+
+
+def _take_back(scores: FloatArray, added: FloatArray | np.float32, has_requests: BoolArray) -> None:
+    """Subtract *added* from the *scores* (m, n) of the tools that have requests of users."""
+    if has_requests.any():
+        np.subtract(scores, added, out=scores, where=has_requests)
 
 
 def read_request(
@@ -261,7 +287,7 @@ def read_requests(
     for number, here in zip(told, places, strict=True):
         words = queries[number]
         familiarity = familiarity_of(vectors[here[0]], arm.unrelated, space.semantic)
-        scale = scale_of(familiarity, space.terms.documents, sense_of(words, arm), space.terms.requested)
+        scale = scale_of(familiarity, space.terms.documents, sense_of(words, arm))
         request = requests[number]._replace(nearness=Nearness(vectors, here, arm.unrelated), scale=scale)
         if strategy == "semantic":
             requests[number] = request._replace(words=None, weight=1.0)
@@ -272,7 +298,7 @@ def read_requests(
 
 
 def _by_words(text: str, words: KeywordQuery, space: SearchSpace) -> Request:
-    scale = keyword_scale(words.ideal, space.terms.documents, space.terms.requested)
+    scale = keyword_scale(words.ideal, space.terms.documents)
     return Request(words, None, 0.0, scale, scale, conversion=text if may_tell_direction(text) else "")
 
 

@@ -19,11 +19,12 @@ FOLLOWING = -2.5
 SURE = -0.2  # log odds of high confidence; 6 % of the best hits for requests without a right tool reach this
 
 
-# These log odds are subtracted if all tools have example requests of users, since examples also bring wrong tools
-# nearer to a request. Nothing is subtracted without examples.
+# These log odds are subtracted from each tool that has example requests of users, since examples also bring wrong tools
+# nearer to a request. If they were not, such tools would be found in place of right ones without examples. A hybrid
+# search subtracts both, each from its own part of the score.
 KEYWORD_REQUESTS = 0.88
 SEMANTIC_REQUESTS = 0.52
-HYBRID_REQUESTS = 0.63
+SEMANTIC_SLOPE = 0.99  # log odds of one deviation
 _NONSENSE_LOG_ODDS = -6.6  # log odds for requests without a meaningful word
 _FEW = 5  # tools; in smaller catalogs a tool is near by chance almost as often
 _LEAST_SCORE = 1e-9
@@ -89,26 +90,22 @@ def read_log_odds(found: float, read: float) -> float:
 SURE_SCORE = Scale(1, 0).score(SURE)
 
 
-def keyword_scale(ideal: float, tools: int, requested: float = 0.0) -> Scale:
-    """*ideal* is the score of a tool full of every word. For *requested* see `hybrid_scale`."""
-    offset = 0.25 - 0.54 * size_of(tools) - KEYWORD_REQUESTS * requested
-    return Scale(0.2 + 4.7 / ideal if ideal else 0.2, offset)
+def keyword_scale(ideal: float, tools: int) -> Scale:
+    """*ideal* is the score of a tool full of every word."""
+    return Scale(0.2 + 4.7 / ideal if ideal else 0.2, 0.25 - 0.54 * size_of(tools))
 
 
-def semantic_scale(familiarity: float, tools: int, sense: float, requested: float = 0.0) -> Scale:
+def semantic_scale(familiarity: float, tools: int, sense: float) -> Scale:
     """See `hybrid_scale`."""
     offset = 0.49 * shrunk(familiarity, tools) - 0.3 * size_of(tools) + 1.2 * sense - 3.4
-    offset -= SEMANTIC_REQUESTS * requested
-    return Scale(0.99, offset if sense else offset + _NONSENSE_LOG_ODDS)
+    return Scale(SEMANTIC_SLOPE, offset if sense else offset + _NONSENSE_LOG_ODDS)
 
 
-def hybrid_scale(familiarity: float, tools: int, sense: float, requested: float = 0.0) -> Scale:
+def hybrid_scale(familiarity: float, tools: int, sense: float) -> Scale:
     """*familiarity*: the average nearness of all *tools* to the request, in deviations of unrelated cosines. *sense*:
-    the share of its words that a tool contains or the encoder knows; nearly 0 for gibberish. *requested*: the share of
-    the tools with requests of users, see `ToolDocument`.
+    the share of its words that a tool contains or the encoder knows; nearly 0 for gibberish.
     """
     offset = 0.73 * shrunk(familiarity, tools) - 0.32 * size_of(tools) + 1.5 * sense - 2.9
-    offset -= HYBRID_REQUESTS * requested
     return Scale(0.09 + 0.11 / size_of(tools), offset if sense else offset + _NONSENSE_LOG_ODDS)
 
 

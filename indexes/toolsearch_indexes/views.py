@@ -24,7 +24,6 @@ from toolsearch_indexes.keyword import (
     WeightsOf,
     WordReading,
     field_means,
-    share_with_requests,
 )
 from toolsearch_indexes.queries import Selection
 from toolsearch_indexes.segments import IndexState, Segment, SegmentShare
@@ -67,7 +66,6 @@ class SelectionView:
 
     means     mean lengths of the fields; see KeywordStatistics
     is_usual  whether they equal those of the whole index, so that its impacts can be used
-    requested the share of the tools that have requests
     used      the number of the last use, by the cache's clock
     """
 
@@ -78,7 +76,6 @@ class SelectionView:
     is_usual: bool
     semantic: SemanticStatistics | None
     memories: tuple[_Memory, ...]
-    requested: float
     used: int = 0
 
     @classmethod
@@ -102,8 +99,7 @@ class SelectionView:
         if before and (before.means, before.is_usual) == (means, is_usual):
             remembered = {id(share): memory for share, memory in zip(before.shares, before.memories, strict=True)}
         memories = tuple(remembered.get(id(share)) or _Memory() for share in shares)
-        requested = share_with_requests(filled, documents)
-        return cls(state.moment, tuple(shares), documents, means, is_usual, semantic, memories, requested)
+        return cls(state.moment, tuple(shares), documents, means, is_usual, semantic, memories)
 
     @property
     def nbytes(self) -> int:
@@ -191,10 +187,6 @@ class TermsInView:
     def documents(self) -> int:
         return self.view.documents
 
-    @property
-    def requested(self) -> float:
-        return self.view.requested
-
     def holders(self, term: int) -> int:
         holders = 0
         for number, memory in enumerate(self._memories):
@@ -272,11 +264,6 @@ def _mask(selection: Selection, segment: Segment) -> BoolArray:
 class Terms(TermCounts, Protocol):
     """The words of the tools that may be found."""
 
-    @property
-    def requested(self) -> float:
-        """The share of these tools that have requests, in [0, 1]."""
-        ...
-
     def weights(self, number: int) -> WeightsOf:
         """The rows of segment *number* with a term, and its weight in each. Rows that may not be seen can be among
         them.
@@ -325,10 +312,6 @@ class AllTerms:
     @property
     def documents(self) -> int:
         return self.keyword.documents
-
-    @property
-    def requested(self) -> float:
-        return self.keyword.requested
 
     def holders(self, term: int) -> int:
         return self.keyword.holders(term)
