@@ -1,8 +1,8 @@
 """Packs of requests, ours and those of users: requests of users who need a tool, found by its name and definition.
 
-Users name their servers freely, and descriptions change from version to version. So a tool is recognised by its own
-name and by its description: the same one that its requests were written for, or one that shares enough words with it.
-Fewer words are enough if the server has the name that the requests were written under.
+Users name their servers freely, and names and descriptions change from version to version. So a tool is recognised by
+the letters of its name, with or without the name of its service, and by its description: the same one that its requests
+were written for, or one that shares enough words with it. Few words are enough if the service is the same.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ import lzma
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from io import BytesIO
 from typing import Any, Final, NamedTuple, Protocol
 
 from toolsearch.tools.definition import ToolDefinition, legal_name
-from toolsearch.tools.naming import own_name
+from toolsearch.tools.naming import in_words, own_name
 
 PACKS_FILE: Final = "requests.jsonl.xz"
 
-_RULES = 2  # version of the matching rules; after a new one, stored indexes are brought up to date
+_RULES = 3  # version of the matching rules; after a new one, stored indexes are brought up to date
 MAX_REQUESTS: Final = 8  # requests for one tool
 MAX_CHARACTERS: Final = 200  # characters of one request
 
@@ -33,10 +34,18 @@ DESCRIPTION_CHARACTERS: Final = 320  # the authors of the requests were shown th
 _SKETCH_WORDS = 16
 _CONTENT_WORD = re.compile(r"[^\W_]{4,}")  # shorter words are mostly the same in any description
 
-# 130 pairs of packed tools have the same name and different servers. In 111 pairs the descriptions share less than half
-# of their words; most of the others do the same thing (math and cmath, github and gitlab). If server and name both
-# match, less likeness is enough.
-_NEAR_OF_SERVER = 0.2
+# Words in the names of servers that do not say which service it is.
+_TELLING_NOTHING = frozenset(  # noqa: SIM905
+    "ai api apis app assistant client cloud com community connector data dev extension http https integration io js "
+    "local mcp modelcontextprotocol my node npm official org plugin py python remote sdk search server servers service "
+    "stdio the tool tools".split()
+)
+_LONGEST_PREFIX = 3  # words before a tool's name that may be the name of its service, as in aws_secrets_manager_get_...
+
+# The likeness of descriptions that a tool needs. 130 pairs of packed tools have the same name and different services.
+# In 111 pairs the descriptions share less than half of their words; most of the others do the same thing (math and
+# cmath).
+_NEAR_OF_PART = 0.2
 _NEAR_OF_ANOTHER = 0.5
 _TELLING_WORDS = 4  # descriptions with fewer words, such as "List issues", are the same in many servers
 
@@ -105,6 +114,7 @@ class _Kept(NamedTuple):
     """
 
     server: str
+    name: str
     definition: str
     words: bytes
     requests: bytes
@@ -112,7 +122,7 @@ class _Kept(NamedTuple):
     @classmethod
     def of(cls, tool: PackedTool) -> _Kept:
         words, requests = " ".join(sorted(tool.words)), "\n".join(tool.requests)
-        return cls(sys.intern(tool.server), tool.definition, words.encode(), requests.encode())
+        return cls(sys.intern(tool.server), tool.name, tool.definition, words.encode(), requests.encode())
 
     @property
     def sketch(self) -> frozenset[str]:
@@ -141,38 +151,108 @@ class RequestPacks:
 
     def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]:
         name = own_name(definition)
-        candidates = self._by_name.get(_plain(name))
-        if not candidates:  # true of nearly all tools; it costs one dictionary lookup
-            return ()
-        written = definition_hash(name, definition.description)
-        server = _plain(definition.server)
-        for tool in candidates:
-            if _plain(tool.server) == server:
-                is_meant = tool.definition == written or _is_near(tool, definition)
-                return tool.unpacked() if is_meant else ()
-        same = [tool for tool in candidates if tool.definition == written]
-        found = same or _nearest(candidates, sketch_of(definition.description))
+        candidates = list(self._called(name, _service(definition.server)))
+        found = _nearest(candidates, definition.description) if candidates else []  # nearly all tools have no candidate
         return found[0].unpacked() if len(found) == 1 else ()
+
+    def _called(self, name: str, server: _Service) -> Iterator[_Candidate]:
+        """The packed tools of that name, of that name after its server's, and of that name without its service's."""
+        letters, by_name = _letters(name), self._by_name
+        for front in ("", *server.names):
+            for tool in by_name.get(front + letters, ()):
+                yield _Candidate(tool, _kinship(_service(tool.server), server))
+        words = in_words(name).split()
+        for count in range(1, min(len(words), _LONGEST_PREFIX + 1)):
+            prefix = "".join(words[:count])
+            if prefix in self._services:
+                for tool in by_name.get("".join(words[count:]), ()):
+                    service = _service(tool.server)
+                    if prefix in service.names:
+                        yield _Candidate(tool, _Kinship.SAME if prefix == service.names[0] else _Kinship.PART)
 
     @cached_property
     def _by_name(self) -> dict[str, list[_Kept]]:
         by_name: dict[str, list[_Kept]] = {}
         for tool in self._read():
-            by_name.setdefault(_plain(tool.name), []).append(_Kept.of(tool))
+            by_name.setdefault(_letters(legal_name(tool.name)), []).append(_Kept.of(tool))
         return by_name
 
+    @cached_property
+    def _services(self) -> frozenset[str]:
+        servers = {tool.server for tools in self._by_name.values() for tool in tools}
+        return frozenset(name for server in servers for name in _service(server).names)
 
-def _is_near(tool: _Kept, definition: ToolDefinition) -> bool:
-    return near(sketch_of(definition.description), tool.sketch) >= _NEAR_OF_SERVER
+
+class _Service(NamedTuple):
+    """The *words* of a server's name that tell which service it is, and the *names* it goes by, the whole one first."""
+
+    words: frozenset[str]
+    names: tuple[str, ...]
 
 
-def _nearest(candidates: Sequence[_Kept], words: frozenset[str]) -> list[_Kept]:
-    """The nearest tools of other servers, if they are near enough: none, one, or several that are equally near."""
-    if len(words) < _TELLING_WORDS:
-        return []
-    nearness = [near(words, tool.sketch) for tool in candidates]
-    best = max(nearness)
-    return [each for each, like in zip(candidates, nearness, strict=True) if like == best >= _NEAR_OF_ANOTHER]
+@lru_cache(maxsize=1024)  # many tools share one server
+def _service(server: str) -> _Service:
+    said = legal_name(server).replace("-", "_").casefold().split("_")
+    words = [word for word in said if word and word not in _TELLING_NOTHING] or [word for word in said if word]
+    return _Service(frozenset(words), tuple(dict.fromkeys(("".join(words), *words))) if words else ())
+
+
+class _Kinship(IntEnum):
+    """How far the services of two tools are known to be the same one."""
+
+    OTHER = 0
+    PART = 1  # one name has all words of the other: google and google_drive, aws and aws_ec2
+    SAME = 2
+
+
+def _kinship(one: _Service, other: _Service) -> _Kinship:
+    if not one.words or not other.words:
+        return _Kinship.OTHER
+    if one.words == other.words or one.names[0] == other.names[0]:
+        return _Kinship.SAME
+    is_part = one.words <= other.words or other.words <= one.words or one.names[0] in other.words
+    return _Kinship.PART if is_part else _Kinship.OTHER
+
+
+class _Candidate(NamedTuple):
+    """A packed tool with the name of a definition, and how near their services are."""
+
+    tool: _Kept
+    kinship: _Kinship
+
+    def likeness(self, description: str, words: frozenset[str], all_words: frozenset[str]) -> float | None:
+        """How like the descriptions are, above 1 if they are the same one; None if it is no description of this tool.
+
+        words      the sketch of *description*; *all_words* are the hashes of all its words
+        """
+        tool, sketch = self.tool, self.tool.sketch
+        if tool.definition == definition_hash(tool.name, description):
+            return 2.0
+        like = near(words, sketch)
+        match self.kinship:
+            case _Kinship.SAME:
+                is_meant = bool(words & sketch) or min(len(words), len(sketch)) < _TELLING_WORDS
+            case _Kinship.PART:
+                is_meant = like >= _NEAR_OF_PART
+            case _Kinship.OTHER:
+                named = _hashes(_service(tool.server).words) & sketch
+                is_meant = len(words) >= _TELLING_WORDS and like >= _NEAR_OF_ANOTHER and named <= all_words
+        return like if is_meant else None
+
+
+def _nearest(candidates: Iterable[_Candidate], description: str) -> list[_Kept]:
+    """The tool that a definition with this *description* is: of the nearest service, and of those with the nearest
+    description. None if no candidate is near enough, several if some are equally near.
+    """
+    all_words = _hashes(_words(description))
+    words = _sketch(all_words)
+    found: dict[tuple[int, float], dict[tuple[str, str], _Kept]] = {}
+    for candidate in candidates:
+        like = candidate.likeness(description, words, all_words)
+        if like is not None:
+            tool = candidate.tool
+            found.setdefault((candidate.kinship, like), {})[tool.server, tool.name] = tool
+    return list(found[max(found)].values()) if found else []
 
 
 @cache
@@ -201,8 +281,18 @@ def definition_hash(name: str, description: str) -> str:
 
 def sketch_of(description: str) -> frozenset[str]:
     """Return a few short hashes that represent the words of *description*. Equal words give equal hashes."""
-    words = set(_CONTENT_WORD.findall(_one_line(description)[:DESCRIPTION_CHARACTERS].casefold()))
-    hashes = {f"{zlib.crc32(word.encode()) & 0xFFFF:04x}" for word in words}
+    return _sketch(_hashes(_words(description)))
+
+
+def _words(description: str) -> set[str]:
+    return set(_CONTENT_WORD.findall(_one_line(description)[:DESCRIPTION_CHARACTERS].casefold()))
+
+
+def _hashes(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(f"{zlib.crc32(word.encode()) & 0xFFFF:04x}" for word in words)
+
+
+def _sketch(hashes: frozenset[str]) -> frozenset[str]:
     return frozenset(sorted(hashes)[:_SKETCH_WORDS])
 
 
@@ -234,7 +324,6 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-@lru_cache(maxsize=1024)  # called mostly with servers' names, which many tools share
-def _plain(name: str) -> str:
-    """*name* without differences of spelling: ``brave-search``, ``Brave Search`` and ``brave_search`` are equal."""
-    return legal_name(name).replace("-", "_").casefold()
+def _letters(name: str) -> str:
+    """The legal *name* without differences of spelling: those of ``runInstances`` and ``run-instances`` are equal."""
+    return name.replace("_", "").replace("-", "").casefold()
