@@ -160,8 +160,11 @@ class RequestPacks:
         letters, by_name = _letters(name), self._by_name
         for front in ("", *server.names):
             for tool in by_name.get(front + letters, ()):
-                yield _Candidate(tool, _kinship(_service(tool.server), server))
-        words = in_words(name).split()
+                is_named = bool(front) and front == server.names[0]  # jira's create_issue is jira_create_issue
+                kinship = _Kinship.SAME if is_named else _kinship(_service(tool.server), server)
+                if kinship is not None:
+                    yield _Candidate(tool, kinship)
+        words = in_words(name).split() if letters.startswith(self._services) else []
         for count in range(1, min(len(words), _LONGEST_PREFIX + 1)):
             prefix = "".join(words[:count])
             if prefix in self._services:
@@ -178,9 +181,9 @@ class RequestPacks:
         return by_name
 
     @cached_property
-    def _services(self) -> frozenset[str]:
+    def _services(self) -> tuple[str, ...]:
         servers = {tool.server for tools in self._by_name.values() for tool in tools}
-        return frozenset(name for server in servers for name in _service(server).names)
+        return tuple(sorted({name for server in servers for name in _service(server).names}))
 
 
 class _Service(NamedTuple):
@@ -201,17 +204,17 @@ class _Kinship(IntEnum):
     """How far the services of two tools are known to be the same one."""
 
     OTHER = 0
-    PART = 1  # one name has all words of the other: google and google_drive, aws and aws_ec2
+    PART = 1  # the name has all words of the other: github-enterprise and github
     SAME = 2
 
 
-def _kinship(one: _Service, other: _Service) -> _Kinship:
-    if not one.words or not other.words:
-        return _Kinship.OTHER
-    if one.words == other.words or one.names[0] == other.names[0]:
+def _kinship(packed: _Service, server: _Service) -> _Kinship | None:
+    """How near *server* is to the service *packed*; None if it is another one of the same vendor."""
+    if packed.words and (packed.words == server.words or packed.names[0] == "".join(server.names[:1])):
         return _Kinship.SAME
-    is_part = one.words <= other.words or other.words <= one.words or one.names[0] in other.words
-    return _Kinship.PART if is_part else _Kinship.OTHER
+    if packed.words and (packed.words <= server.words or packed.names[0] in server.words):
+        return _Kinship.PART
+    return None if packed.words & server.words and not server.words <= packed.words else _Kinship.OTHER
 
 
 class _Candidate(NamedTuple):
