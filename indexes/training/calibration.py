@@ -5,7 +5,8 @@ PYTHONPATH=.:indexes python -m training.calibration [--sets ../shared/eval] [--l
 There are two fits. The scales are logistic regressions over catalogs without example requests. The terms for example
 requests are fitted on catalogs that have them. Each request that no tool serves is asked with and without the examples.
 The term is the amount of log odds that makes the mean scores equal. So such requests are answered as rarely with
-examples as without, and served requests keep the rest of their gain.
+examples as without, and served requests keep the rest of their gain. All tools of these catalogs have examples: others
+are left out.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         asked_twice = [pair for each in asked for pair in pairs(each, open_encoder(BUILT_IN), seed=SEED)]
         found["requests"] = request_terms(asked_twice)
-        print("What requests of all tools add, to be taken back:", json.dumps(found["requests"]))
-        _print_outcomes(request_outcomes(asked_twice, found["requests"]))
+        print("What requests add to a tool, to be taken back:", json.dumps(found["requests"]))
+        _print_outcomes(request_outcomes(asked_twice))
     if options.only != "requests":
         catalogs = list(labelled_samples(options.sets, nothing, options.left_out))
         if not catalogs:
@@ -110,18 +111,16 @@ class Outcomes(NamedTuple):
     unsure: float
 
 
-def request_outcomes(asked: Sequence[Pair], terms: Terms) -> Iterator[Outcomes]:
-    """Outcomes over all tools of each catalog: without example requests, with them, and with *terms* subtracted."""
+def request_outcomes(asked: Sequence[Pair]) -> Iterator[Outcomes]:
+    """Outcomes over all tools of each catalog: without example requests, and with them under the terms in use."""
     for catalog in dict.fromkeys(pair.having.catalog for pair in asked):
         here = [pair for pair in asked if pair.having.catalog == catalog and pair.having.kind in (ALL_TOOLS, NOTHING)]
         for strategy in STRATEGIES:
-            having = [pair.having for pair in here]
-            usual = [sample.log_odds(strategy, requests=False) for sample in having]
-            taken = [odds - terms[strategy] * each.requested for odds, each in zip(usual, having, strict=True)]
-            before = [pair.without.log_odds(strategy, requests=False) for pair in here]
-            yield _outcomes([pair.without for pair in here], strategy, "no requests", before)
-            yield _outcomes(having, strategy, "requests, no term", usual)
-            yield _outcomes(having, strategy, "requests, this term", taken)
+            for constants, of in (
+                ("no requests", [each.without for each in here]),
+                ("requests", [each.having for each in here]),
+            ):
+                yield _outcomes(of, strategy, constants, [sample.log_odds(strategy) for sample in of])
 
 
 def scale_outcomes(of: Sequence[Sample], scales: Mapping[str, Terms]) -> Iterator[Outcomes]:

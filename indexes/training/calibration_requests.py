@@ -1,10 +1,11 @@
-"""Fits how much example requests raise the scores of tools that do not serve: a scale subtracts these terms."""
+"""Fits how much example requests raise the scores of tools that do not serve: a search subtracts that from them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -12,9 +13,11 @@ from benchmarks.enrichment import Asked
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.queries import Ranking
-from training.calibration_samples import STRATEGIES, Sample, cases, samples, without_requests
+from toolsearch_indexes.scores import KEYWORD_REQUESTS, SEMANTIC_REQUESTS
+from training.calibration_samples import Sample, cases, samples, without_requests
 from training.logistic import DoubleArray
 
+IN_USE: Final[Mapping[Ranking, float]] = {"keyword": KEYWORD_REQUESTS, "semantic": SEMANTIC_REQUESTS}
 _MOST_SUBTRACTED = 10.0  # log odds, far above any sensible term
 _EXACT = 1e-6
 
@@ -27,6 +30,10 @@ class Pair(NamedTuple):
 
 
 def pairs(asked: Asked, encoder: Encoder, *, seed: int) -> list[Pair]:
+    """The samples of the tools that have example requests, and of the queries that one of them serves."""
+    documents = [document for document in asked.documents if document.requests]
+    names = {document.name for document in documents}
+    asked = replace(asked, documents=documents, queries=[query for query in asked.queries if query[1] <= names])
     both = [
         samples(asked.name, ToolSearchIndex(each.documents, encoder=encoder), list(cases(asked, seed=seed)))
         for each in (without_requests(asked), asked)
@@ -35,8 +42,7 @@ def pairs(asked: Asked, encoder: Encoder, *, seed: int) -> list[Pair]:
 
 
 def request_terms(asked: Iterable[Pair]) -> dict[str, float]:
-    """The log odds to subtract for each strategy if all tools have example requests; if a share of them has, that
-    share.
+    """The log odds to subtract from a tool with example requests, by words and by meaning.
 
     Each catalog and each kind of unserved request has the same weight. Mean scores are compared rather than mean log
     odds, since these depend mostly on requests far from any answer.
@@ -45,11 +51,11 @@ def request_terms(asked: Iterable[Pair]) -> dict[str, float]:
     for pair in asked:
         if not pair.having.is_served and pair.having.sense > 0:
             groups[pair.having.catalog, pair.having.kind].append(pair)
-    return {strategy: round(_subtracted(list(groups.values()), strategy), 2) for strategy in STRATEGIES}
+    return {strategy: round(term + _missing(list(groups.values()), strategy), 2) for strategy, term in IN_USE.items()}
 
 
-def _subtracted(groups: Sequence[Sequence[Pair]], strategy: Ranking) -> float:
-    """The term under which the mean scores are equal, by bisection: the scores fall as the term rises."""
+def _missing(groups: Sequence[Sequence[Pair]], strategy: Ranking) -> float:
+    """What the term in use lacks for equal mean scores, by bisection: the scores fall as the term rises."""
     least, most = -_MOST_SUBTRACTED, _MOST_SUBTRACTED
     while most - least > _EXACT:
         term = (least + most) / 2
@@ -59,17 +65,16 @@ def _subtracted(groups: Sequence[Sequence[Pair]], strategy: Ranking) -> float:
 
 
 def _more(group: Sequence[Pair], strategy: Ranking, term: float) -> float:
-    """By how much the mean score is higher with requests, if *term* is taken back."""
+    """By how much the mean score is higher with requests, if *term* is taken back, too."""
     without = _matched([pair.without for pair in group], strategy)
     having = _matched([pair.having for pair in group], strategy)
-    share = np.array([pair.having.requested for pair in group])
-    return float((_scores(having - term * share) - _scores(without)).mean())
+    return float((_scores(having - term) - _scores(without)).mean())
 
 
 def _matched(of: Sequence[Sample], strategy: Ranking) -> DoubleArray:
-    """Log odds as if no tool had example requests, without requests that match nothing."""
+    """Log odds, without those of requests that match nothing."""
     matches = [sample.raw[strategy] > 0 for sample in of]
-    return np.where(matches, [sample.log_odds(strategy, requests=False) for sample in of], -np.inf)
+    return np.where(matches, [sample.log_odds(strategy) for sample in of], -np.inf)
 
 
 def _scores(log_odds: DoubleArray) -> DoubleArray:

@@ -36,7 +36,7 @@ class Sample:
     """The result of a search for a `Case`, and the inputs of its scale.
 
     raw        the raw score of the best hit, by strategy; 0 without a hit
-    tools, ideal, familiarity, sense, requested
+    tools, ideal, familiarity, sense
                see `toolsearch_indexes.scores`
     """
 
@@ -48,15 +48,13 @@ class Sample:
     ideal: float
     familiarity: float
     sense: float
-    requested: float
 
-    def log_odds(self, strategy: Ranking, *, requests: bool = True) -> float:
-        """Under the constants in use; without *requests* as if no tool were known to have any."""
-        requested = self.requested if requests else 0.0
+    def log_odds(self, strategy: Ranking) -> float:
+        """Under the constants in use."""
         scales = {
-            "keyword": keyword_scale(self.ideal, self.tools, requested),
-            "semantic": semantic_scale(self.familiarity, self.tools, self.sense, requested),
-            "hybrid": hybrid_scale(self.familiarity, self.tools, self.sense, requested),
+            "keyword": keyword_scale(self.ideal, self.tools),
+            "semantic": semantic_scale(self.familiarity, self.tools, self.sense),
+            "hybrid": hybrid_scale(self.familiarity, self.tools, self.sense),
         }
         return scales[strategy].slope * self.raw[strategy] + scales[strategy].offset
 
@@ -103,7 +101,6 @@ def _sample(catalog: str, index: ToolSearchIndex, case: Case) -> Sample:
         words.ideal,
         familiarity_of(arm.meanings([case.request]).vectors[0], arm.unrelated, space.semantic),
         sense_of(words, arm),
-        space.terms.requested,
     )
 
 

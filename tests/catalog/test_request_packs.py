@@ -28,6 +28,7 @@ from toolsearch.catalog.request_packs import (
 from toolsearch.catalog.requests_file import packed_tool
 from toolsearch.catalog.sources.functions import ModuleSource
 from toolsearch.catalog.sources.json_listing import JsonListingSource
+from toolsearch.tools.definition import legal_name
 from toolsearch.tools.naming import namespaced
 from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.index import ToolSearchIndex
@@ -40,9 +41,18 @@ READ = (
 READ_LATER = f"{READ} Gives the first or the last lines if it is asked to."
 
 
+DESCRIPTIONS: dict[str, str] = {}
+
+
 def packed(server: str, name: str, description: str) -> PackedTool:
     written = definition_hash(name, description)
+    DESCRIPTIONS[written] = description
     return PackedTool(server, name, written, sketch_of(description), (f"{server}: {description[:9]}",))
+
+
+def described(tool: PackedTool) -> str:
+    """The description that *tool* was packed with."""
+    return DESCRIPTIONS[tool.definition]
 
 
 def packs(*tools: PackedTool) -> RequestPacks:
@@ -50,7 +60,7 @@ def packs(*tools: PackedTool) -> RequestPacks:
 
 
 def of(server: str, name: str, description: str) -> ToolDefinition:
-    return ToolDefinition(f"{server}__{name}", description, server=server)
+    return ToolDefinition(namespaced(server, name), description, server=server)
 
 
 FILES = packed("filesystem", "read_text_file", READ)
@@ -83,6 +93,78 @@ def test_a_tool_has_the_requests_of_its_name_and_a_definition_that_is_the_same_o
 )
 def test_a_tool_of_another_name_or_an_altogether_different_definition_has_none(server, name, description):
     assert packs(FILES).requests_for(of(server, name, description)) == ()
+
+
+RUN = packed("aws_ec2", "RunInstances", "Launches the specified number of instances using an image that you own.")
+SEND = packed("google_gmail", "users_messages_send", "Sends the specified message to the recipients in the headers.")
+ISSUE = packed("github", "create_issue", "Create a new issue in a GitHub repository")
+COMMAND = packed("desktop-commander", "start_process", "Start a new terminal process with state detection")
+
+
+@pytest.mark.parametrize(
+    ("pack", "server", "name"),
+    [
+        (RUN, "aws_ec2", "run_instances"),
+        (RUN, "ec2", "run-instances"),
+        (RUN, "aws", "runInstances"),
+        (RUN, "aws", "ec2_run_instances"),
+        (RUN, "", "ec2.run_instances"),
+        (RUN, "toolbox", "AWS_EC2_RUN_INSTANCES"),
+        (RUN, "toolbox", "EC2RunInstances"),
+        (SEND, "", "gmail_users_messages_send"),
+        (SEND, "google", "gmail.users.messages.send"),
+        (ISSUE, "composio", "github_create_issue"),
+        (ISSUE, "composio", "GitHubCreateIssue"),
+    ],
+)
+def test_a_name_is_known_in_any_spelling_and_with_its_service_in_front(pack, server, name):
+    assert packs(pack).requests_for(of(server, legal_name(name), described(pack))) == pack.requests
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "Desktop Commander MCP",
+        "desktop-commander-mcp",
+        "@wonderwhy-er/desktop-commander",
+        "DesktopCommander",
+        "Desktop",
+    ],
+)
+def test_a_server_is_known_by_the_telling_words_of_its_name(server):
+    """With them, a few common words of the descriptions are enough; 'Desktop' alone asks for half of them."""
+    later = "Launch programs in some terminal and wait until they answer. Prefer it to any tool that analyses data."
+    tool = of(server, "start_process", described(COMMAND) if server == "Desktop" else later)
+
+    assert packs(COMMAND).requests_for(tool) == COMMAND.requests
+    assert packs(COMMAND).requests_for(of("shell", "start_process", later)) == ()
+
+
+def test_a_server_named_like_the_beginning_of_a_packed_name_need_not_repeat_it():
+    status = packed("git", "git_status", "Shows the working tree status")
+    comment = packed("atlassian", "jira_add_comment", "Add a comment to a Jira issue")
+
+    assert packs(status).requests_for(of("git", "status", "Show the state of the tree")) == status.requests
+    assert packs(comment).requests_for(of("jira", "addComment", "Add a comment to an issue")) == comment.requests
+    assert packs(status).requests_for(of("orders", "status", "Shows the status of a working day")) == ()
+
+
+@pytest.mark.parametrize(
+    ("pack", "server", "name", "description"),
+    [
+        (ISSUE, "jira", "create_issue", "Create a new issue in a Jira project"),
+        (ISSUE, "gitea", "create_issue", "Create a new issue in a Gitea repository, with labels"),
+        (ISSUE, "", "jira_create_issue", "Create a new issue in a GitHub repository"),
+        (RUN, "aws_ssm", "RunInstances", "Launches the specified number of instances using an image that you own."),
+        (SEND, "google_chat", "users_messages_send", "Sends the specified message to the recipients in the headers."),
+        (SEND, "google", "users_messages_send", "Sends a message of a user to a space."),
+        (COMMAND, "desktop-commander", "start_process", "Begins a workflow of approval among colleagues"),
+        (packed("gdrive", "search", "Search for files in Google Drive"), "web", "search", "Search the web for files"),
+        (packed("github", "search_code", "Search code"), "sourcegraph", "search_code", "Search code"[:6]),
+    ],
+)
+def test_the_same_name_at_another_service_does_not_bring_its_requests(pack, server, name, description):
+    assert packs(pack).requests_for(of(server, name, description)) == ()
 
 
 def test_of_two_packs_that_know_the_name_the_nearer_one_is_taken_and_none_where_both_are_as_near():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters
 from toolsearch_indexes.queries import Strategy
+from toolsearch_indexes.scores import KEYWORD_REQUESTS, SEMANTIC_REQUESTS, SEMANTIC_SLOPE, log_odds_of
 from toolsearch_indexes.semantic import REQUESTS_WEIGHT, SemanticArm, semantic_fields
 
 ENCODER = HashingEncoder(64)
@@ -74,6 +76,41 @@ def test_a_change_of_requests_alone_changes_what_is_found() -> None:
     index.update([replace(REVERT, requests=("roll back",))])
     assert names(index, "undo", "keyword") == []
     assert names(index, "roll back", "keyword") == ["git_revert"]
+
+
+# What requests add to any tool
+
+
+def test_what_requests_add_to_any_tool_is_taken_off_those_that_have_some() -> None:
+    """Both tools match by name alone."""
+    index = ToolSearchIndex([SEND, replace(SEND, name="send_fax", requests=("roll back",))], encoder=ENCODER)
+
+    plain, having = (index.explain("send", name, strategy="keyword") for name in ("send_mail", "send_fax"))
+    assert log_odds_of(plain.score) - log_odds_of(having.score) == pytest.approx(KEYWORD_REQUESTS, abs=1e-5)
+    assert names(index, "send", "keyword") == ["send_mail", "send_fax"]
+
+    plain, having = (index.explain("send", name, strategy="semantic") for name in ("send_mail", "send_fax"))
+    assert index.arm is not None
+    for explained, less in ((plain, 0.0), (having, SEMANTIC_REQUESTS / SEMANTIC_SLOPE)):
+        nearness = index.arm.unrelated.deviations_of(explained.cosine or 0.0)
+        assert explained.deviations == pytest.approx(max(0.0, nearness) - less, abs=1e-4)
+
+
+@pytest.mark.parametrize("strategy", ["keyword", "semantic", "hybrid"])
+def test_the_best_are_found_where_only_some_tools_have_requests(strategy: Strategy) -> None:
+    """A search compares few tools exactly; an explanation looks at all."""
+    tools = [
+        ToolDocument(f"tool_{a}_{b}", f"{b} the {a}", requests=(f"{b} my {a}", a) if number % 3 else ())
+        for number, (a, b) in enumerate(
+            product(WORDS, ("open", "close", "undo", "send", "read", "drop", "copy", "list"))
+        )
+    ]
+    index = ToolSearchIndex(tools, encoder=ENCODER)
+    explained = [index.explain("undo mail", tool.name, strategy=strategy) for tool in tools]
+    best = sorted((-each.raw, each.tool) for each in explained if each.outcome == "found")
+
+    found = [hit.name for hit in index.search("undo mail", strategy=strategy, limit=5)]
+    assert found == [name for _, name in best[: len(found)]] != []
 
 
 # By keyword

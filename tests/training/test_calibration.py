@@ -13,10 +13,9 @@ from benchmarks.abstention import Unanswerable
 from benchmarks.enrichment import Asked
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.static import HashingEncoder
-from toolsearch_indexes.scores import HYBRID_REQUESTS, KEYWORD_REQUESTS, SEMANTIC_REQUESTS
 from training import calibration
 from training.calibration import RECORD, labelled_samples, main, request_outcomes
-from training.calibration_requests import Pair, pairs, request_terms
+from training.calibration_requests import IN_USE, Pair, pairs, request_terms
 from training.calibration_samples import ALL_TOOLS, FEW_TOOLS, NOTHING, REMOVED, STRATEGIES, Sample, cases
 from training.calibration_scales import scale_terms, thresholds
 from training.logistic import fit_logistic
@@ -35,9 +34,9 @@ ASKED = Asked(
 )
 
 
-def sample(raw: float, *, is_served: bool = False, kind: str = NOTHING, requested: float = 0.0) -> Sample:
+def sample(raw: float, *, is_served: bool = False, kind: str = NOTHING) -> Sample:
     of = dict.fromkeys(STRATEGIES, raw)
-    return Sample("made up", kind, is_served, of, 30, ideal=20.0, familiarity=0.0, sense=1.0, requested=requested)
+    return Sample("made up", kind, is_served, of, 30, ideal=20.0, familiarity=0.0, sense=1.0)
 
 
 # The regression
@@ -85,39 +84,35 @@ def test_each_query_is_asked_with_and_without_the_tools_that_serve_it():
 # What requests add
 
 
-def test_the_term_is_what_requests_add_where_all_tools_have_some():
+def test_the_term_is_what_requests_still_add_beyond_the_term_in_use():
     """Raw 1 is worth 0.99 in the log odds of the semantic scale."""
-    every = Pair(sample(2.0), sample(2.0 + 1 / 0.99, requested=1.0))
-    half = Pair(sample(2.0), sample(2.0 + 0.5 / 0.99, requested=0.5))
+    more, same = Pair(sample(2.0), sample(2.0 + 0.3 / 0.99)), Pair(sample(2.0), sample(2.0))
 
-    assert request_terms([every])["semantic"] == pytest.approx(1, abs=0.01)
-    assert request_terms([half, half])["semantic"] == pytest.approx(1, abs=0.01)
+    assert request_terms([more])["semantic"] == pytest.approx(IN_USE["semantic"] + 0.3, abs=0.01)
+    assert request_terms([same, same]) == IN_USE
 
 
 def test_the_term_does_not_hang_on_requests_that_a_tool_serves():
-    unserved = Pair(sample(2.0), sample(3.0, requested=1.0))
-    served = Pair(sample(2.0, is_served=True), sample(9.0, is_served=True, requested=1.0))
+    unserved = Pair(sample(2.0), sample(3.0))
+    served = Pair(sample(2.0, is_served=True), sample(9.0, is_served=True))
 
     assert request_terms([unserved, served]) == request_terms([unserved])
 
 
-def test_requests_of_a_small_catalog_are_taken_back_the_same_each_time():
+def test_the_terms_of_a_small_catalog_are_the_same_each_time_and_go_by_the_tools_with_requests():
     encoder = HashingEncoder(64)
-    asked = pairs(ASKED, encoder, seed=0)
-    terms = request_terms(asked)
+    bare = ToolDocument("rain", "Forecast of rain for a city")
+    terms = request_terms(pairs(ASKED, encoder, seed=0))
 
-    assert all(term > 0 for term in terms.values())
-    assert terms == request_terms(pairs(ASKED, encoder, seed=0))
-    assert {pair.having.requested for pair in asked} == {1.0}
-    assert {pair.without.requested for pair in asked} == {0.0}
+    assert terms == request_terms(pairs(replace(ASKED, documents=[*TOOLS, bare]), encoder, seed=0))
 
 
-def test_the_outcomes_tell_what_the_term_changes():
-    asked = [Pair(sample(1.0), sample(6.0, requested=1.0)), Pair(*[sample(9.0, kind=ALL_TOOLS, is_served=True)] * 2)]
-    found = [each for each in request_outcomes(asked, dict.fromkeys(STRATEGIES, 9.0)) if each.strategy == "semantic"]
+def test_the_outcomes_tell_what_requests_change():
+    asked = [Pair(sample(1.0), sample(6.0)), Pair(*[sample(9.0, kind=ALL_TOOLS, is_served=True)] * 2)]
+    found = [each for each in request_outcomes(asked) if each.strategy == "semantic"]
 
-    assert [each.answered for each in found] == [0.0, 1.0, 0.0]
-    assert [each.refused for each in found] == [0.0, 0.0, 0.0]
+    assert [each.answered for each in found] == [0.0, 1.0]
+    assert [each.refused for each in found] == [0.0, 0.0]
 
 
 # The scales
@@ -172,8 +167,8 @@ def test_the_command_writes_what_it_finds_and_keeps_the_other_fit(tmp_path, monk
     assert main(["--only", "requests"]) == 0
     found = json.loads(record.read_text())
     assert found["scales"] == {"keyword": {"raw": 0.2}}
-    assert set(found["requests"]) == set(STRATEGIES)
-    assert "requests, this term" in capsys.readouterr().out
+    assert set(found["requests"]) == set(IN_USE)
+    assert "no requests" in capsys.readouterr().out
     assert main(["--only", "scales", "--sets", str(tmp_path)]) == 2
 
 
@@ -181,4 +176,4 @@ def test_the_constants_are_those_of_the_last_fit():
     """Whoever changes one runs the fit, and whoever has run it changes the constants."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))["requests"]
 
-    assert found == {"keyword": KEYWORD_REQUESTS, "semantic": SEMANTIC_REQUESTS, "hybrid": HYBRID_REQUESTS}
+    assert found == IN_USE

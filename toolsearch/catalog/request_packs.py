@@ -35,12 +35,14 @@ _SKETCH_WORDS = 16
 _CONTENT_WORD = re.compile(r"[^\W_]{4,}")  # shorter words are mostly the same in any description
 
 # Words in the names of servers that do not say which service it is.
-_TELLING_NOTHING = frozenset(  # noqa: SIM905
-    "ai api apis app assistant client cloud com community connector data dev extension http https integration io js "
-    "local mcp modelcontextprotocol my node npm official org plugin py python remote sdk search server servers service "
-    "stdio the tool tools".split()
+_TELLING_NOTHING = frozenset(
+    """
+    ai api apis app assistant client cloud com community connector data dev extension http https integration io js local
+    mcp modelcontextprotocol my node npm official org plugin py python remote sdk search server servers service stdio
+    the tool tools
+    """.split()  # noqa: SIM905 - a list of forty strings does not read
 )
-_LONGEST_PREFIX = 3  # words before a tool's name that may be the name of its service, as in aws_secrets_manager_get_...
+_LONGEST_PREFIX = 3  # words before a tool's name that may name its service, as in aws_secrets_manager_get_...
 
 # The likeness of descriptions that a tool needs. 130 pairs of packed tools have the same name and different services.
 # In 111 pairs the descriptions share less than half of their words; most of the others do the same thing (math and
@@ -195,9 +197,14 @@ class _Service(NamedTuple):
 
 @lru_cache(maxsize=1024)  # many tools share one server
 def _service(server: str) -> _Service:
-    said = legal_name(server).replace("-", "_").casefold().split("_")
-    words = [word for word in said if word and word not in _TELLING_NOTHING] or [word for word in said if word]
+    said = [_spoken(server.rpartition("/")[2]), _spoken(server)]  # a scope such as @vendor/ seldom names the service
+    telling = [[word for word in each if word not in _TELLING_NOTHING] for each in said]
+    words = telling[0] or telling[1] or said[1]
     return _Service(frozenset(words), tuple(dict.fromkeys(("".join(words), *words))) if words else ())
+
+
+def _spoken(server: str) -> list[str]:
+    return list(filter(None, legal_name(server).replace("-", "_").casefold().split("_")))
 
 
 class _Kinship(IntEnum):
