@@ -159,6 +159,7 @@ def test_a_server_named_like_the_beginning_of_a_packed_name_need_not_repeat_it()
         (SEND, "google_chat", "users_messages_send", "Sends the specified message to the recipients in the headers."),
         (SEND, "google", "users_messages_send", "Sends a message of a user to a space."),
         (COMMAND, "desktop-commander", "start_process", "Begins a workflow of approval among colleagues"),
+        (packed("github", "search_issues", "Search for issues"), "search", "issues", "Search all issues of a magazine"),
         (packed("gdrive", "search", "Search for files in Google Drive"), "web", "search", "Search the web for files"),
         (packed("github", "search_code", "Search code"), "sourcegraph", "search_code", "Search code"[:6]),
     ],

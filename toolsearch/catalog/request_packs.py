@@ -189,7 +189,9 @@ class RequestPacks:
 
 
 class _Service(NamedTuple):
-    """The *words* of a server's name that tell which service it is, and the *names* it goes by, the whole one first."""
+    """The *words* of a server's name, as far as they tell which service it is, and the *names* that it goes by before
+    the name of a tool, the whole one first. There are no such names if no word tells anything.
+    """
 
     words: frozenset[str]
     names: tuple[str, ...]
@@ -199,8 +201,8 @@ class _Service(NamedTuple):
 def _service(server: str) -> _Service:
     said = [_spoken(server.rpartition("/")[2]), _spoken(server)]  # a scope such as @vendor/ seldom names the service
     telling = [[word for word in each if word not in _TELLING_NOTHING] for each in said]
-    words = telling[0] or telling[1] or said[1]
-    return _Service(frozenset(words), tuple(dict.fromkeys(("".join(words), *words))) if words else ())
+    words = telling[0] or telling[1]
+    return _Service(frozenset(words or said[1]), tuple(dict.fromkeys(("".join(words), *words))) if words else ())
 
 
 def _spoken(server: str) -> list[str]:
@@ -217,11 +219,13 @@ class _Kinship(IntEnum):
 
 def _kinship(packed: _Service, server: _Service) -> _Kinship | None:
     """How near *server* is to the service *packed*; None if it is another one of the same vendor."""
-    if packed.words and (packed.words == server.words or packed.names[0] == "".join(server.names[:1])):
+    whole = packed.names[:1]
+    if packed.words == server.words != frozenset() or whole == server.names[:1] != ():
         return _Kinship.SAME
-    if packed.words and (packed.words <= server.words or packed.names[0] in server.words):
+    shared = packed.words & server.words
+    if (shared and shared == packed.words) or not server.words.isdisjoint(whole):
         return _Kinship.PART
-    return None if packed.words & server.words and not server.words <= packed.words else _Kinship.OTHER
+    return None if shared and shared != server.words else _Kinship.OTHER
 
 
 class _Candidate(NamedTuple):
