@@ -1,8 +1,6 @@
 """Scores as probabilities: one scale for all requests, by which what no tool serves is left unanswered."""
 
 import random
-from collections.abc import Callable
-from functools import partial
 
 import pytest
 from hypothesis import given
@@ -103,19 +101,6 @@ def test_the_same_match_is_worth_less_among_more_tools_and_for_a_request_of_less
         (hybrid_scale(0, 100, 1), hybrid_scale(0, 100, 0.5)),
     ):
         assert few.score(5) > many.score(5)
-
-
-@pytest.mark.parametrize(
-    "scale",
-    [partial(keyword_scale, 20.0, 100), partial(semantic_scale, 0.5, 100, 1.0), partial(hybrid_scale, 0.5, 100, 1.0)],
-)
-def test_a_match_is_worth_less_the_more_tools_have_requests(scale: Callable[..., Scale]) -> None:
-    none, half, every = (scale(requested=share) for share in (0.0, 0.5, 1.0))
-
-    assert none == scale()
-    assert none.slope == half.slope == every.slope
-    assert none.offset - half.offset == pytest.approx(half.offset - every.offset)
-    assert none.score(5) > half.score(5) > every.score(5)
 
 
 # Answers
