@@ -18,12 +18,22 @@ _Number = TypeVar("_Number", bound=np.integer)
 def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
     """The distinct *values* (n,), ascending."""
     ordered = np.sort(values)
-    if len(ordered) < 2:
-        return ordered
-    is_new = np.empty(len(ordered), np.bool_)
-    is_new[0] = True
+    return ordered[starts_of(ordered)]
+
+
+def starts_of(ordered: NDArray[np.integer]) -> LongArray:
+    """The places in *ordered* (n,), which ascends, at which another value begins; `np.unique` would sort it again."""
+    is_new = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
-    return ordered[is_new]
+    return is_new.nonzero()[0]
+
+
+def sizes_of(starts: LongArray, end: int) -> LongArray:
+    """The sizes of parts that begin at *starts* (n,); the last one ends at *end*."""
+    sizes = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=sizes[:-1])
+    sizes[-1:] = end - starts[-1:]
+    return sizes
 
 
 def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
@@ -69,7 +79,7 @@ class PackedTexts(Sequence[str]):
     @classmethod
     def merge(cls, parts: Sequence[PackedTexts], keep: Sequence[BoolArray]) -> PackedTexts:
         """The texts that *keep* (one mask per part) has, in order."""
-        sizes = [np.diff(part.ends, prepend=0) for part in parts]
+        sizes = [part.sizes for part in parts]
         blobs = [part.blob[np.repeat(mask, size)] for part, mask, size in zip(parts, keep, sizes, strict=True)]
         kept = np.concatenate([size[mask] for size, mask in zip(sizes, keep, strict=True)])
         return cls(np.concatenate(blobs), np.cumsum(kept, dtype=np.int64))
@@ -78,6 +88,13 @@ class PackedTexts(Sequence[str]):
     def nbytes(self) -> int:
         by_hash = self._by_hash if "_by_hash" in vars(self) else ()
         return self.blob.nbytes + self.ends.nbytes + sum(each.nbytes for each in by_hash)
+
+    @property
+    def sizes(self) -> LongArray:
+        """The bytes of each text."""
+        sizes = self.ends.astype(np.int64)
+        sizes[1:] -= self.ends[:-1]
+        return sizes
 
     def place_of(self, text: str) -> int | None:
         """The first place of *text*."""

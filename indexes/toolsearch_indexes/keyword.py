@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.arrays import distinct, mapping_of
+from toolsearch_indexes.arrays import distinct, mapping_of, sizes_of, starts_of
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.word_forms import Lexicon
 
@@ -29,12 +29,13 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int32]
 LongArray = NDArray[np.int64]
 FloatArray = NDArray[np.float32]
-Weighted: TypeAlias = tuple[IntArray, FloatArray]  # distinct rows, and the saturated weight of one term in each
+Weighted: TypeAlias = tuple[NDArray[np.integer], FloatArray]  # distinct rows, and a term's saturated weight in each
 WeightsOf: TypeAlias = Callable[[int], Weighted | None]  # term -> its rows and weights; None if no row contains it
 
 FIELDS = ("name", "title", "description", "parameters", "tags", "server", "requests")
 _REQUESTS = FIELDS.index("requests")
 _MOST_CACHED_TERMS = 4_000  # terms whose weights are kept in memory
+_MOST_CACHED_POSTINGS = 2**20  # their postings; 8 MB
 
 
 def field_texts(document: ToolDocument) -> tuple[str, ...]:
@@ -255,9 +256,9 @@ class KeywordPart:
     ) -> KeywordPart:
         """*keys* are term * n + row, ascending and distinct."""
         terms_of, rows = np.divmod(keys, max(1, len(lengths)))
-        terms, starts = np.unique(terms_of, return_index=True)
+        starts = starts_of(terms_of)
         return cls(
-            terms.astype(np.int32),
+            terms_of[starts].astype(np.int32),
             np.append(starts, len(keys)).astype(np.int64),
             rows.astype(np.int32),
             counts,
@@ -368,16 +369,20 @@ class _Postings(dict[int, "slice | None"]):
 class _Weights(dict[int, "Weighted | None"]):
     """The rows and weights of the terms asked for, parts of all *impacts*; filled by any number of threads."""
 
-    __slots__ = ("_postings", "_rows", "impacts")
+    __slots__ = ("_held", "_postings", "_rows", "impacts")
 
     def __init__(self, postings: _Postings, rows: IntArray, impacts: FloatArray) -> None:
         self._postings, self._rows, self.impacts = postings, rows, impacts
+        self._held = 0  # postings
 
     def __missing__(self, term: int) -> Weighted | None:
         where = self._postings[term]
-        found = (self._rows[where], self.impacts[where]) if where else None
-        if len(self) >= _MOST_CACHED_TERMS:
+        # numpy adds at places of this type fastest
+        found = (self._rows[where].astype(np.intp), self.impacts[where]) if where else None
+        self._held += where.stop - where.start if where else 0
+        if len(self) >= _MOST_CACHED_TERMS or self._held > _MOST_CACHED_POSTINGS:
             self.clear()
+            self._held = 0
         self[term] = found
         return found
 
@@ -405,9 +410,11 @@ def _offsets(sorted_rows: NDArray[np.integer], size: int) -> LongArray:
 
 def _count_by_field(keys: LongArray, fields: LongArray) -> tuple[LongArray, NDArray[np.uint8]]:
     """Return the distinct *keys*, ascending, and how often each came with each field."""
-    both, how_often = np.unique(keys * len(FIELDS) + fields, return_counts=True)
-    key_of, field_of = np.divmod(both, len(FIELDS))
-    found, place = np.unique(key_of, return_inverse=True)
-    counts = np.zeros((len(found), len(FIELDS)), np.uint8)
-    counts[place, field_of] = np.minimum(how_often, 255)
-    return found, counts
+    both = np.sort(keys * len(FIELDS) + fields)
+    firsts = starts_of(both)
+    key_of, field_of = np.divmod(both[firsts], len(FIELDS))
+    starts = starts_of(key_of)
+    place = np.repeat(np.arange(len(starts)), sizes_of(starts, len(key_of)))
+    counts = np.zeros((len(starts), len(FIELDS)), np.uint8)
+    counts[place, field_of] = np.minimum(sizes_of(firsts, len(both)), 255)
+    return key_of[starts], counts

@@ -150,7 +150,7 @@ class Segment:
 
     @property
     def living(self) -> int:
-        return self.size if self.alive is None else int(self.alive.sum())
+        return self.size if self.alive is None else int(np.count_nonzero(self.alive))
 
     def without(self, rows: Iterable[int]) -> Segment:
         alive = np.ones(self.size, np.bool_) if self.alive is None else self.alive.copy()
