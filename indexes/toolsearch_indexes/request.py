@@ -151,9 +151,12 @@ class Together:
             return Bounds(np.empty(0, np.int64), nothing[:, :0], nothing[:, :0], nothing)
         near = segment.vectors.near_each(self._vectors, wanted, allowed, again=again)
         rows, likely = _side_by_side(near, segment.size)
-        margins, others = np.array([(one.margin, one.others) for one in near], np.float32).T[..., np.newaxis]
+        if allowed is not None:
+            here = allowed[rows]
+            rows, likely = rows[here], likely[:, here]
         # Rows that are not known to be near a vector may be as near to it as all others.
-        bounds = np.concatenate([likely - margins, np.maximum(likely + margins, others), others], axis=1)
+        most = np.maximum(likely + near.margins, near.others)
+        bounds = np.concatenate([likely - near.margins, most, near.others], axis=1)
         deviations, count = self._unrelated.deviations(self._of_requests(bounds)), len(rows)
         least, most = deviations[:, :count], deviations[:, count:-1]
         for each in (least, most):
@@ -181,22 +184,19 @@ class Together:
         return found
 
 
-def _side_by_side(near: Sequence[Near], size: int) -> tuple[IntArray, FloatArray]:
+def _side_by_side(near: Near, size: int) -> tuple[IntArray, FloatArray]:
     """All rows (n,) that are near a vector, of *size* rows, and their likely cosines (v, n); minus infinity for those
     that are not near this vector.
     """
-    if len(near) == 1:
-        return near[0].rows, near[0].likely[np.newaxis]
-    all_rows = np.concatenate([one.rows for one in near])
-    is_near = np.zeros(size, np.bool_)
-    is_near[all_rows] = True
-    rows = is_near.nonzero()[0]
-    place = np.empty(size, np.intp)
+    if len(near.rows) == 1:
+        return near.rows[0], near.likely
+    place = np.zeros(size, np.intp)
+    place[near.rows.ravel()] = 1
+    rows = place.nonzero()[0]
     place[rows] = np.arange(len(rows))
-    likely = np.full(len(near) * len(rows), -np.inf, np.float32)
-    starts = np.repeat(np.arange(len(near)) * len(rows), [len(one.rows) for one in near])
-    likely[starts + place[all_rows]] = np.concatenate([one.likely for one in near])
-    return rows, likely.reshape(len(near), -1)
+    likely = np.full((len(near.rows), len(rows)), -np.inf, np.float32)
+    np.put_along_axis(likely, place[near.rows], near.likely, axis=1)
+    return rows, likely
 
 
 class Request(NamedTuple):
@@ -288,12 +288,12 @@ def read_requests(
         words = queries[number]
         familiarity = familiarity_of(vectors[here[0]], arm.unrelated, space.semantic)
         scale = scale_of(familiarity, space.terms.documents, sense_of(words, arm))
-        request = requests[number]._replace(nearness=Nearness(vectors, here, arm.unrelated), scale=scale)
+        nearness, by_words = Nearness(vectors, here, arm.unrelated), requests[number]
         if strategy == "semantic":
-            requests[number] = request._replace(words=None, weight=1.0)
+            requests[number] = Request(None, nearness, 1.0, scale, by_words.word_scale, (), by_words.conversion)
         else:
-            sole = sole_holders(words, space, parameters)
-            requests[number] = request._replace(weight=semantic_weight(texts[number]), sole=sole)
+            weight, sole = semantic_weight(texts[number]), sole_holders(words, space, parameters)
+            requests[number] = Request(words, nearness, weight, scale, by_words.word_scale, sole, by_words.conversion)
     return requests
 
 

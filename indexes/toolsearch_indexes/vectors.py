@@ -49,6 +49,7 @@ _SPARE = 8  # rows beyond those that are wanted, so that most ties at the last p
 _MOST_FOUND = 1 / 4  # the largest share of the rows that faiss looks for; comparing with all is faster beyond it
 _WANTED_FACTOR = 8  # the factor by which more rows are fetched while there are not enough
 _NOTHING = -math.inf
+_NONE = np.float32(_NOTHING)
 _FETCHING = {  # bits for each dimension -> how many rows are fetched
     # Measured: 2 of the 10,800 nearest rows (100 for each query) were farther off.
     _COARSE: _Fetching(4.0, 1_000, 8, 1 / 16),
@@ -58,26 +59,18 @@ _FETCHING = {  # bits for each dimension -> how many rows are fetched
 
 
 class Near(NamedTuple):
-    """Rows near a vector, in any order, with estimates of their cosines, and a bound for the other rows.
+    """Rows near each of *m* vectors, in any order, with estimates of their cosines, and bounds for the other rows.
 
-    likely  (n,) estimated cosines of *rows* (n,), off by less than *margin*
-    others  an upper bound for all other allowed rows; minus infinity if there are none
+    rows    (m, n), or (1, n) if these are the same for all vectors
+    likely  (m, n) their estimated cosines, off by less than *margins* (m, 1); minus infinity for a row that is not
+            allowed
+    others  (m, 1) upper bounds for all other allowed rows; minus infinity if there are none
     """
 
     rows: IntArray
     likely: FloatArray
-    margin: float
-    others: float
-
-    @property
-    def is_all(self) -> bool:
-        return self.others == _NOTHING
-
-    def least_of(self, count: int) -> float:
-        """A lower bound for the *count* nearest rows; minus infinity if there are fewer rows."""
-        if len(self.likely) < count:
-            return _NOTHING
-        return float(np.partition(self.likely, -count)[-count]) - self.margin
+    margins: FloatArray
+    others: FloatArray
 
 
 class VectorPart:
@@ -154,12 +147,13 @@ class VectorPart:
         """
         wanted = limit
         while True:
-            (near,) = self.near_each(query[np.newaxis], wanted, allowed, again=wanted > limit)
-            least = near.least_of(limit)
-            if near.others < least or near.is_all:
+            near = self.near_each(query[np.newaxis], wanted, allowed, again=wanted > limit)
+            (all_rows,), (likely,), margin, others = near.rows, near.likely, near.margins.item(), near.others.item()
+            least = float(np.partition(likely, -limit)[-limit]) - margin if len(likely) >= limit else _NOTHING
+            if others < least or others == _NOTHING:
                 break
             wanted *= _WANTED_FACTOR
-        rows = near.rows[near.likely >= least - near.margin]
+        rows = all_rows[likely >= least - margin]
         cosines = self.cosines(query, rows)
         best = np.lexsort((rows, -cosines))
         if len(best) > limit:
@@ -168,7 +162,7 @@ class VectorPart:
 
     def near_each(
         self, queries: FloatArray, wanted: int, allowed: BoolArray | None = None, *, again: bool = False
-    ) -> Sequence[Near]:
+    ) -> Near:
         """Return the rows nearest to each of *queries* (m, d), mostly enough of them to find the *wanted* nearest.
 
         *again* says that fewer rows were not enough: where codes of 2 bits did not tell enough rows apart, they mostly
@@ -177,8 +171,8 @@ class VectorPart:
         """
         checked = self._checked(queries)
         is_hopeless = again and self._codes is not None and self._codes.bits == _COARSE
-        by_code = () if is_hopeless else self._near_by_code(checked, wanted, allowed)
-        return by_code or [self._near_of_all(query, wanted, allowed) for query in checked]
+        by_code = None if is_hopeless else self._near_by_code(checked, wanted, allowed)
+        return by_code or self._near_of_all(checked, wanted, allowed)
 
     def cosines(self, query: FloatArray, rows: IntArray) -> FloatArray:
         """Return the cosine in [-1, 1] of *query* (d,) with each of *rows*, the same as :meth:`search` gives."""
@@ -213,37 +207,35 @@ class VectorPart:
             raise IndexStoreError("the stored codes are not those of the stored vectors; build the index again")
         return cls(np.ascontiguousarray(matrix), codes)
 
-    def _near_by_code(self, queries: FloatArray, wanted: int, allowed: BoolArray | None) -> Sequence[Near]:
-        """Empty if too many rows would have to be fetched, as with a small reach or many ties."""
+    def _near_by_code(self, queries: FloatArray, wanted: int, allowed: BoolArray | None) -> Near | None:
+        """None if too many rows would have to be fetched, as with a small reach or many ties."""
         if self._codes is None:
-            return ()
+            return None
         fetching = _FETCHING[self._codes.bits]
         share = 1.0 if allowed is None else np.count_nonzero(allowed) / self.rows
         count = (fetching.first + fetching.per_wanted * wanted) / max(share, 1 / self.rows)
         if count > fetching.most * self.rows:
-            return ()
-        found: list[Near] = []
-        deviations = self._codes.deviations(queries).tolist()
-        for rows, likely, deviation in zip(*self._codes.nearest(queries, int(count)), deviations, strict=True):
-            margin = fetching.sure_deviations * deviation + _TIE_TOLERANCE
-            others = float(likely[-1]) + margin
-            here = slice(None) if allowed is None else allowed[rows]
-            found.append(Near(rows[here], likely[here], margin, others))
-        return found
+            return None
+        rows, likely = self._codes.nearest(queries, int(count))
+        margins = np.float32(fetching.sure_deviations) * self._codes.deviations(queries) + np.float32(_TIE_TOLERANCE)
+        margins = margins[:, np.newaxis]
+        others = likely[:, -1:] + margins
+        return Near(rows, likely if allowed is None else np.where(allowed[rows], likely, _NONE), margins, others)
 
-    def _near_of_all(self, query: FloatArray, wanted: int, allowed: BoolArray | None) -> Near:
-        count = wanted + _SPARE
+    def _near_of_all(self, queries: FloatArray, wanted: int, allowed: BoolArray | None) -> Near:
+        count, margins = wanted + _SPARE, np.full((len(queries), 1), _TIE_TOLERANCE, np.float32)
         if self._codes is not None and count <= _MOST_FOUND * self.rows:
-            rows, cosines = self._nearest(query, count, allowed)
-            others = float(cosines[-1]) + _TIE_TOLERANCE if len(rows) == count else _NOTHING
-            return Near(rows, cosines, _TIE_TOLERANCE, others)
-        if allowed is None:
-            rows, cosines = np.arange(self.rows), self._products(query)
+            # As many rows are found for each query, since the same are allowed.
+            found = [self._nearest(query, count, allowed) for query in queries]
+            rows, cosines = np.stack([each for each, _ in found]), np.stack([each for _, each in found])
+            return Near(rows, cosines, margins, margins + (cosines[:, -1:] if rows.shape[1] == count else _NONE))
+        here = np.arange(self.rows) if allowed is None else allowed.nonzero()[0]
+        if len(here) <= _FEW_SHARE * self.rows:
+            cosines = self.cosines_of(queries, here)
         else:
-            rows = np.flatnonzero(allowed)
-            is_few = len(rows) <= _FEW_SHARE * self.rows
-            cosines = self.cosines(query, rows) if is_few else self._products(query)[rows]
-        return Near(rows, cosines, _TIE_TOLERANCE, _NOTHING)
+            all_cosines: FloatArray = np.einsum("ij,kj->ki", self._matrix, queries)
+            cosines = all_cosines if allowed is None else all_cosines[:, here]
+        return Near(here[np.newaxis], cosines, margins, margins + _NONE)
 
     def _nearest(self, query: FloatArray, count: int, allowed: BoolArray | None) -> tuple[IntArray, FloatArray]:
         """The *count* rows that faiss finds nearest, best first; fewer if fewer are allowed.
@@ -269,10 +261,6 @@ class VectorPart:
             )
         found = int(np.count_nonzero(rows >= 0))
         return rows[:found], cosines[:found]
-
-    def _products(self, query: FloatArray) -> FloatArray:
-        products: FloatArray = np.einsum("ij,j->i", self._matrix, query)
-        return products
 
     def _checked(self, queries: FloatArray) -> FloatArray:
         if queries.shape[1:] != (self.dimensions,):
