@@ -190,12 +190,13 @@ def _side_by_side(near: Near, size: int) -> tuple[IntArray, FloatArray]:
     """
     if len(near.rows) == 1:
         return near.rows[0], near.likely
-    place = np.zeros(size, np.intp)
-    place[near.rows.ravel()] = 1
-    rows = place.nonzero()[0]
+    is_near = np.zeros(size, np.bool_)
+    is_near[near.rows] = True
+    rows = is_near.nonzero()[0]
+    place = np.empty(size, np.intp)
     place[rows] = np.arange(len(rows))
     likely = np.full((len(near.rows), len(rows)), -np.inf, np.float32)
-    np.put_along_axis(likely, place[near.rows], near.likely, axis=1)
+    likely[np.arange(len(near.rows))[:, np.newaxis], place[near.rows]] = near.likely
     return rows, likely
 
 
