@@ -35,7 +35,6 @@ WeightsOf: TypeAlias = Callable[[int], Weighted | None]  # term -> its rows and 
 FIELDS = ("name", "title", "description", "parameters", "tags", "server", "requests")
 _REQUESTS = FIELDS.index("requests")
 _MOST_CACHED_TERMS = 4_000  # terms whose weights are kept in memory
-_MOST_CACHED_POSTINGS = 2**20  # their postings; 8 MB
 
 
 def field_texts(document: ToolDocument) -> tuple[str, ...]:
@@ -369,20 +368,16 @@ class _Postings(dict[int, "slice | None"]):
 class _Weights(dict[int, "Weighted | None"]):
     """The rows and weights of the terms asked for, parts of all *impacts*; filled by any number of threads."""
 
-    __slots__ = ("_held", "_postings", "_rows", "impacts")
+    __slots__ = ("_postings", "_rows", "impacts")
 
     def __init__(self, postings: _Postings, rows: IntArray, impacts: FloatArray) -> None:
         self._postings, self._rows, self.impacts = postings, rows, impacts
-        self._held = 0  # postings
 
     def __missing__(self, term: int) -> Weighted | None:
         where = self._postings[term]
-        # numpy adds at places of this type fastest
-        found = (self._rows[where].astype(np.intp), self.impacts[where]) if where else None
-        self._held += where.stop - where.start if where else 0
-        if len(self) >= _MOST_CACHED_TERMS or self._held > _MOST_CACHED_POSTINGS:
+        found = (self._rows[where], self.impacts[where]) if where else None
+        if len(self) >= _MOST_CACHED_TERMS:
             self.clear()
-            self._held = 0
         self[term] = found
         return found
 

@@ -111,6 +111,7 @@ _NO_FILLER: frozenset[str] = frozenset()
 _FILLER = STOP_WORDS - {"when", "where"}  # "when" and "where" stay because they ask for a time or a place
 _MOST_ALTERNATIVES = 5  # readings of one unknown word
 _MOST_CACHED_READINGS = 4_000  # words whose readings are remembered until the index changes
+_MOST_GAINS = 2**19  # rows with words whose gains are remembered until the index changes; 6 MB
 
 
 class KeywordQuery(NamedTuple):
@@ -248,14 +249,13 @@ def _guess(
 _add_at = np.add.at
 
 
-def keyword_scores(size: int, queries: Sequence[KeywordQuery], weights_of: WeightsOf) -> FloatArray:
-    """Return the BM25F score of each of *size* rows for each of *queries*, (m, n) float32, 0 if no word matches.
+def keyword_scores(queries: Sequence[KeywordQuery], gains: Gains) -> FloatArray:
+    """Return the BM25F score of each row of a segment for each of *queries*, (m, n) float32, 0 if no word matches.
 
     If a word has several readings, the best counts. The first query mostly has the words of all others, and its scores
     are made of theirs.
     """
-    scores = np.zeros((len(queries), size), np.float32)
-    gains = _Gains(size, weights_of)
+    scores = np.zeros((len(queries), gains.size), np.float32)
     # All segments add in the same order, so that equal tools get equal sums.
     whole: Iterable[Alternatives] = [reading.alternatives for reading in queries[0].readings]
     if len(queries) > 1:
@@ -276,13 +276,16 @@ def keyword_scores(size: int, queries: Sequence[KeywordQuery], weights_of: Weigh
     return scores
 
 
-class _Gains(dict[Alternatives, "Weighted | None"]):
-    """The rows with one of the readings of a word, and each one's best gain, for the words asked for."""
+class Gains(dict[Alternatives, "Weighted | None"]):
+    """The rows of a segment of *size* rows with one of the readings of a word, and each one's best gain, for the words
+    asked for at one moment of an index; filled by any number of threads.
+    """
 
-    __slots__ = ("_size", "_weights_of")
+    __slots__ = ("_held", "_weights_of", "size")
 
     def __init__(self, size: int, weights_of: WeightsOf) -> None:
-        self._size, self._weights_of = size, weights_of
+        self.size, self._weights_of = size, weights_of
+        self._held = 0
 
     def add(self, scores: FloatArray, words: Iterable[Alternatives]) -> None:
         for alternatives in words:
@@ -294,17 +297,22 @@ class _Gains(dict[Alternatives, "Weighted | None"]):
         if len(alternatives) == 1:
             ((term, weight),) = alternatives
             weighted = self._weights_of(term)
-            gain = (weighted[0], weighted[1] * weight) if weighted else None
+            # numpy adds fastest at places of type intp
+            gain = (weighted[0].astype(np.intp), weighted[1] * weight) if weighted else None
         else:
             gain = self._best_of(alternatives)
+        self._held += len(gain[0]) if gain else 1
+        if self._held > _MOST_GAINS:
+            self.clear()
+            self._held = 0
         self[alternatives] = gain
         return gain
 
     def _best_of(self, alternatives: Alternatives) -> Weighted:
-        best = np.zeros(self._size, np.float32)
+        best = np.zeros(self.size, np.float32)
         for term, weight in alternatives:
             weighted = self._weights_of(term)
             if weighted:
                 np.maximum.at(best, weighted[0], weighted[1] * weight)
-        held = best.nonzero()[0].astype(np.int32)
+        held = best.nonzero()[0]
         return held, best[held]

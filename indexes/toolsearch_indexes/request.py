@@ -240,11 +240,10 @@ def word_scores(requests: Sequence[Request], space: SearchSpace, number: int) ->
     """The BM25F score of every row of segment *number* for each request, (m, n), less what requests of users add to
     it; 0 or less where no word matches, anything out of reach.
     """
-    part = space.segments[number].keyword
     queries = [_NO_WORDS if request.words is None else request.words for request in requests]
-    scores = keyword_scores(part.size, queries, space.terms.weights(number))
+    scores = keyword_scores(queries, space.terms.gains(number))
     added = [KEYWORD_REQUESTS / request.word_scale.slope if request.words else 0.0 for request in requests]
-    _take_back(scores, np.array(added, np.float32)[:, np.newaxis], part.has_requests)
+    _take_back(scores, np.array(added, np.float32)[:, np.newaxis], space.segments[number].keyword.has_requests)
     return scores
 
 

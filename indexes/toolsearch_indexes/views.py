@@ -25,6 +25,7 @@ from toolsearch_indexes.keyword import (
     WordReading,
     field_means,
 )
+from toolsearch_indexes.keyword_query import Gains
 from toolsearch_indexes.queries import Selection
 from toolsearch_indexes.segments import IndexState, Segment, SegmentShare
 from toolsearch_indexes.semantic import SemanticStatistics
@@ -203,6 +204,9 @@ class TermsInView:
     def weights(self, number: int) -> WeightsOf:
         return partial(self._weights_of, number)
 
+    def gains(self, number: int) -> Gains:
+        return Gains(self.segments[number].size, self.weights(number))
+
     def _weights_of(self, number: int, term: int) -> Weighted | None:
         """The rows of segment *number* with *term*. Rows that may not be seen can be among them."""
         known = self._memories[number].terms.get(term) or self._read_term(number, term)
@@ -270,6 +274,10 @@ class Terms(TermCounts, Protocol):
         """
         ...
 
+    def gains(self, number: int) -> Gains:
+        """The gains of words in segment *number*, by the same weights."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
@@ -308,6 +316,11 @@ class AllTerms:
     parts: tuple[KeywordPart, ...]
     parameters: KeywordParameters
     readings: dict[str, WordReading] = field(init=False, default_factory=dict[str, WordReading])
+    _gains: tuple[Gains, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        of_parts = ((part.size, partial(_weighted, part, self.keyword.means, self.parameters)) for part in self.parts)
+        object.__setattr__(self, "_gains", tuple(Gains(size, weights_of) for size, weights_of in of_parts))
 
     @property
     def documents(self) -> int:
@@ -321,3 +334,12 @@ class AllTerms:
 
     def weights(self, number: int) -> WeightsOf:
         return self.parts[number].weights(self.keyword.means, self.parameters)
+
+    def gains(self, number: int) -> Gains:
+        return self._gains[number]
+
+
+def _weighted(
+    part: KeywordPart, means: tuple[float, ...], parameters: KeywordParameters, term: int
+) -> Weighted | None:
+    return part.weights(means, parameters)(term)

@@ -39,7 +39,7 @@ def scores_together(
     statistics = KeywordStatistics(mean_step=1).with_rows(part, np.arange(part.size), lexicon, sign=1)
     terms = AllTerms(statistics, (part,), parameters)
     readings = [read_query(query, lexicon, terms, parameters) for query in queries]
-    found: list[list[float]] = keyword_scores(part.size, readings, terms.weights(0)).tolist()
+    found: list[list[float]] = keyword_scores(readings, terms.gains(0)).tolist()
     return found
 
 
@@ -175,6 +175,22 @@ def test_no_more_words_are_remembered_than_the_bound_allows(monkeypatch: pytest.
 
     assert [reading.word for reading in read.readings] == ["red", "green", "blue"]
     assert list(terms_of_all.readings) == ["blue"]
+
+
+def test_the_gains_of_words_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request of one more word than fits scores as before, and only the words since then are kept."""
+    lexicon = Lexicon()
+    part = KeywordPart.build([ToolDocument("a", "red green"), ToolDocument("b", "red blue")], lexicon)
+    counted = KeywordStatistics().with_rows(part, np.arange(2), lexicon, sign=1)
+    terms = AllTerms(counted, (part,), PLAIN)
+    reading = read_query("red green blue", lexicon, terms, PLAIN)
+    first = keyword_scores([reading], terms.gains(0)).tolist()
+    assert len(terms.gains(0)) == 3
+
+    monkeypatch.setattr(keyword_query, "_MOST_GAINS", 3)  # of "red", which two tools have, and of one more word
+    crowded = AllTerms(counted, (part,), PLAIN)
+    assert keyword_scores([reading], crowded.gains(0)).tolist() == first
+    assert len(crowded.gains(0)) == 1
 
 
 def test_the_weights_of_a_term_follow_the_mean_lengths_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
