@@ -294,6 +294,7 @@ class Gains(dict[Alternatives, "Weighted | None"]):
                 _add_at(scores, gain[0], gain[1])
 
     def __missing__(self, alternatives: Alternatives) -> Weighted | None:
+        gain: Weighted | None
         if len(alternatives) == 1:
             ((term, weight),) = alternatives
             weighted = self._weights_of(term)

@@ -256,7 +256,7 @@ def _scored(
 def _sure_by_words(space: SearchSpace, request: Request, word_scores: Sequence[FloatArray]) -> list[Sure]:
     most = max((float(scores.max(initial=0)) for scores in word_scores), default=0.0)
     if not request.is_fused or request.word_scale.score(most) < SURE_SCORE:
-        return []  # a quick check, since few requests are
+        return []  # this check is quick, and most requests have no word that tells so much
     by_word = [_by_word(*of, 1) for of in zip(word_scores, space.allowed, strict=True)]
     alone = [Hit(found.name, request.word_scale.score(found.raw), "high") for found in _best(space, by_word, 1)]
     return [Sure(hit, "by its words") for hit in alone if hit.score >= SURE_SCORE]

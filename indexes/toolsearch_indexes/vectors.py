@@ -49,7 +49,6 @@ _SPARE = 8  # rows beyond those that are wanted, so that most ties at the last p
 _MOST_FOUND = 1 / 4  # the largest share of the rows that faiss looks for; comparing with all is faster beyond it
 _WANTED_FACTOR = 8  # the factor by which more rows are fetched while there are not enough
 _NOTHING = -math.inf
-_NONE = np.float32(_NOTHING)
 _FETCHING = {  # bits for each dimension -> how many rows are fetched
     # Measured: 2 of the 10,800 nearest rows (100 for each query) were farther off.
     _COARSE: _Fetching(4.0, 1_000, 8, 1 / 16),
@@ -220,7 +219,7 @@ class VectorPart:
         margins = np.float32(fetching.sure_deviations) * self._codes.deviations(queries) + np.float32(_TIE_TOLERANCE)
         margins = margins[:, np.newaxis]
         others = likely[:, -1:] + margins
-        return Near(rows, likely if allowed is None else np.where(allowed[rows], likely, _NONE), margins, others)
+        return Near(rows, likely if allowed is None else np.where(allowed[rows], likely, _NOTHING), margins, others)
 
     def _near_of_all(self, queries: FloatArray, wanted: int, allowed: BoolArray | None) -> Near:
         count, margins = wanted + _SPARE, np.full((len(queries), 1), _TIE_TOLERANCE, np.float32)
@@ -228,14 +227,14 @@ class VectorPart:
             # As many rows are found for each query, since the same are allowed.
             found = [self._nearest(query, count, allowed) for query in queries]
             rows, cosines = np.stack([each for each, _ in found]), np.stack([each for _, each in found])
-            return Near(rows, cosines, margins, margins + (cosines[:, -1:] if rows.shape[1] == count else _NONE))
+            return Near(rows, cosines, margins, margins + (cosines[:, -1:] if rows.shape[1] == count else _NOTHING))
         here = np.arange(self.rows) if allowed is None else allowed.nonzero()[0]
         if len(here) <= _FEW_SHARE * self.rows:
             cosines = self.cosines_of(queries, here)
         else:
             all_cosines: FloatArray = np.einsum("ij,kj->ki", self._matrix, queries)
             cosines = all_cosines if allowed is None else all_cosines[:, here]
-        return Near(here[np.newaxis], cosines, margins, margins + _NONE)
+        return Near(here[np.newaxis], cosines, margins, margins + _NOTHING)
 
     def _nearest(self, query: FloatArray, count: int, allowed: BoolArray | None) -> tuple[IntArray, FloatArray]:
         """The *count* rows that faiss finds nearest, best first; fewer if fewer are allowed.

@@ -339,7 +339,5 @@ class AllTerms:
         return self._gains[number]
 
 
-def _weighted(
-    part: KeywordPart, means: tuple[float, ...], parameters: KeywordParameters, term: int
-) -> Weighted | None:
+def _weighted(part: KeywordPart, means: tuple[float, ...], parameters: KeywordParameters, term: int) -> Weighted | None:
     return part.weights(means, parameters)(term)
