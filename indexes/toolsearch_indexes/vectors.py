@@ -216,9 +216,9 @@ class VectorPart:
         if count > fetching.most * self.rows:
             return None
         rows, likely = self._codes.nearest(queries, int(count))
-        margins = np.float32(fetching.sure_deviations) * self._codes.deviations(queries) + np.float32(_TIE_TOLERANCE)
-        margins = margins[:, np.newaxis]
-        others = likely[:, -1:] + margins
+        deviations: FloatArray = self._codes.deviations(queries)[:, np.newaxis]
+        margins: FloatArray = np.float32(fetching.sure_deviations) * deviations + np.float32(_TIE_TOLERANCE)
+        others: FloatArray = np.add(likely[:, -1:], margins)
         return Near(rows, likely if allowed is None else np.where(allowed[rows], likely, _NOTHING), margins, others)
 
     def _near_of_all(self, queries: FloatArray, wanted: int, allowed: BoolArray | None) -> Near:
