@@ -16,6 +16,7 @@ from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.errors import BadQueryError
 from toolsearch_indexes.keyword import KeywordParameters
+from toolsearch_indexes.keyword_query import gain_bytes
 from toolsearch_indexes.queries import (
     RANKINGS,
     STRATEGIES,
@@ -250,7 +251,8 @@ def _segment_bytes(segment: Segment) -> int:
     names = _held(segment.names.arrays())
     of_codes = segment.vectors.code_bytes if segment.vectors else 0
     # Patterns need a second copy of the texts.
-    return 2 * texts + requests + vectors + of_codes + _held(keyword.arrays()) + weights + names
+    words = _held(keyword.arrays()) + weights + gain_bytes(segment.size)
+    return 2 * texts + requests + vectors + of_codes + words + names
 
 
 def _held(arrays: Mapping[str, NDArray[Any]]) -> int:

@@ -111,7 +111,9 @@ _NO_FILLER: frozenset[str] = frozenset()
 _FILLER = STOP_WORDS - {"when", "where"}  # "when" and "where" stay because they ask for a time or a place
 _MOST_ALTERNATIVES = 5  # readings of one unknown word
 _MOST_CACHED_READINGS = 4_000  # words whose readings are remembered until the index changes
-_MOST_GAINS = 2**19  # rows with words whose gains are remembered until the index changes; 6 MB
+_MOST_GAINS = 2**19  # rows with words whose gains are remembered until the index changes
+_GAINS_PER_ROW = 50  # as many at most for each row of a segment
+_GAIN_BYTES = 12  # of a place and a weight
 
 
 class KeywordQuery(NamedTuple):
@@ -276,16 +278,25 @@ def keyword_scores(queries: Sequence[KeywordQuery], gains: Gains) -> FloatArray:
     return scores
 
 
+def _most_gains(size: int) -> int:
+    return min(_MOST_GAINS, _GAINS_PER_ROW * size)
+
+
+def gain_bytes(size: int) -> int:
+    """The bytes that the remembered `Gains` of a segment of *size* rows take at most."""
+    return _most_gains(size) * _GAIN_BYTES
+
+
 class Gains(dict[Alternatives, "Weighted | None"]):
     """The rows of a segment of *size* rows with one of the readings of a word, and each one's best gain, for the words
     asked for at one moment of an index; filled by any number of threads.
     """
 
-    __slots__ = ("_held", "_weights_of", "size")
+    __slots__ = ("_held", "_most", "_weights_of", "size")
 
     def __init__(self, size: int, weights_of: WeightsOf) -> None:
         self.size, self._weights_of = size, weights_of
-        self._held = 0
+        self._held, self._most = 0, _most_gains(size)
 
     def add(self, scores: FloatArray, words: Iterable[Alternatives]) -> None:
         for alternatives in words:
@@ -303,7 +314,7 @@ class Gains(dict[Alternatives, "Weighted | None"]):
         else:
             gain = self._best_of(alternatives)
         self._held += len(gain[0]) if gain else 1
-        if self._held > _MOST_GAINS:
+        if self._held > self._most:
             self.clear()
             self._held = 0
         self[alternatives] = gain
