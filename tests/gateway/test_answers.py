@@ -277,8 +277,8 @@ async def test_arguments_are_checked_the_same_whether_a_tool_is_called_by_name_o
         (UpstreamState.READY, ""),
         (UpstreamState.DEGRADED, ""),
         (UpstreamState.IDLE, "The server a is not started yet; a call starts it."),
-        (UpstreamState.DOWN, "The server a is down; a call tries to reach it once more."),
-        (UpstreamState.NEEDS_LOGIN, "The server a is waiting for a person to log in; calls fail until then."),
+        (UpstreamState.DOWN, "The server a is not reachable; a call tries to reach it once more."),
+        (UpstreamState.NEEDS_LOGIN, "The server a is waiting for a person to sign in; calls fail until then."),
     ],
 )
 async def test_an_answer_says_what_a_call_will_meet(state, said):
@@ -300,7 +300,24 @@ async def test_finding_nothing_names_the_servers_whose_tools_are_not_known_yet()
         answer = await search(gateway, MODERN, "select:b__eat")
 
     assert answer.text.splitlines()[-1].startswith("Not searched, ")
-    assert answer.text.endswith(": b (waiting for a person to log in), c (down).")
+    assert answer.text.endswith(": b (waiting for a person to sign in), c (not reachable).")
+
+
+async def test_the_list_of_servers_says_which_of_them_cannot_be_reached():
+    async with gateway_of("a", "b", "c") as (gateway, servers):
+        await servers["a"].lists("dig")
+        await servers["b"].lists("eat")
+        servers["b"].is_now(UpstreamState.DOWN)
+        servers["c"].is_now(UpstreamState.NEEDS_LOGIN)
+        for caller in (EXPANDING, LEGACY, MODERN):
+            before = json.dumps(await gateway.list_tools(caller))
+            for query in ("servers:", "volcano"):
+                told = (await search(gateway, caller, query)).text.splitlines()
+                assert told[-3:-1] == ["- a (1)", "- b (1, not reachable)"]
+                assert told[-1].endswith("not known yet: c (waiting for a person to sign in).")
+            assert json.dumps(await gateway.list_tools(caller)) == before  # the list of tools says nothing of it
+        servers["b"].is_now(UpstreamState.READY)
+        assert "- b (1)" in (await search(gateway, MODERN, "servers:")).text.splitlines()
 
 
 def quarantine(folder: Path, *servers: str) -> ToolGate:
@@ -327,7 +344,7 @@ async def test_a_configured_server_without_tools_to_search_is_told_apart_from_on
 
         unknown = "the tools of the server {} are not known yet, since it is {}"
         assert await refusal("b") == unknown.format("b", "starting")
-        assert await refusal("c") == unknown.format("c", "down: cannot start 'none'")
+        assert await refusal("c") == unknown.format("c", "not reachable: cannot start 'none'")
         assert (await refusal("d")).startswith("the server d lists no tool")
         one = {"query": "dig", "server": "e"}
         with pytest.raises(BadQueryError, match=r"there is no server 'e'; there are: a$"):

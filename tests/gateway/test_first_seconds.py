@@ -143,7 +143,7 @@ async def test_an_answer_says_whose_tools_are_about_to_come_and_a_later_search_f
 
     unsearched = "Not searched, since their tools are not known yet: b (listing its tools)"
     assert found.text.splitlines()[-1] == f"{unsearched}."
-    assert nothing.text.splitlines()[-1] == f"{unsearched}, c (down)."
+    assert nothing.text.splitlines()[-1] == f"{unsearched}, c (not reachable)."
     assert [tool["name"] for tool in later.structured["tools"]] == ["b__eat"]
 
 

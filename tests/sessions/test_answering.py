@@ -8,6 +8,7 @@ import pytest
 from tests.kit.session_tools import FUNCTIONS, SEARCH, engine_of, names_in
 from toolsearch import Budget, Catalog, PassThrough, Session, SessionOptions, Tool, ToolDefinition, ToolSearch, as_tools
 from toolsearch.errors import BadPatternError, BadQueryError
+from toolsearch.upstreams.interface import ServerHealth, UpstreamState
 
 
 def ask(session: Session, *queries: str, **arguments: Any) -> str:
@@ -282,6 +283,77 @@ def test_a_server_out_of_reach_is_not_listed() -> None:
     assert isinstance(engine, ToolSearch)
 
     assert "s01" not in ask(engine.session("b", deny=["server:s01"]), "servers:")
+
+
+DOWN, NEW = UpstreamState.DOWN, UpstreamState.STARTING
+
+
+def with_health(**health: ServerHealth) -> ToolSearch:
+    engine = of_servers(3)._engine
+    assert isinstance(engine, ToolSearch)
+    engine.catalog.ask_health(lambda: health)
+    return engine
+
+
+def test_the_list_of_servers_says_which_cannot_be_reached_and_which_are_not_known_yet() -> None:
+    health = {"s01": ServerHealth(DOWN, is_listed=True), "stripe": ServerHealth(UpstreamState.NEEDS_LOGIN, False)}
+    session = with_health(**health).session("a")
+
+    assert lines(session, "servers:") == [
+        "Tools are of these servers:",
+        "- s00 (1): Goes anywhere.",
+        "- s01 (1, not reachable): Goes home",
+        "- s02 (1)",
+        "Not searched, since their tools are not known yet: stripe (waiting for a person to sign in).",
+    ]
+    assert lines(session, "volcano")[2:] == lines(session, "servers:")
+    assert len(lines(session, "tidal wave")) == 3  # the list is told once, what was not searched each time
+
+    health["s01"] = ServerHealth(UpstreamState.READY, is_listed=True)
+    changed = with_health(**health).session("a")
+    assert "- s01 (1): Goes home" in lines(changed, "servers:")
+
+
+def test_a_long_list_of_servers_has_their_states_too() -> None:
+    session = of_servers(120)
+    assert isinstance(session._engine, ToolSearch)
+    session._engine.catalog.ask_health(lambda: {"s01": ServerHealth(DOWN, is_listed=True)})
+
+    assert "s00, s01 (not reachable), s02" in lines(session, "volcano")[-1]
+
+
+def test_an_answer_says_what_calls_of_found_tools_meet_and_names_only_servers_whose_tools_come_soon() -> None:
+    health = {
+        "s00": ServerHealth(DOWN, is_listed=True),
+        "later": ServerHealth(NEW, False),
+        "off": ServerHealth(DOWN, False),
+    }
+    session = with_health(**health).session("a")
+
+    assert lines(session, "select:s00__go")[-2:] == [
+        "The server s00 is not reachable; a call tries to reach it once more.",
+        "Not searched, since their tools are not known yet: later (starting).",
+    ]
+
+
+def test_the_states_of_servers_out_of_reach_are_not_told() -> None:
+    health = {"s01": ServerHealth(DOWN, is_listed=True), "stripe": ServerHealth(DOWN, is_listed=False)}
+    session = with_health(**health).session("a", deny=["server:s01", "server:stripe"])
+
+    told = ask(session, "servers:")
+    assert "s01" not in told
+    assert "stripe" not in told
+    with pytest.raises(BadQueryError, match="there is no server 'stripe'"):
+        session.answer({"queries": ["pay", "refund"], "server": "stripe"})
+
+
+def test_who_searches_a_server_whose_tools_are_not_known_is_told_why() -> None:
+    session = with_health(stripe=ServerHealth(DOWN, is_listed=False, error="no route")).session("a")
+
+    with pytest.raises(
+        BadQueryError, match="of the server stripe are not known yet, since it is not reachable: no route"
+    ):
+        session.answer({"queries": ["pay", "refund"], "server": "stripe"})
 
 
 def test_a_catalog_without_servers_lists_none() -> None:

@@ -17,7 +17,7 @@ import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[rep
 from toolsearch.errors import BadSettingError
 from toolsearch.option_values import name_list
 from toolsearch.tools.definition import SafetyClass, ToolDefinition, safety_of
-from toolsearch.tools.naming import MAX_NAME_LENGTH, NAME_CHARACTERS
+from toolsearch.tools.naming import MAX_NAME_LENGTH, NAME_CHARACTERS, namespaced
 
 _re2: Any = untyped_re2
 
@@ -224,6 +224,10 @@ class Reach:
             and not self._denied.matches(original, shown)
             and not self._denied.matches(definition)
         )
+
+    def allows_server(self, server: str) -> bool:
+        """Whether tools of *server* could be allowed, for as long as only the name of the server is known."""
+        return self.allows(ToolDefinition(namespaced(server, "tool"), server=server))
 
     def __str__(self) -> str:
         """The rules as JSON, which differs for reaches that differ."""

@@ -14,13 +14,23 @@ from toolsearch.catalog.changes import CatalogChange, ChangeFeed, ReportFollower
 from toolsearch.catalog.loading import open_source, portable_spec
 from toolsearch.catalog.request_writer import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache, KnowsFingerprints, ReadsOnce
-from toolsearch.catalog.source import LiveSource, LoadReport, Source, ToolLike, by_name, refusal, sift, with_spec
+from toolsearch.catalog.source import (
+    KnowsServers,
+    LiveSource,
+    LoadReport,
+    Source,
+    ToolLike,
+    by_name,
+    refusal,
+    sift,
+    with_spec,
+)
 from toolsearch.errors import BadToolError, DuplicateToolError, UnknownToolError
 from toolsearch.tools.definition import Refusal, Tool, ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import near_names
 from toolsearch.tools.summaries import purpose_of
-from toolsearch.upstreams.interface import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
+from toolsearch.upstreams.interface import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S, ServerHealth
 
 if TYPE_CHECKING:
     from toolsearch.catalog.enrichment import Enrichment, EnrichmentPlan, EnrichmentReport
@@ -62,6 +72,7 @@ class Catalog:
         self._refused: dict[object, tuple[Refusal, ...]] = {}  # owner -> the tools that it refused
         self._purposes: dict[object, Mapping[str, str]] = {}  # owner -> server -> purpose
         self._sources: list[Source] = []
+        self._health: tuple[Callable[[], Mapping[str, ServerHealth]], ...] = ()
         self._version = 0
         self._fingerprints = FingerprintCache()
         self._snapshot: CatalogSnapshot | None = None
@@ -213,6 +224,8 @@ class Catalog:
             self._sources.append(source)
         owner = object()
         outcome = self._take(owner, with_spec(source.load(), spec), source.description)
+        if isinstance(source, KnowsServers):
+            self.ask_health(source.server_health)
         if isinstance(source, LiveSource):
             source.follow(ReportFollower(lambda report: self._follow(source, owner, with_spec(report, spec))).changed)
         return outcome
@@ -279,6 +292,23 @@ class Catalog:
         """
         return self.snapshot().purposes.get(server, "")
 
+    def server_health(self) -> Mapping[str, ServerHealth]:
+        """The health by server, as far as it is known. The caller of this method has to check whether its own caller
+        may know of a server. If two owners describe one server, the first wins.
+        """
+        return {server: each for ask in reversed(self._health) for server, each in ask().items()}
+
+    def ask_health(self, ask: Callable[[], Mapping[str, ServerHealth]]) -> Callable[[], None]:
+        """Let *ask* tell the health of servers whose tools are in this catalog. Return a function that ends that."""
+        with self._lock:
+            self._health = (*self._health, ask)
+
+        def stop() -> None:
+            with self._lock:
+                self._health = tuple(each for each in self._health if each is not ask)
+
+        return stop
+
     def snapshot(self) -> CatalogSnapshot:
         """Return the catalog as it is now. As long as nothing changes, this is the same object."""
         with self._lock:
@@ -343,7 +373,7 @@ class Catalog:
     def close(self) -> None:
         """Close the sources that hold connections or processes; the tools stay listed. May be called twice."""
         with self._lock:
-            sources, self._sources = self._sources, []
+            sources, self._sources, self._health = self._sources, [], ()
         for source in reversed(sources):
             try:
                 source.close()

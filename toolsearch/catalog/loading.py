@@ -6,11 +6,11 @@ import glob
 import importlib.util
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from toolsearch.catalog.source import LiveSource, LoadReport, Source
+from toolsearch.catalog.source import KnowsServers, LiveSource, LoadReport, Source
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import SourceError
 from toolsearch.tools.definition import Tool
@@ -23,6 +23,7 @@ from toolsearch.tools.naming import (
     given_name,
     title_with_name,
 )
+from toolsearch.upstreams.interface import ServerHealth
 
 
 class PrefixedSource:
@@ -43,6 +44,10 @@ class PrefixedSource:
 
     def close(self) -> None:
         self.source.close()
+
+    def server_health(self) -> Mapping[str, ServerHealth]:
+        health = self.source.server_health() if isinstance(self.source, KnowsServers) else {}
+        return {self._server(server): each for server, each in health.items()}
 
     def _prefixed(self, report: LoadReport) -> LoadReport:
         purposes = {self._server(server): purpose for server, purpose in report.purposes.items()}

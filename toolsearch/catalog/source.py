@@ -15,6 +15,7 @@ from toolsearch.errors import BadToolError, DuplicateToolError
 from toolsearch.tools.definition import Refusal, Tool, ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, require_legal_name
+from toolsearch.upstreams.interface import ServerHealth
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,15 @@ class LiveSource(Source, Protocol):
         If the tools have changed since `load` began to read, *changed* is called at once. It may be called from any
         thread, but not by two at the same time. It returns at once and never raises.
         """
+        ...
+
+
+@runtime_checkable
+class KnowsServers(Protocol):
+    """A source that knows how its servers are at the moment."""
+
+    def server_health(self) -> Mapping[str, ServerHealth]:
+        """Return the health by server, also of servers whose tools are not known yet. May be called in any thread."""
         ...
 
 

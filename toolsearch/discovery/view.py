@@ -1,90 +1,23 @@
-"""A caller's view of a catalog: the tools in its reach, computed once for all sessions with that reach.
-
-A few lines list the servers and their purposes.
-"""
+"""A caller's view of a catalog: the tools in its reach, computed once for all sessions with that reach."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.pass_through import PassThrough, PassThroughDecisions
-from toolsearch.discovery.search_tool import LIST_SERVERS
+from toolsearch.discovery.servers import named, why_unsearchable
 from toolsearch.errors import BadQueryError, UnknownToolError, shown_name
 from toolsearch.tokens import HeuristicTokenCounter, TokenCounter, definition_tokens
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.naming import did_you_mean, near_names
-from toolsearch.tools.summaries import one_line
+from toolsearch.upstreams.interface import ServerHealth
 from toolsearch_indexes.queries import Selection
-
-MOST_WITH_PURPOSE: Final = 40
-MOST_WITH_PURPOSE_UNASKED: Final = 12
-MOST_UNASKED: Final = 100
-MOST_NAMES: Final = (400, 100, 20)  # names, tried in turn until an answer fits
-_NAME_WIDTH = 64  # characters of a server's name
-
-
-def every_server(tools: Mapping[str, int], purpose_of: Callable[[str], str]) -> list[str]:
-    """All servers, in forms of decreasing length: with the purposes of the first ones, and with the names alone.
-
-    *tools* is the number of tools by server, in the order of the servers; those of "" are of no server. If there are
-    very many servers, the last are only counted, with a hint how to list them.
-    """
-    servers, rest = [server for server in tools if server], _serverless(tools)
-    if not servers:
-        return ["No tool here is of a named server."]
-    told = [_line(server, tools[server], purpose_of(server)) for server in servers[:MOST_WITH_PURPOSE]]
-    others = named(servers[MOST_WITH_PURPOSE:], MOST_NAMES[0])
-    full = ["Tools are of these servers:", *told, *([f"And of these: {others}"] if others else []), rest]
-    names = (f"Tools are of these servers: {named(servers, most)}" for most in MOST_NAMES)
-    return ["\n".join(filter(None, full)), *("\n".join(filter(None, [each, rest])) for each in names)]
-
-
-def some_servers(tools: Mapping[str, int], purpose_of: Callable[[str], str]) -> list[str]:
-    """The servers, for a model that has not asked for them, in a long form and a short one: few with their purposes, of
-    many the names, so that it sees what there is not. None if there are none. For *tools* see `every_server`.
-    """
-    servers = [server for server in tools if server]
-    if not servers:
-        return []
-    if len(servers) > MOST_WITH_PURPOSE_UNASKED:
-        told = [f"Tools are of these servers: {named(servers, MOST_UNASKED)}"]
-    else:
-        told = [
-            "Tools are of these servers:",
-            *(_line(server, tools[server], purpose_of(server)) for server in servers),
-        ]
-    short = f"The query {LIST_SERVERS} lists the servers that tools are of: {len(servers)}."
-    return ["\n".join(filter(None, [*told, _serverless(tools)])), short]
-
-
-def named(servers: Sequence[str], most: int) -> str:
-    """The first *most* names in their order, and a hint how to list the others; "" for none."""
-    shown = ", ".join(one_line(server, _NAME_WIDTH) for server in servers[:most])
-    more = len(servers) - most
-    return (
-        f"{shown} and {more} more (the query {LIST_SERVERS}TEXT lists those with TEXT in their name)"
-        if more > 0
-        else shown
-    )
-
-
-def _serverless(tools: Mapping[str, int]) -> str:
-    count = tools.get("", 0)
-    if not count:
-        return ""
-    return f"{count:,} tools are of no server." if count > 1 else "One tool is of no server."
-
-
-def _line(server: str, tools: int, purpose: str) -> str:
-    return f"- {one_line(server, _NAME_WIDTH)} ({tools:,}){f': {purpose}' if purpose else ''}"
-
 
 # Characters of a description; counting 5 MB takes a second, and the count would be too high anyway.
 _MAX_COUNTED = 500_000
@@ -144,6 +77,12 @@ class View:
     def tools_by_server(self) -> Mapping[str, int]:
         """The number of tools in reach of each server, by server; those of "" are of no server."""
         return self._listing().tools_by_server
+
+    @property
+    def server_health(self) -> Mapping[str, ServerHealth]:
+        """The health of the servers in reach, by server, as far as it is known. They may have no tools in reach yet."""
+        health, tools = self._catalog.server_health(), self.tools_by_server
+        return {name: each for name, each in sorted(health.items()) if name in tools or self._reach.allows_server(name)}
 
     @property
     def definitions(self) -> list[ToolDefinition]:
@@ -258,11 +197,13 @@ class ViewCache:
         self._lock = threading.Lock()
 
     def get(self, reach: Reach, server: str | None = None) -> View:
-        """Raises BadQueryError for a *server* without tools in reach; the error names the servers that have some."""
+        """Raises BadQueryError for a *server* without tools in reach: with the reason, or with those that have."""
         view = self._get(reach, None)
         if server is None:
             return view
         if server not in view.servers:
+            if health := view.server_health.get(server):
+                raise BadQueryError(why_unsearchable(server, health))
             known = named(view.servers, _MOST_NAMED) or "none"
             meant = did_you_mean(server, view.servers)
             raise BadQueryError(f"there is no server {shown_name(server)!r}{meant}; there are: {known}")

@@ -40,7 +40,7 @@ from toolsearch.threads import search_threads
 from toolsearch.tokens import count_json
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.actor import UpstreamActor
-from toolsearch.upstreams.interface import Downstream, Upstream
+from toolsearch.upstreams.interface import Downstream, ServerHealth, Upstream
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.requests import call_params
 from toolsearch.wiring import build_engine
@@ -135,9 +135,9 @@ class Gateway:
             self.engine,
             self.registry,
             settings.exposure,
-            lambda: {name: upstream.status() for name, upstream in self.upstreams.items()},
             is_complete=lambda: self.first_listings.is_complete,
         )
+        self._end_health = self.engine.catalog.ask_health(self._server_health)
         links = SeenLinks()
         self.relay = Relay(
             self.upstreams,
@@ -171,6 +171,7 @@ class Gateway:
         if self._counting is not None:
             self._counting.cancel()
             await asyncio.wait([self._counting])
+        self._end_health()
         await self.relay.aclose()
         await self.subscriptions.aclose()
         await self._servers.aclose()
@@ -196,6 +197,15 @@ class Gateway:
     async def review(self) -> None:
         """Like `Servers.review`, for callers that cannot wait until the gate is asked again."""
         await self._servers.review()
+
+    def _server_health(self) -> dict[str, ServerHealth]:
+        """The health of the servers of which the rules allow tools."""
+        states = {name: each.status() for name, each in list(self.upstreams.items())}
+        return {
+            name: ServerHealth(status.state, name in self.registry.listings, status.last_error)
+            for name, status in states.items()
+            if self.registry.rules.allows_server(name)
+        }
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """The list of *caller*; see `Surface.entries`. Soon after the start it waits a little for servers that are

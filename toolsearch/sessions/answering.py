@@ -13,8 +13,9 @@ from toolsearch.discovery.answers import AnsweredQuery, AnsweredTool, AnswerFind
 from toolsearch.discovery.discovered_tools import WeakSearches
 from toolsearch.discovery.exposure import Exposure
 from toolsearch.discovery.search_tool import AskedSearch, SearchArguments
+from toolsearch.discovery.servers import Servers
 from toolsearch.discovery.shown import Fit, fits_of, is_full_name, is_weak, loaded
-from toolsearch.discovery.view import View, every_server, some_servers
+from toolsearch.discovery.view import View
 from toolsearch.errors import BadPatternError, BadQueryError
 from toolsearch.sessions.host import ConversationHost, note_found
 from toolsearch.sessions.options import SessionOptions
@@ -82,8 +83,11 @@ class Searcher:
     def answers(self, asked: SearchArguments) -> list[AnsweredQuery]:
         """Answer each query. A faulty query does not affect the others.
 
-        Raises BadQueryError or BadPatternError, written for the model, for a single query.
+        Raises BadQueryError, written for the model, for a server that cannot be searched, which is the same for all of
+        them. For a single query, it raises BadQueryError or BadPatternError.
         """
+        for asked_server in {each.server for each in asked.searches}:
+            self.host.view(self.reach, asked_server)
         if len(asked.searches) == 1:
             answers = [self._answered(asked.searches[0])]
         else:
@@ -94,15 +98,24 @@ class Searcher:
         """The list of servers, in forms of decreasing length; empty unless the model asks for it, or no tool fits. A
         session that has not asked is given a list once.
         """
-        purpose_of, tools = self.host.catalog.server_purpose, self.view.tools_by_server
+        there = self._servers
         if asked.lists_servers is not None:
-            part = asked.lists_servers.casefold()
-            meant = {name: count for name, count in tools.items() if name and part in name.casefold()}
-            return every_server(meant if part and meant else tools, purpose_of)
+            return there.every(asked.lists_servers)
         is_in_vain = all(answer.finding != "fits" and not answer.missing for answer in answers)
-        if is_in_vain and (self.weak is None or self.weak.tells(tools)):
-            return some_servers(tools, purpose_of)
+        if is_in_vain and (self.weak is None or self.weak.tells(there.labels)):
+            return there.some()
         return []
+
+    def trouble(self, answers: Sequence[AnsweredQuery]) -> str:
+        """The trouble with servers that concerns *answers*; see `Servers.trouble`."""
+        found = dict.fromkeys(tool.name for answer in answers for tool in answer.tools)
+        tools = [self.view.find(name) for name in found]
+        servers = [tool.definition.server for tool in tools if tool is not None]
+        return self._servers.trouble(servers, is_answered=bool(found))
+
+    @property
+    def _servers(self) -> Servers:
+        return Servers(self.view.tools_by_server, self.view.server_health, self.host.catalog.server_purpose)
 
     def _answered_or_refused(self, asked: AskedSearch) -> AnsweredQuery:
         try:
@@ -238,14 +251,15 @@ def answered_in(conversation: Searching, arguments: Mapping[str, Json]) -> Answe
     given = list(dict.fromkeys(name for each in answers for name in each.loaded))
     named = [tool.name for each in answers for tool in each.tools]
     by_name = conversation.loadable(given)
+    searcher = _searcher(conversation)
     writer = AnswerWriter(conversation.shown_tool, options.answer_tokens, conversation.host.counter)
     answer = writer.write(
         exposure,
         answers,
         listed_before=_listed(conversation, named),
         unlisted=[name for name in given if name not in by_name],
-        servers=_searcher(conversation).servers(asked, answers),
-        note="\n".join(filter(None, [asked.note, left_note(conversation.take_left())])),
+        servers=searcher.servers(asked, answers),
+        note="\n".join(filter(None, [asked.note, searcher.trouble(answers), left_note(conversation.take_left())])),
     )
     refused = list(dict.fromkeys(name for each in answers for name in each.too_long))
     others = dict.fromkeys(name for name in named if name not in given)

@@ -26,6 +26,15 @@ class UpstreamState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class ServerHealth:
+    """The part of a server's status that models are told. *is_listed* says that its tools are known."""
+
+    state: UpstreamState
+    is_listed: bool
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """Everything that a server lists. All tools have an origin.
 

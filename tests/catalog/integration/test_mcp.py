@@ -14,6 +14,7 @@ import pytest
 
 from tests.kit.commands import is_running
 from tests.kit.tools import call, text_of
+from toolsearch import PassThrough, SessionOptions, ToolSearch
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import MissingExtraError, ServerUnavailableError, ToolExecutionError, ToolTimeoutError
@@ -144,6 +145,18 @@ def test_a_server_that_is_silent_missing_or_dead_costs_only_its_own_tools(open_s
         ("astray", "failed", 0),
         ("good", "ready", 9),
     ]
+
+
+def test_a_model_that_sees_the_list_of_servers_learns_which_cannot_be_reached() -> None:
+    servers = {"good": raw(), "stripe": {"command": "no-such-command"}}
+    options = SessionOptions(pass_through=PassThrough(max_tools=0))
+    with (
+        Catalog.from_mcp({"mcpServers": servers}) as catalog,
+        ToolSearch(catalog, encoder=None, options=options) as engine,
+    ):
+        for exposure in ("append", "fixed", "messages", "deferred"):
+            (block,) = engine.session(exposure, exposure=exposure).answer({"query": "servers:"}).content
+            assert block["text"].endswith("tools are not known yet: stripe (not reachable).")
 
 
 async def test_junk_on_stdout_is_survived_and_stays_off_the_terminal(open_source, capfd):

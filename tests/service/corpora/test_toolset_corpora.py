@@ -21,6 +21,7 @@ from toolsearch.service.corpora.toolset_specs import ToolsetMember, ToolsetRule,
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.tools.definition import ToolContext
+from toolsearch.upstreams.interface import UpstreamState
 from toolsearch_indexes.encoders.static import StaticEncoder
 
 __all__ = ["storage"]
@@ -86,6 +87,30 @@ async def test_a_call_of_a_server_s_tool_passes_through_by_the_server_s_name(
 
         await server.lists()
         assert found(team, "select:plus") == []
+    await corpora.aclose()
+
+
+async def test_a_toolset_tells_the_states_of_the_servers_that_it_asks_for_and_of_no_others(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = partial(Gateway, upstreams=Working, gate=OpenGate())
+    monkeypatch.setattr("toolsearch.service.corpora.opening.Gateway", fake)
+    catalog = filled(storage, "tools")
+    toolset(storage, ToolsetMember("tools", "named__add", "plus"), rules=(ToolsetRule("tools", ("server:ruled",)),))
+    servers = {"mcpServers": {name: {"command": "none"} for name in ("named", "ruled", "other")}}
+    corpora = corpora_of(storage)
+    async with corpora.using(TEAM) as team, corpora.using(catalog) as corpus:
+        for settings in read_gateway_config(servers, {}).upstreams:
+            await corpus.gateway.add_server(settings)
+        upstreams: Any = corpus.gateway.upstreams
+        await upstreams["named"].lists(entry("add"))
+        for server in upstreams.values():
+            server.is_now(UpstreamState.DOWN)
+        told = (await team.gateway.search(MODERN_OF_ACME, {"query": "servers:"})).text.splitlines()
+        assert told[1:] == [
+            "- named (1, not reachable)",
+            "Not searched, since their tools are not known yet: ruled (not reachable).",
+        ]
     await corpora.aclose()
 
 

@@ -19,7 +19,14 @@ from toolsearch.tools.definition import Refusal, Tool, ToolContext
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.results import ToolOutput
 from toolsearch.upstreams.config import read_mcp_config
-from toolsearch.upstreams.interface import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S, Listing, UpstreamSinks, UpstreamState
+from toolsearch.upstreams.interface import (
+    CALL_TIMEOUT_S,
+    CONNECT_TIMEOUT_S,
+    Listing,
+    ServerHealth,
+    UpstreamSinks,
+    UpstreamState,
+)
 from toolsearch.upstreams.settings import ServerSettings, UpstreamSettings
 
 if TYPE_CHECKING:
@@ -152,6 +159,15 @@ class McpSource:
         tried = [_status(self._pool, server) for server in self._servers.values()]
         refused = self._config.refused
         return tried + [ServerStatus(one.name, "unknown", "failed", 0, 1, 0.0, one.reason) for one in refused]
+
+    def server_health(self) -> Mapping[str, ServerHealth]:
+        if self._pool is None or not self._is_loaded:
+            return {}
+        states = {name: self._pool.upstreams[name].status() for name in self._servers}
+        return {
+            name: ServerHealth(status.state, self._servers[name].listing is not None, status.last_error)
+            for name, status in states.items()
+        }
 
     def load(self) -> LoadReport:
         """Start all servers and list their tools; takes as long as the slowest, at most *connect_timeout_s*.

@@ -18,7 +18,7 @@ from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.clients import ClientSessions, ClientTable, KnownClient, known_client
-from toolsearch.gateway.exposure.notes import AnswerNotes, Statuses
+from toolsearch.gateway.exposure.notes import AnswerNotes
 from toolsearch.gateway.exposure.own_tools import OwnTools, topics_of
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
@@ -127,13 +127,11 @@ class Surface:
         engine: ToolSearch,
         registry: Registry,
         settings: ExposureSettings,
-        statuses: Statuses,
         *,
         is_complete: Callable[[], bool] = lambda: True,
     ) -> None:
-        """*statuses* gives the status of each server, so that an answer can say whether calls will work. *is_complete*
-        says whether every server has listed its tools, or failed to, since the start; before that, the number of tools
-        is unknown.
+        """*is_complete* says whether every server has listed its tools, or failed to, since the start; before that, the
+        number of tools is unknown.
         """
         self._engine = engine
         self._registry = registry
@@ -141,7 +139,7 @@ class Surface:
         self._is_complete = is_complete
         self._clients = ClientTable(settings.clients)
         self.sessions = ClientSessions(engine)
-        self._notes = AnswerNotes(statuses, registry)
+        self._notes = AnswerNotes(registry)
         self._is_split = settings.call_tools == "split"
         self._answers = AnswerWriter(self._shown, engine.options.answer_tokens, engine.counter, is_split=self._is_split)
         self._forms = ListForms(self._make_own)
@@ -197,7 +195,7 @@ class Surface:
             servers=view.servers,
         )
         for server in {each.server for each in asked.searches if each.server} - {*view.servers}:
-            self._notes.require_searchable(server, caller.principal.reach)
+            self._notes.require_approved(server, caller.principal.reach)
         searcher = self.sessions.searcher(caller, view, self._shown)
         before = listed = list[str]()
         if self._has_session(caller, exposure):
@@ -207,6 +205,7 @@ class Surface:
                 listed = self._names(exposure, view, conversation)
         else:
             answers = searcher.answers(asked)
+        notes = [asked.note, self._notes.of(asked, answers, caller.principal.reach), searcher.trouble(answers)]
         client = known_client(caller)
         most_tokens = min(self._answers.answer_tokens, client.most_tokens or self._answers.answer_tokens)
         answer = replace(self._answers, answer_tokens=most_tokens).write(
@@ -214,7 +213,7 @@ class Surface:
             answers,
             listed_before=listed if exposure.grows else (),
             servers=searcher.servers(asked, answers),
-            note=self._notes.of(asked, answers, caller.principal.reach),
+            note="\n".join(filter(None, notes)),
             prefix=client.prefix,
         )
         structured = _structured(answer, exposure)

@@ -24,9 +24,10 @@ from toolsearch.service.corpora.toolset_specs import (
     overrides_of,
 )
 from toolsearch.tools.callbacks import run_callback
-from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
+from toolsearch.tools.definition import Tool, ToolCallback, ToolContext, legal_name
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.upstreams.interface import Downstream
+from toolsearch.tools.naming import SEPARATOR
+from toolsearch.upstreams.interface import Downstream, ServerHealth
 from toolsearch.wire.mcp.requests import CALL_TOOL, call_params
 
 
@@ -102,6 +103,11 @@ def _candidates(
             if rule.catalog not in wanting and (rule.catalog, name) not in named and allows(name):
                 found.setdefault(name, []).append(rule.catalog)
     return found
+
+
+def _is_of(tool: str, server: str) -> bool:
+    """Whether the name of *tool* says that it is of *server*."""
+    return tool.startswith(f"{legal_name(server)}{SEPARATOR}")
 
 
 def _allowing(reach: Reach, catalog: CatalogTools) -> Callable[[str], bool]:
@@ -241,6 +247,7 @@ class LiveToolset:
             self._holders = self._names.read().holders
             self._resolve()
             self._shows = index(self._fingerprints(), self.read)
+            self._shows.ask_health(self.server_health)
 
     def revise(self, spec: ToolsetSpec, catalogs: Mapping[str, OpenCatalog]) -> None:
         """Show another version of the toolset, or the same one after a catalog was made or deleted."""
@@ -260,6 +267,17 @@ class LiveToolset:
     def names_version(self) -> int:
         """The version of the record of names."""
         return self._names.version
+
+    def server_health(self) -> dict[str, ServerHealth]:
+        """The health of the servers of the catalogs, as far as the toolset asks for their tools."""
+        asked = [(rule.catalog, rule.reach.allows_server) for rule in self._spec.rules]
+        asked += [(member.catalog, partial(_is_of, member.tool)) for member in self._spec.tools]
+        return {
+            server: health
+            for name, corpus in self._catalogs.items()
+            for server, health in corpus.engine.catalog.server_health().items()
+            if any(catalog == name and asks_for(server) for catalog, asks_for in asked)
+        }
 
     def read(self, name: str) -> Tool | None:
         member = self._resolution.members.get(name)
