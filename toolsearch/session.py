@@ -305,7 +305,8 @@ class Session:
 
         Tools that *said* surely asks for are shown at once, so that the model need not search for them; see
         `SessionOptions.anticipate`. The returned messages add them, if the API takes such messages. Otherwise they may
-        be in the first list. Before the first request, this needs the *format* and *model* of the requests.
+        be in the first list. Before the first request, this needs the *format* and *model* of the requests. This
+        searches, so an event loop is to run it in a thread.
 
         Tools that were idle beyond the budget's TTL are evicted, and not sent again.
         """

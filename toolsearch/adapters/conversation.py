@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolsearch.session import Session
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
@@ -37,9 +39,17 @@ def for_framework(definition: ToolDefinition) -> ToolDefinition:
     return sendable_definition(definition, "openai")  # OpenAI has the tightest bound on descriptions
 
 
+def text_in(content: Any) -> str:
+    """The text of a message to a model API, whose *content* is a text or a list of blocks."""
+    blocks = content if isinstance(content, list) else [{"text": content}]
+    return "\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str)).strip()
+
+
 def anticipate(session: Session, said: object, wire_format: str = "mcp") -> None:
     """Show the tools that *said*, the user's words, surely asks for in the first list, if it is in *wire_format*. Later
     lists are left alone, and so is whatever is not a text.
+
+    This searches. An event loop is to run it, or `listed`, by `search_threads`.
     """
     if isinstance(said, str) and session.state.sent.now.endpoint is None:
         with session.conversation() as conversation:

@@ -10,6 +10,7 @@ from toolsearch.adapters.conversation import listed, next_turn, suit_model
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
+from toolsearch.threads import search_threads
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.results import in_words
 from toolsearch.wire.capabilities import RevealSetting
@@ -51,7 +52,7 @@ class ToolSearchToolset(BaseToolset):
             self._invocations[session] = invocation
             next_turn(session)
         said = "".join(part.text or "" for part in getattr(readonly_context.user_content, "parts", None) or ())
-        return [_SessionTool(session, each) for each in listed(session, said)]
+        return [_SessionTool(session, each) for each in await search_threads.run(listed, session, said)]
 
 
 class _SessionTool(BaseTool):

@@ -9,6 +9,7 @@ from toolsearch.adapters.conversation import anticipate, next_turn, suit_model, 
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, MissingExtraError
 from toolsearch.session import Session
+from toolsearch.threads import search_threads
 from toolsearch.tools.calls import ToolResult
 from toolsearch.wire.reply_parts import NO_REASON, REFUSAL, cut_off_by
 
@@ -45,7 +46,7 @@ class ToolSearchMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
-        return await handler(self._with_tools(request))
+        return await handler(await search_threads.run(self._with_tools, request))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         if request.tool is not None:  # the agent's own tool

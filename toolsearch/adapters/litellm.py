@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, Unpack, cast
 from urllib.parse import urlsplit
 
+from toolsearch.adapters.conversation import text_in
 from toolsearch.chat.models.sdk import betas_in, with_betas
 from toolsearch.engine import EngineOptions, ToolSearch
 from toolsearch.errors import BadQueryError, BadToolError, MissingExtraError
@@ -88,7 +89,7 @@ class ToolSearchCallback(CustomLogger):
 
     def _asked_for(self, engine: ToolSearch, message: Any) -> Iterator[str]:
         fields = _fields(message)
-        if fields.get("role") == "user" and (text := _text(fields.get("content"))):
+        if fields.get("role") == "user" and (text := text_in(fields.get("content"))):
             with suppress(BadQueryError):  # the text looks like a regular expression but is not one
                 yield from (found.name for found in engine.search(text[-_MOST_CHARACTERS:], limit=self._limit))
         yield from names_in(fields)
@@ -158,8 +159,3 @@ def _name(entry: Any) -> str:
     except (BadToolError, TypeError):
         return ""
     return name if is_legal_name(name) else ""
-
-
-def _text(content: Any) -> str:
-    blocks = content if isinstance(content, list) else [{"text": content}]
-    return "\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str)).strip()

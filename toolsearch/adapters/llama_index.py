@@ -8,6 +8,7 @@ from typing import Any
 from toolsearch.adapters.conversation import for_framework, listed, next_turn, text_and_images
 from toolsearch.errors import MissingExtraError, ToolSearchError
 from toolsearch.session import Session
+from toolsearch.threads import search_threads
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import JsonObject
@@ -36,7 +37,7 @@ class ToolSearchRetriever(ObjectRetriever[AsyncBaseTool]):
         self._listed: dict[str, AsyncBaseTool] = {}
 
     async def aretrieve(self, str_or_query_bundle: QueryType) -> list[AsyncBaseTool]:
-        return self.retrieve(str_or_query_bundle)
+        return await search_threads.run(self.retrieve, str_or_query_bundle)
 
     def retrieve(self, str_or_query_bundle: QueryType) -> list[AsyncBaseTool]:
         asked = str_or_query_bundle if isinstance(str_or_query_bundle, str) else str_or_query_bundle.query_str

@@ -8,9 +8,10 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
-from toolsearch.adapters.conversation import listed, next_turn, suit_model
+from toolsearch.adapters.conversation import listed, next_turn, suit_model, text_in
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
+from toolsearch.threads import search_threads
 from toolsearch.tools.results import image_of, in_words, text_block
 from toolsearch.wire.mcp.definitions import write_tool
 from toolsearch.wire.mcp.requests import write_result
@@ -55,7 +56,8 @@ class ToolSearchServer(MCPServer):
         if self._runs.get(session.id) is not run_context:
             self._runs[session.id] = run_context
             next_turn(session)
-        return ListToolsResult.model_validate({"tools": list(map(write_tool, listed(session)))}).tools
+        tools = await search_threads.run(listed, session, _said(run_context))
+        return ListToolsResult.model_validate({"tools": list(map(write_tool, tools))}).tools
 
     async def call_tool(
         self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
@@ -83,3 +85,10 @@ class ToolSearchServer(MCPServer):
         number = next(self._numbers)
         self._calls[number] = call.run_context
         return {"call": number}
+
+
+def _said(run_context: RunContextWrapper[Any]) -> str:
+    """The words of the user, if they are the last item of the request; "" if the server keeps the conversation."""
+    sent: list[Any] = getattr(run_context, "turn_input", [])
+    last: Any = sent[-1] if sent else {}
+    return text_in(last.get("content")) if last.get("role") == "user" else ""

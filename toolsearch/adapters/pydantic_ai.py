@@ -13,7 +13,7 @@ from toolsearch.adapters.conversation import for_framework, listed, next_turn, s
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
-from toolsearch.threads import in_thread
+from toolsearch.threads import in_thread, search_threads
 from toolsearch.tools.definition import ToolDefinition as OurDefinition
 from toolsearch.wire.reply_parts import NO_REASON, cut_off, cut_off_by
 
@@ -53,7 +53,7 @@ class ToolSearchToolset(AbstractToolset[Any]):
         retries = ctx.max_retries
         return {
             each.name: ToolsetTool(toolset=self, tool_def=each, max_retries=retries, args_validator=_ANYTHING)
-            for each in self._listed(session, ctx.prompt)
+            for each in await search_threads.run(self._listed, session, ctx.prompt)
         }
 
     async def call_tool(

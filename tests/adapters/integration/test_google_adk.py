@@ -41,6 +41,14 @@ def test_a_call_in_a_reply_that_was_cut_off_is_not_run(framework):
     assert run == {"result": "rename_invoice has run for 7"}
 
 
+def test_what_the_users_words_ask_for_is_in_the_first_list_and_the_search_holds_up_no_event_loop(framework):
+    assert framework("google-adk").run("anticipated.py", "google_adk") == [
+        ["send_mail"],
+        ["Send an email message."],
+        False,
+    ]
+
+
 @pytest.mark.timeout(300)
 def test_the_page_runs(framework):
     assert_runs(PAGES / "google-adk.md", framework("google-adk"))

@@ -90,5 +90,19 @@ def test_a_picture_reaches_the_model_and_the_run_reaches_the_tool(framework: Cal
     assert contexts == [["runtime"]]
 
 
+def test_what_the_users_words_ask_for_is_in_the_first_list_and_the_search_holds_up_no_event_loop(
+    framework: Callable[[str], Framework],
+) -> None:
+    assert framework("langchain").run("anticipated.py", "langchain") == [
+        ["send_mail"],
+        ["Send an email message."],
+        False,
+    ]
+
+
+def test_the_result_of_a_tool_does_not_count_as_the_users_words(framework: Callable[[str], Framework]) -> None:
+    assert framework("langchain").run("anticipated.py", "langchain-result") == [[], [], False]
+
+
 def test_its_page_runs(framework: Callable[[str], Framework]) -> None:
     assert_runs(PAGES / "langchain.md", framework("langchain"))

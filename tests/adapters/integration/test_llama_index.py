@@ -34,5 +34,15 @@ def test_a_picture_reaches_the_model(framework: Callable[[str], Framework]) -> N
     assert contexts == [[]]
 
 
+def test_what_the_users_words_ask_for_is_in_the_first_list_and_the_search_holds_up_no_event_loop(
+    framework: Callable[[str], Framework],
+) -> None:
+    assert framework("llama-index").run("anticipated.py", "llama_index") == [
+        ["send_mail"],
+        ["Send an email message."],
+        False,
+    ]
+
+
 def test_its_page_runs(framework: Callable[[str], Framework]) -> None:
     assert_runs(PAGES / "llama-index.md", framework("llama-index"))

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.adapters import told
 from tests.adapters.inside.story import SEARCH
 from tests.kit.adapter_pages import PAGES, assert_runs
@@ -50,6 +52,17 @@ def test_a_picture_reaches_the_model_and_the_run_reaches_the_tool(framework: Cal
 
     assert item == {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
     assert contexts == [["run_context"]]
+
+
+@pytest.mark.parametrize("said", ["openai_agents", "openai_agents-blocks"])
+def test_what_the_users_words_ask_for_is_in_the_first_list_and_the_search_holds_up_no_event_loop(
+    framework: Callable[[str], Framework], said: str
+) -> None:
+    assert framework("openai-agents").run("anticipated.py", said) == [["send_mail"], ["Send an email message."], False]
+
+
+def test_the_result_of_a_tool_does_not_count_as_the_users_words(framework: Callable[[str], Framework]) -> None:
+    assert framework("openai-agents").run("anticipated.py", "openai_agents-result") == [[], [], False]
 
 
 def test_its_page_runs(framework: Callable[[str], Framework]) -> None:

@@ -84,5 +84,15 @@ def test_a_picture_reaches_the_model_and_the_run_reaches_the_tool(framework: Cal
     assert contexts == [["run_context"]]
 
 
+def test_what_the_users_words_ask_for_is_in_the_first_list_and_the_search_holds_up_no_event_loop(
+    framework: Callable[[str], Framework],
+) -> None:
+    assert framework("pydantic-ai").run("anticipated.py", "pydantic_ai") == [
+        ["send_mail"],
+        ["Send an email message."],
+        False,
+    ]
+
+
 def test_its_page_runs(framework: Callable[[str], Framework]) -> None:
     assert_runs(PAGES / "pydantic-ai.md", framework("pydantic-ai"))
