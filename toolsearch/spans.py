@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 if TYPE_CHECKING:
     from contextvars import Token
@@ -91,6 +91,7 @@ class Instruments:
 
 
 OperationKind: TypeAlias = Literal["internal", "client", "server"]
+ANTICIPATED: Final = "toolsearch.anticipated"  # attribute of searches that no model has asked for
 Attributes: TypeAlias = dict[str, str | bool | int | float | Sequence[str]]
 
 
@@ -217,9 +218,11 @@ class SearchSpan(_Operation):
         if self._instruments is None:
             return
         names = list(tools)
-        if not names:
-            self._instruments.empty_searches.add(1, self._labels)
-        self._set({"toolsearch.hits": len(names), "toolsearch.abstained": not names})
+        self._set({"toolsearch.hits": len(names)})
+        if ANTICIPATED not in self._labels:  # otherwise nobody has asked, so nobody misses anything
+            self._set({"toolsearch.abstained": not names})
+            if not names:
+                self._instruments.empty_searches.add(1, self._labels)
         if self._captures_content:
             self._set({"toolsearch.tools": names})
 

@@ -11,6 +11,8 @@ Metrics:
     toolsearch.search.duration              s, by strategy and error.type
     toolsearch.searches, .empty             searches, and those of them that found nothing
     toolsearch.tools.discovered, .used      tools new to a session by a search, and those of them that it then called
+                                            (searches of anticipation, and what they brought, have an attribute
+                                            toolsearch.anticipated; none of them counts as empty)
     toolsearch.tokens.sent, .saved          of tool definitions and searches; saved is an estimate, and may go down
     gen_ai.client.operation.duration        s, by provider, model and error.type
     gen_ai.client.token.usage               tokens of a model call, by gen_ai.token.type (input, output)
@@ -21,12 +23,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolsearch.errors import shown_name
-from toolsearch.spans import Attributes, ChatSpan, Instruments, RequestSpan, SearchSpan, ToolCallSpan, as_text
+from toolsearch.spans import (
+    ANTICIPATED,
+    Attributes,
+    ChatSpan,
+    Instruments,
+    RequestSpan,
+    SearchSpan,
+    ToolCallSpan,
+    as_text,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -35,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["ChatSpan", "RequestSpan", "SearchSpan", "Telemetry", "ToolCallSpan"]
 
 _SCOPE = "toolsearch"
+_anticipates: ContextVar[bool] = ContextVar("anticipates", default=False)
 _OTHER = "_OTHER"  # the conventions' word for a value beyond the limit
 
 
@@ -99,10 +113,20 @@ class Telemetry:
         instruments = self._instruments
         if instruments is None:
             return _NO_SEARCH
-        attributes: Attributes = {"toolsearch.strategy": strategy, "toolsearch.limit": limit}
+        labels: Attributes = {"toolsearch.strategy": strategy, **_mark(is_anticipated=_anticipates.get())}
+        attributes: Attributes = {**labels, "toolsearch.limit": limit}
         if self.capture_content:
             attributes["toolsearch.query"] = query
-        return SearchSpan(instruments, "search_tools", attributes, {"toolsearch.strategy": strategy})
+        return SearchSpan(instruments, "search_tools", attributes, labels)
+
+    @contextmanager
+    def anticipation(self) -> Iterator[None]:
+        """Within this, searches are made before a model asks for them, so they and what they bring are marked."""
+        before = _anticipates.set(True)
+        try:
+            yield
+        finally:
+            _anticipates.reset(before)
 
     def chat(self, *, provider: str, model: str, is_current: bool = True) -> ChatSpan:
         """A span around one call of a model. *provider* is a name of the conventions: openai, anthropic, ...
@@ -131,12 +155,12 @@ class Telemetry:
     def discovered(self, tools: int) -> None:
         """Count tools that a search has brought into a session that did not have them."""
         if tools and self._instruments is not None:
-            self._instruments.discovered.add(tools)
+            self._instruments.discovered.add(tools, _mark(is_anticipated=_anticipates.get()))
 
-    def used(self, tools: int) -> None:
+    def used(self, tools: int, *, is_anticipated: bool = False) -> None:
         """Count tools that are called for the first time since a search brought them into the session."""
         if tools and self._instruments is not None:
-            self._instruments.used.add(tools)
+            self._instruments.used.add(tools, _mark(is_anticipated=is_anticipated))
 
     def tokens(self, *, sent: int = 0, saved: int) -> None:
         """Count tool tokens sent to a model, and those saved against sending all tools; negative if it cost more."""
@@ -178,6 +202,10 @@ class Telemetry:
             capture_content=self.capture_content,
             capture_definitions=self.capture_definitions,
         )
+
+
+def _mark(*, is_anticipated: bool) -> Attributes:
+    return {ANTICIPATED: True} if is_anticipated else {}
 
 
 def _does_nothing(provider: object) -> bool:

@@ -72,6 +72,26 @@ async def test_tools_that_are_found_and_then_called_are_counted_once_each():
     assert recorder.points("toolsearch.tools.used") == [({}, 1)]
 
 
+async def test_searches_that_no_model_asked_for_are_marked_and_none_counts_as_empty():
+    recorder = Recorder()
+    with open_engine(recorder) as engine:
+        session = engine.session("s")
+        session.begin_turn("Send a letter by mail.", "openai-responses", model="gpt-5.6")
+        session.begin_turn("quux")
+        await session.call("toolSearchTool", {"query": "weather"})
+        for name in ("send_mail", "get_weather"):
+            await session.call(name)
+
+    plain, marked = {"toolsearch.strategy": "keyword"}, {"toolsearch.anticipated": True}
+    assert recorder.points("toolsearch.searches") == [(plain | marked, 2), (plain, 1)]
+    assert recorder.points("toolsearch.searches.empty") == []
+    assert recorder.points("toolsearch.tools.discovered") == [(marked, 1), ({}, 1)]
+    assert recorder.points("toolsearch.tools.used") == [(marked, 1), ({}, 1)]
+    searches = [span.attributes for span in recorder.spans if span.name == "search_tools"]
+    assert ["toolsearch.anticipated" in each for each in searches] == [True, True, False]
+    assert ["toolsearch.abstained" in each for each in searches] == [False, False, True]
+
+
 async def test_tokens_saved_are_what_all_definitions_would_have_cost_less_what_was_sent_and_written():
     recorder = Recorder()
     with open_engine(recorder) as engine:

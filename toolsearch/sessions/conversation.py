@@ -305,8 +305,9 @@ class Conversation:
         mode = mode_of(self, endpoint)
         if mode == "messages":
             self.tool_list(endpoint)
-        names = anticipated_in(self, said, mode)
-        self.load(names)
+        with self.host.telemetry.anticipation():
+            names = anticipated_in(self, said, mode)
+            self.load(names)
         self.state.anticipated.update(names)
         self.state.counters.anticipated += len(names)
         return names
@@ -340,7 +341,7 @@ class Conversation:
         state.discovered.touch(name)
         state.counters.calls += 1
         state.counters.failed_calls += is_error
-        host.telemetry.used(name in state.unused)
+        host.telemetry.used(name in state.unused, is_anticipated=name in state.anticipated)
         state.unused.discard(name)
         state.counters.anticipated_calls += name in state.anticipated
         state.anticipated.discard(name)
