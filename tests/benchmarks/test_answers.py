@@ -50,4 +50,7 @@ def test_every_way_and_every_format_is_measured(agent_set: AgentSet) -> None:
     assert list(figures["tasks"]) == list(answers.WAYS)
     assert figures["tasks"]["one call with three queries"]["right_loaded"] == 1
     assert figures["searches"]["small"]["asked"] == 4
+    assert {of["asked"] for of in figures["exposures"].values()} == {4}
+    assert figures["exposures"]["append"]["mean"] == figures["searches"]["small"]["answer_tokens"]
+    assert figures["exposures"]["fixed"]["largest"] > figures["exposures"]["append"]["largest"]
     assert list(figures["search_tool"]) == ["openai", "openai-responses", "anthropic", "mcp"]

@@ -10,6 +10,7 @@ from typing import Protocol
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import AnsweredQuery, AnsweredTool, AnswerFinding, AnswerWriter, left_note
+from toolsearch.discovery.deprecation import successors_first
 from toolsearch.discovery.discovered_tools import WeakSearches
 from toolsearch.discovery.exposure import Exposure
 from toolsearch.discovery.search_tool import AskedSearch, SearchArguments
@@ -69,7 +70,7 @@ class Searcher:
         self, query: str, *, limit: int, strategy: Strategy | None = None, server: str | None = None
     ) -> list[ToolReference]:
         """Find the tools that fit, even those that cannot be shown. Use is learnt from the result."""
-        found = self._search(query, limit, strategy, server)
+        found = successors_first(self._search(query, limit, strategy, server), self.view.find)
         note_found(self.host, self.principal, self.session_id, query, strategy, found)
         return found
 

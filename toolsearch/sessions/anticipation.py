@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from toolsearch.discovery.deprecation import successors_first
 from toolsearch.discovery.search_tool import MAX_QUERY_CHARACTERS
 from toolsearch.discovery.shown import is_weak
 from toolsearch.errors import ToolSearchError
@@ -78,7 +79,7 @@ def _asked_for(conversation: Anticipating, part: str) -> str:
         return ""
     if is_weak(found) or sureness(found) < LEAST_SURENESS:
         return ""
-    return found[0].name
+    return successors_first(found, conversation.view.find)[0].name
 
 
 def sureness(found: Sequence[ToolReference]) -> float:
