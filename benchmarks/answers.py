@@ -11,7 +11,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,12 +24,14 @@ from toolsearch.errors import ToolSearchError
 from toolsearch.tokens import count_json, default_counter
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.capabilities import RevealMode
 from toolsearch.wire.formats import WireFormat
 
 TASKS = 40  # of each catalogue
 STEPS = 3  # of a task
 WAYS = ("one call with three queries", "one call with a joined query", "three calls")
 _SEED = 0
+EXPOSURES: tuple[RevealMode, ...] = ("append", "messages", "deferred", "fixed")
 _FORMATS: tuple[WireFormat, ...] = ("openai", "openai-responses", "anthropic", "mcp")
 
 
@@ -95,7 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(sets: Sequence[AgentSet], tasks: int = TASKS) -> dict[str, Any]:
-    """The figures of the search tool by format, of single searches by catalogue, and of tasks by way."""
+    """The figures of the search tool by format, of single searches by catalogue, of their answers by exposure, and of
+    tasks by way.
+    """
+    answered: dict[RevealMode, list[int]] = {exposure: [] for exposure in EXPOSURES}
     single: dict[str, dict[str, float]] = {}
     by_way: dict[str, list[tuple[Task, Asked]]] = {way: [] for way in WAYS}
     for agent_set in sets:
@@ -103,6 +108,8 @@ def measure(sets: Sequence[AgentSet], tasks: int = TASKS) -> dict[str, Any]:
             numbers = count()
             found = [([query], ask(engine, next(numbers), [[query.text]])) for query in agent_set.queries]
             single[agent_set.name] = asdict(_figures(found))
+            for query, exposure in product(agent_set.queries, EXPOSURES):
+                answered[exposure].append(ask(engine, next(numbers), [[query.text]], exposure).answer_tokens)
             for task in tasks_of(agent_set, tasks):
                 for way, calls in calls_of(task).items():
                     try:
@@ -112,6 +119,10 @@ def measure(sets: Sequence[AgentSet], tasks: int = TASKS) -> dict[str, Any]:
     return {
         "search_tool": search_tool_tokens(),
         "searches": single,
+        "exposures": {
+            exposure: {"asked": len(tokens), "mean": round(fmean(tokens), 1), "largest": max(tokens)}
+            for exposure, tokens in answered.items()
+        },
         "tasks": {
             way: asdict(_figures([(task.queries, asked) for task, asked in found]))
             for way, found in by_way.items()
@@ -147,9 +158,11 @@ def calls_of(task: Task) -> dict[str, list[list[str]]]:
     return dict(zip(WAYS, ([texts], [[joined]], [[text] for text in texts]), strict=True))
 
 
-def ask(engine: ToolSearch, number: int, calls: Sequence[Sequence[str]]) -> Asked:
-    """Search in a session of its own, once for each of *calls*."""
-    session, counter = engine.session(str(number)), default_counter()
+def ask(engine: ToolSearch, number: int, calls: Sequence[Sequence[str]], exposure: RevealMode = EXPOSURES[0]) -> Asked:
+    """Search in a session of its own, once for each of *calls*. Definitions that a provider puts in place of a part of
+    an answer do not count as tokens of the answer.
+    """
+    session, counter = engine.session(str(number), exposure=exposure), default_counter()
     named: list[str] = []
     answered = written = 0
     for queries in calls:
@@ -188,6 +201,9 @@ def _opened(tools: Sequence[ToolDefinition]) -> Iterator[ToolSearch]:
         yield engine
 
 
+_EXPOSED = ("asked", "mean", "largest")
+
+
 def _print(figures: Mapping[str, Any], when: str) -> None:
     tokens = ", ".join(f"{name} {number}" for name, number in figures["search_tool"].items())
     print(f"{when}: tokens of {TOOL_NAME}: {tokens}")
@@ -197,6 +213,8 @@ def _print(figures: Mapping[str, Any], when: str) -> None:
             shares = (f"{row[key]:.3f}" for key in ("right_loaded", "right_named"))
             means = (f"{row[key]:,.1f}" for key in ("tools_loaded", "answer_tokens", "tokens"))
             rows.append((part, name, f"{row['asked']}", *shares, *means))
+    exposures = [(name, *(f"{row[key]:,}" for key in _EXPOSED)) for name, row in figures["exposures"].items()]
+    print_table(("answer in", *_EXPOSED), exposures)
     print_table(("", "", "asked", "right loaded", "right named", "loaded", "answer", "tokens"), rows, by_first=True)
 
 

@@ -62,8 +62,12 @@ def answers(figures: Row) -> Tables:
     head = ["", "", "right tool loaded", "right tool named", "tools loaded", "tokens of answers", "tokens in all"]
     formats = (*figures["now"]["search_tool"],)
     of_tool = [[when, *(f"{of['search_tool'][name]:,}" for name in formats)] for when, of in figures.items()]
+    exposed = [
+        [name, f"{of['mean']:,.0f}", f"{of['largest']:,}"] for name, of in figures["now"].get("exposures", {}).items()
+    ]
     return {
         "answers": markdown_table(head, _answer_rows(figures)),
+        "answers by exposure": markdown_table(["exposure", "mean tokens of an answer", "largest"], exposed),
         "search tool": markdown_table(["", *formats], of_tool),
     }
 
