@@ -36,19 +36,26 @@ class ToolSearchRetriever(ObjectRetriever[AsyncBaseTool]):
         self._said = ""
         self._listed: dict[str, AsyncBaseTool] = {}
 
-    async def aretrieve(self, str_or_query_bundle: QueryType) -> list[AsyncBaseTool]:
-        return await search_threads.run(self.retrieve, str_or_query_bundle)
-
     def retrieve(self, str_or_query_bundle: QueryType) -> list[AsyncBaseTool]:
-        asked = str_or_query_bundle if isinstance(str_or_query_bundle, str) else str_or_query_bundle.query_str
-        if asked != self._said:
-            if called := self._called(asked):
-                return [called]
-            self._said = asked
+        asked = _text(str_or_query_bundle)
+        return self._for_call(asked) or self._for_request(asked)
+
+    async def aretrieve(self, str_or_query_bundle: QueryType) -> list[AsyncBaseTool]:
+        asked = _text(str_or_query_bundle)
+        return self._for_call(asked) or await search_threads.run(self._for_request, asked)
+
+    def _for_call(self, asked: str) -> list[AsyncBaseTool]:
+        """The tool named *asked*; empty if these are the user's words."""
+        called = self._called(asked) if asked != self._said else None
+        return [called] if called else []
+
+    def _for_request(self, said: str) -> list[AsyncBaseTool]:
+        if said != self._said:
+            self._said = said
             next_turn(self._session)
             if self._search_first:
-                self._session.search(asked, limit=self._search_first)
-        self._listed = {each.name: _SessionTool(self._session, each) for each in listed(self._session, asked)}
+                self._session.search(said, limit=self._search_first)
+        self._listed = {each.name: _SessionTool(self._session, each) for each in listed(self._session, said)}
         return list(self._listed.values())
 
     def _called(self, name: str) -> AsyncBaseTool | None:
@@ -59,6 +66,10 @@ class ToolSearchRetriever(ObjectRetriever[AsyncBaseTool]):
             )
         except ToolSearchError:
             return None
+
+
+def _text(query: QueryType) -> str:
+    return query if isinstance(query, str) else query.query_str
 
 
 class _SessionTool(AsyncBaseTool):
