@@ -213,7 +213,7 @@ def _print(figures: Mapping[str, Any], when: str) -> None:
             shares = (f"{row[key]:.3f}" for key in ("right_loaded", "right_named"))
             means = (f"{row[key]:,.1f}" for key in ("tools_loaded", "answer_tokens", "tokens"))
             rows.append((part, name, f"{row['asked']}", *shares, *means))
-    exposures = [(name, *(f"{row[key]:,}" for key in _EXPOSED)) for name, row in figures["exposures"].items()]
+    exposures = [(name, *(f"{row[key]:,}" for key in _EXPOSED)) for name, row in figures.get("exposures", {}).items()]
     print_table(("answer in", *_EXPOSED), exposures)
     print_table(("", "", "asked", "right loaded", "right named", "loaded", "answer", "tokens"), rows, by_first=True)
 
