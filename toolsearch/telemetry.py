@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -120,7 +120,7 @@ class Telemetry:
         return SearchSpan(instruments, "search_tools", attributes, labels)
 
     @contextmanager
-    def anticipation(self) -> Iterator[None]:
+    def anticipation(self) -> Generator[None]:
         """Within this, searches are made before a model asks for them, so they and what they bring are marked."""
         before = _anticipates.set(True)
         try:

@@ -46,8 +46,9 @@ class PrefixedSource:
         self.source.close()
 
     def server_health(self) -> Mapping[str, ServerHealth]:
-        health = self.source.server_health() if isinstance(self.source, KnowsServers) else {}
-        return {self._server(server): each for server, each in health.items()}
+        if not isinstance(self.source, KnowsServers):
+            return {}
+        return {self._server(server): health for server, health in self.source.server_health().items()}
 
     def _prefixed(self, report: LoadReport) -> LoadReport:
         purposes = {self._server(server): purpose for server, purpose in report.purposes.items()}
