@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeGuard
 from urllib.parse import unquote
 
+from toolsearch_indexes.values import without_values
+
 Confidence: TypeAlias = Literal["high", "low"]
 
 
@@ -36,6 +38,11 @@ class ToolDocument:
     def own_name(self) -> str:
         """The name whose words are indexed. The server's name is left out, since it has a field of its own."""
         return self.local_name or self.name
+
+    @property
+    def searched_requests(self) -> tuple[str, ...]:
+        """The requests as they are indexed. Their values are the users' own, and tell nothing of the tool."""
+        return tuple(map(without_values, self.requests))
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def field_texts(document: ToolDocument) -> tuple[str, ...]:
         "\n".join((*document.parameter_names, document.parameter_text)),
         "\n".join(document.tags),
         document.server,
-        "\n".join(document.requests),
+        "\n".join(document.searched_requests),
     )
 
 

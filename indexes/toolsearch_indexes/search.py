@@ -31,6 +31,7 @@ from toolsearch_indexes.reranking import READ, is_readable, read_again
 from toolsearch_indexes.scores import SURE_SCORE, log_odds_of, score_of
 from toolsearch_indexes.segments import IndexState, Segment
 from toolsearch_indexes.semantic import SemanticArm
+from toolsearch_indexes.values import without_values
 from toolsearch_indexes.views import SearchSpace
 from toolsearch_indexes.word_forms import Lexicon
 
@@ -134,7 +135,7 @@ class Search:
 
     def _ranked(self, text: str, name: str, segment: int, row: int) -> Explanation:
         """Explain the score of a tool by words and meaning, without names, patterns and parts."""
-        (request,) = self._read([text])
+        (request,) = self._read([self._without_values(text)])
         explained = explain_row(self.space, request, self.lexicon, segment, row, tool=name, strategy=self.strategy)
         return replace(explained, favoured=favoured(request, self.favour, name))
 
@@ -145,6 +146,7 @@ class Search:
     def _by_words(self, text: str, limit: int) -> Answer:
         """Rank by the whole *text*, after tools that it names. Tools that surely serve a part of it get a place."""
         exact = self._by_whole_name(text)
+        given, text = text, self._without_values(text)
         is_short = len(text.split()) <= _SHORT_REQUEST
         parts, least = (clauses(text), _SURE_PART) if is_short else (sentences(text), _SURE_SENTENCE)
         wanted = max(limit, READ if self.reader else SURE_PLACE) + len(exact)
@@ -155,7 +157,7 @@ class Search:
         ranked, moved = with_places_for(best.hits, [*best.sure(), *(Sure(hit, "by a part") for hit in served)])
         if exact:
             ranked = [hit for hit in ranked if hit.name not in exact]
-        said = self._read_beside(text, ranked[:READ] if is_short else ())
+        said = self._read_beside(given, ranked[:READ] if is_short else ())
         hits = [*(Hit(name, 1.0, "high") for name in exact), *(read_again(ranked, said) if said else ranked)]
         return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")}, said)
 
@@ -184,6 +186,9 @@ class Search:
         if first is None or not is_namesake(self.space.segments[first.segment], first.row, request, text):
             return ranking
         return ranking._replace(hits=list(map(_doubted, ranking.hits)))
+
+    def _without_values(self, text: str) -> str:
+        return without_values(text, lambda piece: bool(self._by_whole_name(piece)))
 
     def _read(self, texts: Sequence[str]) -> list[Request]:
         return read_requests(texts, self.strategy, self.space, self.lexicon, self.parameters, self.arm)

@@ -146,7 +146,7 @@ class SemanticArm:
         if not rows:
             return
         counts = [len(documents[row].requests) for row in rows]
-        vectors = self._embedded([request for row in rows for request in documents[row].requests])
+        vectors = self._embedded([request for row in rows for request in documents[row].searched_requests])
         sums = np.add.reduceat(vectors, np.cumsum([0, *counts[:-1]]), axis=0)
         total[rows] += REQUESTS_WEIGHT * _unit(sums)
 

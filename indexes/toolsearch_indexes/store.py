@@ -28,7 +28,7 @@ from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
 from toolsearch_indexes.word_forms import Lexicon
 
-FORMAT = 7  # raise this when the files, the analysis of text or the score change; older indexes are then rebuilt
+FORMAT = 8  # raise this when the files, the analysis of text or the score change; older indexes are then rebuilt
 MANIFEST = "manifest.json"
 
 Arrays = Mapping[str, NDArray[Any]]
