@@ -126,6 +126,8 @@ def name_key(name: str) -> str:
 
 _MOST_PARTS = 6  # parts of one request that are searched for separately
 _LEAST_WORDS = 2
+_LONGEST_BEGINNING = 80  # characters of a part in which its first words are
+_WORD = re.compile(r"[\w']+")
 _SENTENCE_BREAK = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+")
 
 _BREAK = re.compile(
@@ -151,6 +153,66 @@ def clauses(request: str) -> Sequence[str]:
     if request.isascii() and _SIGNS.isdisjoint(request) and _JOINERS.isdisjoint(request.lower().split()):
         return ()  # a quick check, since most requests ask for one thing
     return _parts(_BREAK, request)
+
+
+# Words that a request may begin with, and those that may stand before them.
+_ASKING = frozenset(
+    """
+    add analyse analyze apply archive ask assign book build buy calculate call cancel change check choose clear clone
+    close collect combine commit compare compile compose compute configure connect convert copy count crawl create
+    decrypt define delete deploy describe design detect determine develop disable display download draft draw edit email
+    enable encode encrypt enter estimate evaluate execute explain explore export extract fetch filter find fix forecast
+    format generate get give go grab help hide identify import improve include increase initialize insert inspect
+    install invite join kick launch list load locate log look make map mark measure merge modify monitor move navigate
+    notify open order organize output parse perform place plan play plot post predict prepare present print process
+    produce provide publish pull push put query read recommend record register remove rename render reorder replace
+    reply report request reserve reset resize resolve restart restore resume retrieve return reverse review roll run
+    save scale scan schedule scrape search see select send set share show sign simulate solve sort split start stop
+    store submit subscribe suggest summarise summarize switch take tell test trace track train transcribe transfer
+    transform translate turn unregister update upload use validate verify view visit visualise visualize wait watch
+    write zip are did do does how is what what's when where which who whom whose why
+    """.split()  # noqa: SIM905 - a list of two hundred strings does not read
+)
+_BEFORE_ASKING = frozenset(
+    """
+    after afterwards also and can could finally first firstly help i i'd just last lastly let lets let's like me need
+    next now please kindly second secondly that then third to us want will would you
+    """.split()  # noqa: SIM905
+)
+_FIRST_WORDS = 6  # words of a part among which one has to ask
+_MOST_STEPS = 8
+_STEP = re.compile(
+    r",? (?P<then>and then|then|after that|afterwards|finally|and also|also|next|plus) |, (?:and )?| (?:and|&) ",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=16)
+def steps(request: str) -> Sequence[str]:
+    """Return the parts of *request* that ask for one thing each, in order; none if it asks for one thing.
+
+    Each sentence or line is a part. A sentence is cut before words such as "then", and at a comma or "and" only if what
+    follows asks for something: "compute the mean and plot it" has two parts, "the mean and the variance" one.
+    """
+    if request.isascii() and _SIGNS.isdisjoint(request) and _JOINERS.isdisjoint(request.lower().split()):
+        return ()  # a quick check, since most requests ask for one thing
+    found: list[str] = []
+    for sentence in _SENTENCE_BREAK.split(request):
+        line, start = " ".join(sentence.split()), 0
+        for cut in _STEP.finditer(line):
+            if cut["then"] or _asks(line[cut.end() : cut.end() + _LONGEST_BEGINNING]):
+                found.append(line[start : cut.start()])
+                start = cut.end()
+        found.append(line[start:])
+    parts = [part.strip(" ,.") for part in found if len(part.split()) >= _LEAST_WORDS]
+    return tuple(parts[:_MOST_STEPS]) if len(parts) > 1 else ()
+
+
+def _asks(beginning: str) -> bool:
+    for word in _WORD.findall(beginning.lower())[:_FIRST_WORDS]:
+        if word not in _BEFORE_ASKING:
+            return word in _ASKING
+    return False
 
 
 def sentences(request: str) -> Sequence[str]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import repeat
-from typing import Literal, NamedTuple, TypeAlias
+from itertools import accumulate, repeat
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.views import SearchSpace
 
 RowArray = NDArray[np.int64]
-Sureness: TypeAlias = Literal["by its words", "by a part"]
 _Scored: TypeAlias = tuple[RowArray, FloatArray]  # rows of one segment and a score for each
 
 _NO_ROWS: RowArray = np.empty(0, np.int64)
@@ -34,14 +33,8 @@ _MOST_COMPARED = 1_000  # rows whose vectors may be compared, in addition to the
 _WANTED_FACTOR = 8  # the factor by which more nearest rows are asked for, while too many rows remain to be compared
 _PLACES_FOR_FAVOUR = 20  # first places in which favour can move tools
 _MOST_FAVOUR = 0.7  # log odds that favour adds at most
+MERGED = 10  # hits for a request, and for each of its parts, that count in the order of an answer
 SURE_PLACE = 5  # the worst place of a tool that is sure to belong in the answer
-
-
-class Sure(NamedTuple):
-    """A tool that gets a place in the answer even if its score for the whole request is low; *why* says the reason."""
-
-    hit: Hit
-    why: Sureness
 
 
 class RankedRow(NamedTuple):
@@ -58,19 +51,18 @@ class RankedRow(NamedTuple):
 
 
 class RankedHits(NamedTuple):
-    """The best hits for a request, the place of the *first*, and the tools that are *sure* to get a place."""
+    """The best hits for a request, the place of the *first*, and the tools whose words are *sure* to get a place."""
 
     hits: list[Hit]
     first: RankedRow | None
-    sure: Callable[[], list[Sure]]
+    sure: Callable[[], list[Hit]]
 
 
 class Asked(NamedTuple):
-    """A request for the best *limit* tools; nobody asks for tools with a lower score than *least*."""
+    """A request for the best *limit* tools."""
 
     request: Request
     limit: int
-    least: float = 0.0
 
 
 def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> RankedHits:
@@ -89,7 +81,7 @@ def rank_each(space: SearchSpace, asked: Sequence[Asked], favour: Mapping[str, f
         return [RankedHits([], None, list) for _ in asked]
     wanted = asked
     if favour:
-        wanted = [one._replace(limit=max(one.limit, _PLACES_FOR_FAVOUR), least=0.0) for one in asked]
+        wanted = [one._replace(limit=max(one.limit, _PLACES_FOR_FAVOUR)) for one in asked]
     words = [word_scores([one.request for one in asked], space, number) for number in range(len(space.segments))]
     both = [number for number, one in enumerate(asked) if one.request.nearness is not None]
     best = _best_of_both(space, wanted, both, words, _FIRST_WANTED) if both else {}
@@ -233,9 +225,9 @@ def _possibly_best(
 def _enough(asked: Sequence[Asked], known: FloatArray) -> FloatArray:
     """The raw scores that rows need to be among the best, (m, 1); *known* are lower bounds for some rows, (m, n)."""
     enough: list[float] = []
-    for (request, limit, least), of_some in zip(asked, known, strict=True):
+    for (request, limit), of_some in zip(asked, known, strict=True):
         of_best = float(_least_of_best(of_some, limit)) if len(of_some) >= limit else 0.0
-        enough.append(max(of_best, request.scale.least_following, request.scale.raw_of(least) if least else 0.0))
+        enough.append(max(of_best, request.scale.least_following))
     return np.array(enough, np.float32)[:, np.newaxis] * np.float32(1 - _ROUNDING_ERROR)
 
 
@@ -253,13 +245,13 @@ def _scored(
     return found
 
 
-def _sure_by_words(space: SearchSpace, request: Request, word_scores: Sequence[FloatArray]) -> list[Sure]:
+def _sure_by_words(space: SearchSpace, request: Request, word_scores: Sequence[FloatArray]) -> list[Hit]:
     most = max((float(scores.max(initial=0)) for scores in word_scores), default=0.0)
     if not request.is_fused or request.word_scale.score(most) < SURE_SCORE:
         return []  # this check is quick, and most requests have no word that tells so much
     by_word = [_by_word(*of, 1) for of in zip(word_scores, space.allowed, strict=True)]
     alone = [Hit(found.name, request.word_scale.score(found.raw), "high") for found in _best(space, by_word, 1)]
-    return [Sure(hit, "by its words") for hit in alone if hit.score >= SURE_SCORE]
+    return [hit for hit in alone if hit.score >= SURE_SCORE]
 
 
 def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> _Scored:
@@ -320,26 +312,21 @@ def _best(space: SearchSpace, found: Sequence[_Scored], count: int) -> list[Rank
     return best[:count]
 
 
-def with_places_for(ranked: Sequence[Hit], sure: Sequence[Sure]) -> tuple[list[Hit], dict[str, Sureness]]:
+def with_places_for(ranked: Sequence[Hit], sure: Sequence[Hit]) -> tuple[list[Hit], list[str]]:
     """Move each tool of *sure* that is behind the first five of *ranked* up to the last of these places.
 
     The best of *ranked* stays the first. The score of a moved hit is put between its neighbours', so that scores fall
-    along the answer. The second result maps moved names to reasons. *ranked* has at least five hits, unless there are
-    no more.
+    along the answer. The second result has the names of the moved. *ranked* has at least five hits, unless there are no
+    more.
     """
-    if not sure:
-        return list(ranked), {}
     first = [hit.name for hit in ranked[:SURE_PLACE]]
-    missing = {one.hit.name: one for one in reversed(sure) if one.hit.name not in first}
-    if not missing:
-        return list(ranked), {}
-    best = sorted(missing.values(), key=lambda one: (-one.hit.score, one.hit.name))
+    best = sorted((hit for hit in sure if hit.name not in first), key=lambda hit: (-hit.score, hit.name))
     moved = best[: SURE_PLACE - 1] if ranked else best
-    names: dict[str, Sureness] = {one.hit.name: one.why for one in moved}
+    names = [hit.name for hit in moved]
     others = [hit for hit in ranked if hit.name not in names]
     place = max(0, min(SURE_PLACE, len(ranked) + len(moved)) - len(moved)) if ranked else 0
     before, behind = others[:place], others[place:]
-    return [*before, *_between(before, [one.hit for one in moved], behind), *behind], names
+    return [*before, *_between(before, moved, behind), *behind], names
 
 
 def _between(before: Sequence[Hit], moved: Sequence[Hit], behind: Sequence[Hit]) -> list[Hit]:
@@ -347,3 +334,32 @@ def _between(before: Sequence[Hit], moved: Sequence[Hit], behind: Sequence[Hit])
     least = behind[0].score if behind else 0.0
     is_sure = not before or before[0].confidence == "high"
     return [_hit(hit.name, max(least, min(most, hit.score)), is_sure=is_sure) for hit in moved]
+
+
+def merged(rankings: Sequence[Sequence[Hit]]) -> tuple[list[Hit], list[str]]:
+    """Merge the hits for a whole request, which come first, and those for each of its parts.
+
+    Each of the first MERGED hits of a ranking counts by its squared score, halved for each place: so the best tools of
+    all parts come before the second best of one. A hit's score is its best for a part. Scores fall along the answer.
+    The second result has the names of the tools that are there for a part alone.
+    """
+    worth: dict[str, float] = {}
+    best: dict[str, Hit] = {}
+    whole, *parts = rankings
+    for ranking in [*parts, whole]:
+        for place, hit in enumerate(ranking[:MERGED]):
+            worth[hit.name] = worth.get(hit.name, 0.0) + hit.score**2 / 2**place
+            if ranking is not whole and best.setdefault(hit.name, hit).score < hit.score:
+                best[hit.name] = hit
+    best = {hit.name: hit for hit in whole} | best
+    order = sorted(worth, key=lambda name: (-worth[name], name))
+    hits = [*(best[name] for name in order), *(hit for hit in whole if hit.name not in worth)]
+    found = {hit.name for hit in whole[:MERGED]}
+    return _falling(hits), [name for name in order if name not in found]
+
+
+def _falling(hits: Sequence[Hit]) -> list[Hit]:
+    """Lower scores to those of earlier hits. If the first is not sure, none is."""
+    scores = accumulate((hit.score for hit in hits), min)
+    is_sure = bool(hits) and hits[0].confidence == "high"
+    return [_hit(hit.name, score, is_sure=is_sure) for hit, score in zip(hits, scores, strict=True)]

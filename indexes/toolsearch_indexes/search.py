@@ -13,13 +13,14 @@ from toolsearch_indexes.documents import Explanation, Hit, RankOutcome
 from toolsearch_indexes.errors import EncoderError
 from toolsearch_indexes.explanation import explain_row
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters, WordReading
-from toolsearch_indexes.queries import Pattern, QueryForm, Select, Selection, Words, clauses, name_candidates, sentences
+from toolsearch_indexes.queries import Pattern, QueryForm, Select, Selection, Words, name_candidates, steps
 from toolsearch_indexes.ranking import (
+    MERGED,
     SURE_PLACE,
     Asked,
     RankedHits,
-    Sure,
     favoured,
+    merged,
     rank_each,
     rank_regex,
     with_places_for,
@@ -69,14 +70,8 @@ def _doubted(hit: Hit) -> Hit:
     return Hit(hit.name, score, hit.confidence if score >= SURE_SCORE else "low")
 
 
-# Words. The parts of longer requests mostly describe the circumstances of one task. A reader, which learns from short
-# requests, would move right tools out of the first five.
+# Words. A reader, which learns from short requests, would move right tools out of the first five for longer ones.
 _SHORT_REQUEST = 20
-_SURE_PART = 0.7  # score from which the best tool of a part is sure to be meant
-
-
-# The same for a sentence of a long request; a lower limit moves some right tools out of the first five.
-_SURE_SENTENCE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,22 +139,26 @@ class Search:
         return Answer(hits, {hit.name: "by pattern" for hit in hits})
 
     def _by_words(self, text: str, limit: int) -> Answer:
-        """Rank by the whole *text*, after tools that it names. Tools that surely serve a part of it get a place."""
+        """Rank by the whole *text*, and by each thing that it asks for. Tools that it names come first."""
         exact = self._by_whole_name(text)
-        given, text = text, self._without_values(text)
-        is_short = len(text.split()) <= _SHORT_REQUEST
-        parts, least = (clauses(text), _SURE_PART) if is_short else (sentences(text), _SURE_SENTENCE)
-        wanted = max(limit, READ if self.reader else SURE_PLACE) + len(exact)
-        requests = self._read([text, *parts])
-        asked = [Asked(requests[0], wanted), *(Asked(part, 1, least) for part in requests[1:])]
-        best, *of_parts = self._rank([text, *parts], asked)
-        served = [hit for ranking in of_parts for hit in ranking.hits if hit.score >= least]
-        ranked, moved = with_places_for(best.hits, [*best.sure(), *(Sure(hit, "by a part") for hit in served)])
+        plain = self._without_values(text)
+        parts = steps(plain)
+        wanted = max(limit, MERGED if parts else 0, READ if self.reader else SURE_PLACE) + len(exact)
+        texts = [plain, *parts]
+        asked = [Asked(request, MERGED) for request in self._read(texts)]
+        asked[0] = asked[0]._replace(limit=wanted)
+        answers = [with_places_for(ranking.hits, ranking.sure()) for ranking in self._rank(texts, asked)]
+        ranked, moved = answers[0]
+        how: dict[str, RankOutcome] = dict.fromkeys(moved, "by its words")
+        if parts:
+            ranked, of_parts = merged([hits for hits, _ in answers])
+            how |= dict.fromkeys(of_parts, "by a part")
         if exact:
             ranked = [hit for hit in ranked if hit.name not in exact]
-        said = self._read_beside(given, ranked[:READ] if is_short else ())
+        is_readable = not parts and len(text.split()) <= _SHORT_REQUEST
+        said = self._read_beside(text, ranked[:READ] if is_readable else ())
         hits = [*(Hit(name, 1.0, "high") for name in exact), *(read_again(ranked, said) if said else ranked)]
-        return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")}, said)
+        return Answer(hits[:limit], {**how, **dict.fromkeys(exact, "by name")}, said)
 
     def _read_beside(self, text: str, hits: Sequence[Hit]) -> Mapping[str, float]:
         """The reader's log odds for tools. Empty for searches by words or meaning alone, and for unreadable texts."""

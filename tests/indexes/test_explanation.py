@@ -94,15 +94,15 @@ def test_a_tool_that_has_its_place_for_its_words_or_for_a_part_is_explained_so()
 
     for query, outcomes in (
         ("forward the parcel", {"words": "by its words"}),
-        ("alpha beta sigma, omega psi", {"part": "by a part", "both": "by its words"}),
+        ("alpha beta sigma, then omega psi", {"part": "by a part", "both": "by its words"}),
     ):
         hits = index.search(query, limit=20)
         for name, outcome in outcomes.items():
             one = index.explain(query, name)
             assert (one.outcome, one.place) == (outcome, [hit.name for hit in hits].index(name) + 1)
-            assert 5 - len(outcomes) < (one.place or 0) <= 5
+            assert (one.place or 0) <= 5
             assert hits[(one.place or 0) - 1].score == one.score
-        assert index.explain(query, "near_4").place == 5 + len(outcomes)
+        assert (index.explain(query, "near_4").place or 0) > 5
 
 
 def test_favour_is_told_with_what_it_adds_and_moves_the_place(index: ToolSearchIndex) -> None:

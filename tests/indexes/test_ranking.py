@@ -12,15 +12,15 @@ from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.encoders.static import HashingEncoder, StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.queries import Strategy
-from toolsearch_indexes.ranking import Sure, Sureness, rank, with_places_for
+from toolsearch_indexes.ranking import merged, rank, with_places_for
 from toolsearch_indexes.request import Request, read_request, word_scores
 from toolsearch_indexes.views import SearchSpace
 
 RANKED = [Hit(name, score, "low") for name, score in zip("abcdefg", (0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2), strict=True)]
 
 
-def sure(name: str, score: float, why: Sureness = "by its words") -> Sure:
-    return Sure(Hit(name, score, "high"), why)
+def sure(name: str, score: float) -> Hit:
+    return Hit(name, score, "high")
 
 
 def names(hits: list[Hit]) -> str:
@@ -61,10 +61,24 @@ def test_what_is_sure_is_the_answer_where_nothing_else_fits() -> None:
     assert hits == [Hit("z", 0.9, "high"), Hit("x", 0.8, "high"), Hit("y", 0.8, "high")]
 
 
-def test_words_are_named_as_the_reason_before_a_part_and_a_tool_is_moved_once() -> None:
-    hits, moved = with_places_for(RANKED, [sure("x", 0.7), sure("x", 0.9, "by a part"), sure("g", 0.9, "by a part")])
-    assert names(hits) == "abcgxdef"
-    assert moved == {"x": "by its words", "g": "by a part"}
+def test_the_best_tools_of_all_parts_come_before_the_second_best_of_one() -> None:
+    whole = [Hit("a", 0.9, "high"), Hit("b", 0.5, "high"), Hit("z", 0.4)]
+    parts = [[Hit("a", 0.8, "high"), Hit("c", 0.7, "high")], [Hit("d", 0.8, "high"), Hit("b", 0.7, "high")]]
+
+    hits, of_parts = merged([whole, *parts])
+
+    # a: .81 + .64; d: .64; b: .25 / 2 + .49 / 2; c: .49 / 2; z: .16 / 4
+    assert hits == [
+        *(Hit("a", 0.8, "high"), Hit("d", 0.8, "high"), Hit("b", 0.7, "high"), Hit("c", 0.7, "high")),
+        Hit("z", 0.4, "low"),
+    ]
+    assert of_parts == ["d", "c"]
+
+
+def test_an_answer_whose_first_tool_is_not_sure_for_its_part_is_not_sure() -> None:
+    hits, _ = merged([[Hit("a", 0.4), Hit("b", 0.3)], [Hit("a", 0.4)], [Hit("b", 0.41)]])
+
+    assert hits == [Hit("a", 0.4, "low"), Hit("b", 0.4, "low")]
 
 
 scores = st.integers(1, 9).map(lambda tenths: tenths / 10)

@@ -128,7 +128,7 @@ HOPELESS: Final[frozenset[RankOutcome]] = frozenset({"out of reach", "no such to
 _OUTCOMES: Final[dict[RankOutcome, str]] = {
     "found": "by its score",
     "by its words": "by its words: its score alone is further behind, but it has the words of the query best",
-    "by a part": "as it surely serves a part of the request",
+    "by a part": "as it serves a part of the request",
     "by name": "as the query names it",
     "by pattern": "as the pattern matches it",
     "does not fit": "Its score is too low.",
