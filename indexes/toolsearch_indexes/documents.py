@@ -89,8 +89,8 @@ class Explanation:
     """How *tool* is ranked for a query, and why.
 
     outcome     "found": by its score; "by its words": that would be further behind, but of all tools it has the words
-                best, and these are sure enough to be the fifth; "by a part": it would be further behind, but
-                serves a step of the request; "by name", "by pattern": the query names it, or its pattern matches; "does not fit": its
+                best, and these are sure enough to be the fifth; "by a part": likewise, but it serves a step of the
+                request; "by name", "by pattern": the query names it, or its pattern matches; "does not fit": its
                 *raw* score is not the *least* that it needs, or that of the best tool is not, or a reader says no;
                 "no match": nothing of the query is in it; "below min_score": the engine's options ask for more; "out
                 of reach": it may not be seen; "no such tool"

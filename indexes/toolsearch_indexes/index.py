@@ -151,9 +151,9 @@ class ToolSearchIndex:
 
         ``select:a,b`` gives these tools in this order, and ``/pattern/`` is a regex under any strategy. A tool whose
         whole name equals the query comes first; case and separators do not count (see `name_candidates`). Otherwise the
-        strategy ranks. "auto" means "hybrid" if there is an encoder, else "keyword". A request for several things is also
-        ranked by each of them (see `merged`). A tool gets at least the fifth place if a hybrid search is sure of it by
-        its words alone. *within* restricts the search to these names; None means all. *favour*, in [0, 1] by
+        strategy ranks. "auto" means "hybrid" if there is an encoder, else "keyword". A request for several things is
+        also ranked by each of them (see `merged`). A tool gets at least the fifth place if a hybrid search is sure of
+        it by its words alone. *within* restricts the search to these names; None means all. *favour*, in [0, 1] by
         name, moves fitting tools a small step up among the first 20, but not if they are found by name or pattern. A
         query that fits no tool gives ``[]``.
 

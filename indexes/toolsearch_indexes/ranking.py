@@ -6,9 +6,10 @@ The order does not depend on the limit: a short answer is the beginning of a lon
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, repeat
+from itertools import accumulate, chain, repeat
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -34,6 +35,7 @@ _WANTED_FACTOR = 8  # the factor by which more nearest rows are asked for, while
 _PLACES_FOR_FAVOUR = 20  # first places in which favour can move tools
 _MOST_FAVOUR = 0.7  # log odds that favour adds at most
 MERGED = 10  # hits for a request, and for each of its parts, that count in the order of an answer
+_NEXT_OF_PART, _NEXT_OF_WHOLE = 0.4, 0.8  # what a hit is worth beside the one before it
 SURE_PLACE = 5  # the worst place of a tool that is sure to belong in the answer
 
 
@@ -336,25 +338,25 @@ def _between(before: Sequence[Hit], moved: Sequence[Hit], behind: Sequence[Hit])
     return [_hit(hit.name, max(least, min(most, hit.score)), is_sure=is_sure) for hit in moved]
 
 
-def merged(rankings: Sequence[Sequence[Hit]]) -> tuple[list[Hit], list[str]]:
-    """Merge the hits for a whole request, which come first, and those for each of its parts.
+def merged(whole: Sequence[Hit], parts: Sequence[Sequence[Hit]]) -> tuple[list[Hit], list[str]]:
+    """Merge the hits for a *whole* request and those for each of its *parts*, at least two.
 
-    Each of the first MERGED hits of a ranking counts by its squared score, halved for each place: so the best tools of
-    all parts come before the second best of one. A hit's score is its best for a part. Scores fall along the answer.
-    The second result has the names of the tools that are there for a part alone.
+    Each of the first MERGED hits of a ranking is worth its squared score, times a factor for each place. So the best
+    tools of all parts come before the second best of one. The more parts, the less the whole counts: two sentences are
+    often a request and its reason. A hit's score is its best for a part. Scores fall along the answer. The second
+    result has the names of the tools that are there for a part alone.
     """
-    worth: dict[str, float] = {}
-    best: dict[str, Hit] = {}
-    whole, *parts = rankings
-    for ranking in [*parts, whole]:
-        for place, hit in enumerate(ranking[:MERGED]):
-            worth[hit.name] = worth.get(hit.name, 0.0) + hit.score**2 / 2**place
-            if ranking is not whole and best.setdefault(hit.name, hit).score < hit.score:
-                best[hit.name] = hit
-    best = {hit.name: hit for hit in whole} | best
+    worth: defaultdict[str, float] = defaultdict(float)
+    for place, hit in enumerate(whole[:MERGED]):
+        worth[hit.name] += hit.score**2 * _NEXT_OF_WHOLE**place / (len(parts) - 1)
+    best = {hit.name: hit for hit in whole}
+    best |= {hit.name: hit for hit in sorted(chain.from_iterable(parts), key=lambda hit: hit.score)}
+    for part in parts:
+        for place, hit in enumerate(part[:MERGED]):
+            worth[hit.name] += hit.score**2 * _NEXT_OF_PART**place
     order = sorted(worth, key=lambda name: (-worth[name], name))
-    hits = [*(best[name] for name in order), *(hit for hit in whole if hit.name not in worth)]
     found = {hit.name for hit in whole[:MERGED]}
+    hits = [*(best[name] for name in order), *(hit for hit in whole if hit.name not in worth)]
     return _falling(hits), [name for name in order if name not in found]
 
 

@@ -151,7 +151,7 @@ class Search:
         ranked, moved = answers[0]
         how: dict[str, RankOutcome] = dict.fromkeys(moved, "by its words")
         if parts:
-            ranked, of_parts = merged([hits for hits, _ in answers])
+            ranked, of_parts = merged(ranked, [hits for hits, _ in answers[1:]])
             how |= dict.fromkeys(of_parts, "by a part")
         if exact:
             ranked = [hit for hit in ranked if hit.name not in exact]

@@ -65,9 +65,9 @@ def test_the_best_tools_of_all_parts_come_before_the_second_best_of_one() -> Non
     whole = [Hit("a", 0.9, "high"), Hit("b", 0.5, "high"), Hit("z", 0.4)]
     parts = [[Hit("a", 0.8, "high"), Hit("c", 0.7, "high")], [Hit("d", 0.8, "high"), Hit("b", 0.7, "high")]]
 
-    hits, of_parts = merged([whole, *parts])
+    hits, of_parts = merged(whole, parts)
 
-    # a: .81 + .64; d: .64; b: .25 / 2 + .49 / 2; c: .49 / 2; z: .16 / 4
+    # a: .81 + .64; d: .64; b: .25 * .8 + .49 * .4; c: .49 * .4; z: .16 * .64
     assert hits == [
         *(Hit("a", 0.8, "high"), Hit("d", 0.8, "high"), Hit("b", 0.7, "high"), Hit("c", 0.7, "high")),
         Hit("z", 0.4, "low"),
@@ -75,8 +75,16 @@ def test_the_best_tools_of_all_parts_come_before_the_second_best_of_one() -> Non
     assert of_parts == ["d", "c"]
 
 
+def test_the_whole_counts_less_the_more_parts_there_are() -> None:
+    whole = [Hit("a", 0.8, "high")]
+
+    for parts, first in ((2, "a"), (3, "b")):
+        hits, _ = merged(whole, [[Hit("b", 0.6, "high")], *([] for _ in range(parts - 1))])
+        assert hits[0].name == first
+
+
 def test_an_answer_whose_first_tool_is_not_sure_for_its_part_is_not_sure() -> None:
-    hits, _ = merged([[Hit("a", 0.4), Hit("b", 0.3)], [Hit("a", 0.4)], [Hit("b", 0.41)]])
+    hits, _ = merged([Hit("a", 0.4), Hit("b", 0.3)], [[Hit("a", 0.4)], [Hit("b", 0.41)]])
 
     assert hits == [Hit("a", 0.4, "low"), Hit("b", 0.4, "low")]
 
