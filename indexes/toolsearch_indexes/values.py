@@ -58,7 +58,7 @@ def _spoken(piece: str, is_name: Callable[[str], bool]) -> str:
     return kind + piece[len(bare) :] if kind and not is_name(bare) else piece
 
 
-@lru_cache(maxsize=4_000)
+@lru_cache(maxsize=1_000)
 def kind_of(piece: str) -> str:
     """The words for the kind of the value that *piece* is; empty if it is none."""
     if _EMAIL.match(piece):
