@@ -341,10 +341,11 @@ def _between(before: Sequence[Hit], moved: Sequence[Hit], behind: Sequence[Hit])
 def merged(whole: Sequence[Hit], parts: Sequence[Sequence[Hit]]) -> tuple[list[Hit], list[str]]:
     """Merge the hits for a *whole* request and those for each of its *parts*, at least two.
 
-    Each of the first MERGED hits of a ranking is worth its squared score, times a factor for each place. So the best
-    tools of all parts come before the second best of one. The more parts, the less the whole counts: two sentences are
-    often a request and its reason. A hit's score is its best for a part. Scores fall along the answer. The second
-    result has the names of the tools that are there for a part alone.
+    The best of the whole stays the first. Each of the first MERGED hits of a ranking is worth its squared score, times
+    a factor for each place. So the best tools of all parts come before the second best of one. The more parts, the less
+    the whole counts: two sentences are often a request and its reason. A hit's score is its best for a part, and the
+    first hit's at most that for the whole. Scores fall along the answer. The second result has the names of the tools
+    that are there for a part alone.
     """
     worth: defaultdict[str, float] = defaultdict(float)
     for place, hit in enumerate(whole[:MERGED]):
@@ -354,9 +355,10 @@ def merged(whole: Sequence[Hit], parts: Sequence[Sequence[Hit]]) -> tuple[list[H
     for part in parts:
         for place, hit in enumerate(part[:MERGED]):
             worth[hit.name] += hit.score**2 * _NEXT_OF_PART**place
-    order = sorted(worth, key=lambda name: (-worth[name], name))
-    found = {hit.name for hit in whole[:MERGED]}
-    hits = [*(best[name] for name in order), *(hit for hit in whole if hit.name not in worth)]
+    found = [hit.name for hit in whole[:MERGED]]
+    order = sorted(worth, key=lambda name: (name not in found[:1], -worth[name], name))
+    first = [min(hit, best[hit.name], key=lambda one: one.score) for hit in whole[:1]]
+    hits = [*first, *(best[name] for name in order[len(first) :]), *(hit for hit in whole if hit.name not in worth)]
     return _falling(hits), [name for name in order if name not in found]
 
 

@@ -150,7 +150,7 @@ class Search:
         answers = [with_places_for(ranking.hits, ranking.sure()) for ranking in self._rank(texts, asked)]
         ranked, moved = answers[0]
         how: dict[str, RankOutcome] = dict.fromkeys(moved, "by its words")
-        if parts:
+        if parts and (ranked or any(hits and hits[0].confidence == "high" for hits, _ in answers)):
             ranked, of_parts = merged(ranked, [hits for hits, _ in answers[1:]])
             how |= dict.fromkeys(of_parts, "by a part")
         if exact:

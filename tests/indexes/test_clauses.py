@@ -102,3 +102,9 @@ def test_a_request_without_steps_has_no_tools_of_parts() -> None:
     index = ToolSearchIndex(TOOLS, encoder=open_encoder(BUILT_IN))
 
     assert index.explain("create a branch, a tag, an email", "send_email").outcome == "found"
+
+
+def test_steps_that_no_tool_surely_serves_make_no_answer_where_the_whole_makes_none() -> None:
+    index = ToolSearchIndex(TOOLS, encoder=open_encoder(BUILT_IN))
+
+    assert index.search("xqzt wvbk then zzyy kkww") == []

@@ -67,7 +67,7 @@ def test_the_best_tools_of_all_parts_come_before_the_second_best_of_one() -> Non
 
     hits, of_parts = merged(whole, parts)
 
-    # a: .81 + .64; d: .64; b: .25 * .8 + .49 * .4; c: .49 * .4; z: .16 * .64
+    # d: .64; b: .25 * .8 + .49 * .4; c: .49 * .4; z: .16 * .64
     assert hits == [
         *(Hit("a", 0.8, "high"), Hit("d", 0.8, "high"), Hit("b", 0.7, "high"), Hit("c", 0.7, "high")),
         Hit("z", 0.4, "low"),
@@ -75,18 +75,31 @@ def test_the_best_tools_of_all_parts_come_before_the_second_best_of_one() -> Non
     assert of_parts == ["d", "c"]
 
 
-def test_the_whole_counts_less_the_more_parts_there_are() -> None:
-    whole = [Hit("a", 0.8, "high")]
+def test_the_best_of_the_whole_stays_the_first_and_is_no_surer_than_for_its_part() -> None:
+    whole = [Hit("a", 0.6, "high"), Hit("b", 0.5, "high")]
+    parts = [[Hit("b", 0.9, "high")], [Hit("c", 0.8, "high")]]
 
-    for parts, first in ((2, "a"), (3, "b")):
-        hits, _ = merged(whole, [[Hit("b", 0.6, "high")], *([] for _ in range(parts - 1))])
-        assert hits[0].name == first
+    for of_first, score in ((0.8, 0.6), (0.5, 0.5)):
+        hits, _ = merged(whole, [*parts, [Hit("a", of_first, "high")]])
+        assert hits == [Hit(name, score, "high") for name in "abc"]
+
+
+def test_the_whole_counts_less_the_more_parts_there_are() -> None:
+    whole = [Hit("a", 0.9, "high"), Hit("b", 0.9, "high")]
+
+    for parts, second in ((2, "b"), (3, "c")):
+        hits, _ = merged(whole, [[Hit("c", 0.7, "high")], *([] for _ in range(parts - 1))])
+        assert hits[1].name == second
 
 
 def test_an_answer_whose_first_tool_is_not_sure_for_its_part_is_not_sure() -> None:
-    hits, _ = merged([Hit("a", 0.4), Hit("b", 0.3)], [[Hit("a", 0.4)], [Hit("b", 0.41)]])
+    hits, _ = merged([Hit("a", 0.5, "high"), Hit("b", 0.3)], [[Hit("a", 0.4)], [Hit("b", 0.41)]])
 
     assert hits == [Hit("a", 0.4, "low"), Hit("b", 0.4, "low")]
+
+
+def test_tools_of_parts_alone_are_an_answer() -> None:
+    assert merged([], [[Hit("b", 0.5, "high")], []]) == ([Hit("b", 0.5, "high")], ["b"])
 
 
 scores = st.integers(1, 9).map(lambda tenths: tenths / 10)
