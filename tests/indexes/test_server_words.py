@@ -89,3 +89,10 @@ def test_a_tool_is_found_by_what_only_its_servers_name_says() -> None:
 
     assert index.search("read json", strategy="semantic")[0].name == "json__open"
     assert index.search("read a compressed file", strategy="semantic")[0].name == "gzip__open"
+
+
+def test_a_heading_is_a_sentence_of_its_own() -> None:
+    heading = "List pull requests\n\nLists pull requests in a repository. Drafts, too."
+
+    assert semantic_fields(ToolDocument("pulls_list", heading))[1] == "List pull requests"
+    assert semantic_fields(ToolDocument("pulls_list", heading.replace("\n\n", "\n")))[1].endswith("in a repository.")
