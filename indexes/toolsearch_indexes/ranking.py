@@ -36,6 +36,7 @@ _PLACES_FOR_FAVOUR = 20  # first places in which favour can move tools
 _MOST_FAVOUR = 0.7  # log odds that favour adds at most
 MERGED = 10  # hits for a request, and for each of its parts, that count in the order of an answer
 _NEXT_OF_PART, _NEXT_OF_WHOLE = 0.4, 0.8  # what a hit is worth beside the one before it
+_WHOLE = 1.5  # the worth of the whole of a request beside one of its two parts
 SURE_PLACE = 5  # the worst place of a tool that is sure to belong in the answer
 
 
@@ -349,7 +350,7 @@ def merged(whole: Sequence[Hit], parts: Sequence[Sequence[Hit]]) -> tuple[list[H
     """
     worth: defaultdict[str, float] = defaultdict(float)
     for place, hit in enumerate(whole[:MERGED]):
-        worth[hit.name] += hit.score**2 * _NEXT_OF_WHOLE**place / (len(parts) - 1)
+        worth[hit.name] += hit.score**2 * _NEXT_OF_WHOLE**place * _WHOLE / (len(parts) - 1)
     best = {hit.name: hit for hit in whole}
     best |= {hit.name: hit for hit in sorted(chain.from_iterable(parts), key=lambda hit: hit.score)}
     for part in parts:
