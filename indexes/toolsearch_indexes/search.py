@@ -155,8 +155,8 @@ class Search:
             how |= dict.fromkeys(of_parts, "by a part")
         if exact:
             ranked = [hit for hit in ranked if hit.name not in exact]
-        is_readable = not parts and len(text.split()) <= _SHORT_REQUEST
-        said = self._read_beside(text, ranked[:READ] if is_readable else ())
+        is_for_reader = not parts and len(text.split()) <= _SHORT_REQUEST
+        said = self._read_beside(text, ranked[:READ] if is_for_reader else ())
         hits = [*(Hit(name, 1.0, "high") for name in exact), *(read_again(ranked, said) if said else ranked)]
         return Answer(hits[:limit], {**how, **dict.fromkeys(exact, "by name")}, said)
 
