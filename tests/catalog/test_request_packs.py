@@ -199,6 +199,12 @@ def test_a_short_description_has_to_be_the_very_same_under_another_servers_name(
     assert packs(branch).requests_for(of("git", "git_branch", "List all branches")) == branch.requests
 
 
+def test_a_tool_without_a_description_is_known_at_its_own_service_alone():
+    pack = packs(packed("discord", "create_message", ""))
+    assert pack.requests_for(of("discord", "create_message", ""))
+    assert not pack.requests_for(of("queue", "create_message", ""))
+
+
 def test_nearness_is_the_share_of_common_words():
     one = sketch_of("alpha beta gamma delta")
 

@@ -59,7 +59,7 @@ def test_the_environment_wins_over_the_file_and_an_option_over_both(run, monkeyp
 
     assert (code, found(said)) == (1, 0)  # by regex, "wrap text" fits no tool
     assert '"strategy": "regex"' in said
-    assert found(run(*search, "--limit", "3", "--all")[1]) == 3
+    assert found(run(*search, "--limit", "2", "--all")[1]) == 2
 
 
 def test_an_index_is_made_and_read_where_the_settings_say(run):

@@ -240,7 +240,8 @@ class _Candidate(NamedTuple):
         words      the sketch of *description*; *all_words* are the hashes of all its words
         """
         tool, sketch = self.tool, self.tool.sketch
-        if tool.definition == definition_hash(tool.name, description):
+        is_described = bool(description.strip()) or self.kinship is not _Kinship.OTHER
+        if is_described and tool.definition == definition_hash(tool.name, description):
             return 2.0
         like = near(words, sketch)
         match self.kinship:

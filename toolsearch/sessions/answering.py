@@ -87,8 +87,8 @@ class Searcher:
         Raises BadQueryError, written for the model, for a server that cannot be searched, which is the same for all of
         them. For a single query, it raises BadQueryError or BadPatternError.
         """
-        for asked_server in {each.server for each in asked.searches}:
-            self.host.view(self.reach, asked_server)
+        for server in {each.server for each in asked.searches if each.server is not None}:
+            self.host.view(self.reach, server)
         if len(asked.searches) == 1:
             answers = [self._answered(asked.searches[0])]
         else:
