@@ -18,6 +18,7 @@ LANGUAGES: Final = ROOT / "benchmarks" / "languages"  # some of them in other la
 REQUESTS: Final = ROOT / "benchmarks" / "requests"  # what users ask of the tools of a set; a file for each
 UNANSWERABLE: Final = ROOT / "benchmarks" / "unanswerable.jsonl"
 OUT_OF_SCOPE: Final = ROOT / "benchmarks" / "out_of_scope.jsonl"  # what no tool of the agent queries' catalogues serves
+UNSEEN: Final = ROOT / "benchmarks" / "unseen.jsonl"  # written blind, for reporting alone
 UNANSWERABLE_DEV: Final = ROOT / "benchmarks" / "unanswerable_dev.jsonl"  # for fitting and choosing
 OCTOKIT: Final = ROOT / "benchmarks" / "node_modules" / "@octokit" / "openapi"
 MCP_SERVERS: Final = ROOT / "tests" / "mcp_servers" / "node_modules" / "@modelcontextprotocol"

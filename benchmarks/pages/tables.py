@@ -16,6 +16,7 @@ from benchmarks import (
     savings,
     service_load,
     service_scaling,
+    unseen,
 )
 from benchmarks.pages import costs, quality
 from benchmarks.pages.quality import Tables
@@ -24,6 +25,7 @@ from benchmarks.peers.tables import learnt_tables, page_tables
 OF_FILE: Final[Mapping[str, Callable[[Any], Tables]]] = {
     "recall": lambda figures: quality.recall(figures) | learnt_tables(figures),
     "agent_queries": quality.agent_queries,
+    "unseen": unseen.page_tables,
     "enrichment": enrichment.page_tables,
     "ablation": ablation.page_tables,
     "languages": languages.page_tables,

@@ -44,6 +44,14 @@ QUESTIONS: Final[Sequence[Question]] = (
         compared=(Compared("*", "higher", is_exact=True),),
     ),
     Question(
+        "unseen",
+        "The same for 460 requests on which nothing was fitted or chosen, over 4,000 tools of 100 services",
+        cpu_minutes=0.5,
+        needs=(*_REAL_TOOLS, _LABELLED),
+        keys=("search", "requests", "kind"),
+        compared=tuple(Compared(f"*/{name}", "higher", is_exact=True) for name in ("right_1", "right_5")),
+    ),
+    Question(
         "enrichment",
         "What do requests of users bring to a search, and what do they cost it?",
         cpu_minutes=3,
