@@ -231,7 +231,7 @@ def test_requests_are_printable_lines_of_bounded_length_and_number():
 def test_the_packed_file_holds_its_sources():
     """Else run 'just requests'."""
     assert lzma.decompress(PACKED.read_bytes()).decode() == source_text()
-    assert PACKED.stat().st_size < 700_000
+    assert PACKED.stat().st_size < 800_000
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/enrichment.md", "CHANGELOG.md"])
