@@ -22,7 +22,7 @@ SURE = -0.2  # log odds of high confidence; 6 % of the best hits for requests wi
 # These log odds are subtracted from each tool that has example requests of users, since examples also bring wrong tools
 # nearer to a request. If they were not, such tools would be found in place of right ones without examples. A hybrid
 # search subtracts both, each from its own part of the score.
-KEYWORD_REQUESTS = 0.71
+KEYWORD_REQUESTS = 0.7
 SEMANTIC_REQUESTS = 0.47
 SEMANTIC_SLOPE = 0.99  # log odds of one deviation
 _NONSENSE_LOG_ODDS = -6.6  # log odds for requests without a meaningful word
