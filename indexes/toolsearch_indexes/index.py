@@ -37,8 +37,8 @@ from toolsearch_indexes.vectors import FloatArray
 from toolsearch_indexes.views import SearchSpace, SelectionView, SelectionViews
 from toolsearch_indexes.word_forms import Lexicon
 
-_QUICK_TOOLS = 20_000
-_QUICK_QUERY = 200  # characters
+_QUICK_TOOLS = 10_000
+_QUICK_QUERY = 120  # characters
 
 
 class ToolSearchIndex:

@@ -416,3 +416,11 @@ def test_a_search_that_asks_a_model_of_somebody_else_is_not_quick() -> None:
 
     built_in.reader = FakeReader()
     assert not built_in.is_quick("send a mail")
+
+
+def test_a_search_is_quick_over_few_tools_and_for_a_short_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = ToolSearchIndex(TOOLS)
+    assert index.is_quick("send a mail")
+    assert not index.is_quick("send a mail " * 20)
+    monkeypatch.setattr("toolsearch_indexes.index._QUICK_TOOLS", len(TOOLS) - 1)
+    assert not index.is_quick("send a mail")

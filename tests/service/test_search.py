@@ -174,6 +174,9 @@ async def test_a_short_search_stays_in_the_thread_of_the_loop_and_all_others_lea
             {"queries": ["email"], "server": "calendar"},
             {"queries": ["email"], "allow": ["send_*"]},
             {"queries": ["email"], "explain": True},
+            {"queries": ["email"], "explain_tools": ["send_mail"]},
+            {"queries": ["email"], "names": ["send_mail"]},
+            {"queries": ["email"], "definitions": "anthropic"},
         )
         for body in bodies:
             await asked(client, **body)
@@ -181,3 +184,7 @@ async def test_a_short_search_stays_in_the_thread_of_the_loop_and_all_others_lea
 
         await asked(client, queries=["email"], allow=["send_*"])  # the view of this reach is made now
         assert searched_in[-1] == here
+
+        monkeypatch.setattr(type(kit.service.storage), "is_shared", True)
+        await asked(client, queries=["email"])
+        assert searched_in[-1] != here

@@ -171,7 +171,9 @@ async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> R
     reach = asked_reach(ref, body.allow, body.deny)
     async with service[Corpora].using(ref) as corpus:
         asked = (corpus.engine, caller.principal, body, reach)
-        answered = answer(*asked) if is_quick(*asked) else await search_threads.run(answer, *asked)
+        # A tool that is found for the first time is read from the store, which may be far away if it is shared.
+        stays = not service.storage.is_shared and is_quick(*asked)
+        answered = answer(*asked) if stays else await search_threads.run(answer, *asked)
     notes = [SearchNote(each.query, each.found) for each in answered.queries if not each.error]
     service[Activity].searched(Who(caller.tenant, caller.key_id, "", caller.request_id), ref, notes)
     # Written directly, without validation.

@@ -129,8 +129,8 @@ class UsageLog:
                     self._try(lambda: store.drop(principal, dropped))
 
     def is_at_hand(self, principal: str) -> bool:
-        """Whether `favour` does not wait for the store: what is known of *principal* is in memory, and nobody reads or
-        writes.
+        """Whether `favour` finds in memory what is known of *principal*, and nobody reads or writes the store now. A
+        write that begins before `favour` is called would still be waited for.
         """
         return principal in self._principals and not self._lock.locked()
 
