@@ -27,6 +27,7 @@ from toolsearch_indexes.queries import (
     read_form,
     require_limit,
     require_text,
+    steps,
 )
 from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.search import Search
@@ -164,8 +165,10 @@ class ToolSearchIndex:
         return self._search(strategy, within, favour).answer(read_form(query), limit).hits
 
     def is_quick(self, query: str, strategy: Strategy = "auto", within: Selection | None = None) -> bool:
-        """Whether a search takes a few milliseconds at most, so that an event loop need not hand it to a thread: it is
-        short, over few tools whose view is made, and no pattern, and no model is asked. Raises BadQueryError.
+        """Whether a search takes a few milliseconds at most, so that an event loop need not hand it to a thread. Raises
+        BadQueryError.
+
+        It is short and asks for one thing by words, over few tools whose view is made, and no model is asked.
         """
         return (
             len(self) <= _QUICK_TOOLS
@@ -174,6 +177,7 @@ class ToolSearchIndex:
             and (self.arm is None or isinstance(self.arm.encoder, StaticEncoder))
             and self.resolve_strategy(strategy) != "regex"
             and isinstance(read_form(query), Words)
+            and not steps(query)
             and (within is None or self.views.has(self.state, within))
         )
 

@@ -112,8 +112,10 @@ _FILLER = STOP_WORDS - {"when", "where"}  # "when" and "where" stay because they
 _MOST_ALTERNATIVES = 5  # readings of one unknown word
 _MOST_CACHED_READINGS = 4_000  # words whose readings are remembered until the index changes
 _MOST_GAINS = 2**19  # rows with words whose gains are remembered until the index changes
-_GAINS_PER_ROW = 50  # as many at most for each row of a segment
+_GAINS_PER_ROW = 50  # as many at most for each row of a segment,
+_LEAST_GAINS = 4_000  # or as many in a small one
 _GAIN_BYTES = 12  # of a place and a weight
+_WORD_ROWS = 40  # rows that take as much memory as a word without any
 
 
 class KeywordQuery(NamedTuple):
@@ -279,7 +281,7 @@ def keyword_scores(queries: Sequence[KeywordQuery], gains: Gains) -> FloatArray:
 
 
 def _most_gains(size: int) -> int:
-    return min(_MOST_GAINS, _GAINS_PER_ROW * size)
+    return min(_MOST_GAINS, max(_LEAST_GAINS, _GAINS_PER_ROW * size))
 
 
 def gain_bytes(size: int) -> int:
@@ -313,7 +315,7 @@ class Gains(dict[Alternatives, "Weighted | None"]):
             gain = (weighted[0].astype(np.intp), weighted[1] * weight) if weighted else None
         else:
             gain = self._best_of(alternatives)
-        self._held += len(gain[0]) if gain else 1
+        self._held += _WORD_ROWS + (len(gain[0]) if gain else 0)
         if self._held > self._most:
             self.clear()
             self._held = 0

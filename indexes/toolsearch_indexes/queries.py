@@ -128,7 +128,10 @@ _MOST_PARTS = 6  # parts of one request that are searched for separately
 _LEAST_WORDS = 2
 _LONGEST_BEGINNING = 80  # characters of a part in which its first words are
 _WORD = re.compile(r"[\w']+")
-_SENTENCE_BREAK = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+")
+_ABBREVIATED = "".join(
+    rf"(?<!\b{each}\.)" for each in ("St", "Dr", "Mr", "Ms", "Mrs", "No", r"e\.g", r"i\.e", r"[ap]\.m")
+)
+_SENTENCE_BREAK = re.compile(rf"(?<=[.!?;]){_ABBREVIATED}\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+", re.IGNORECASE)
 
 _BREAK = re.compile(
     r"(?<=[.!?;\u3002\uff01\uff1f\uff1b])\s+"
@@ -191,8 +194,9 @@ _STEP = re.compile(
 def steps(request: str) -> Sequence[str]:
     """Return the parts of *request* that ask for one thing each, in order; none if it asks for one thing.
 
-    Each sentence or line is a part. A sentence is cut before words such as "then", and at a comma or "and" only if what
-    follows asks for something: "compute the mean and plot it" has two parts, "the mean and the variance" one.
+    Each sentence or line is a part, whether it asks for something or not; there are eight at most. A sentence is cut
+    before words such as "then", and at a comma or "and" only if what follows asks for something: "compute the mean and
+    plot it" has two parts, "the mean and the variance" one.
     """
     if request.isascii() and _SIGNS.isdisjoint(request) and _JOINERS.isdisjoint(request.lower().split()):
         return ()  # a quick check, since most requests ask for one thing

@@ -43,6 +43,7 @@ def test_a_request_is_cut_where_another_thing_begins(request_: str, parts: list[
         ("get the weather", []),
         ("", []),
         ("do one thing, " * 9, ["do one thing"] * 8),
+        ("Find the weather in St. Louis, e.g. at 3 p.m. today", []),
     ],
 )
 def test_a_step_begins_where_the_next_words_ask_for_something(request_: str, parts: list[str]) -> None:

@@ -30,6 +30,16 @@ ENCODER = open_encoder(BUILT_IN)
         ("mail ana.b@example.com", "mail email address"),
         ("revert 9b7b1e9e and stop i-0abc123def4", "revert id and stop id"),
         ("get 550e8400-e29b-41d4-a716-446655440000", "get id"),
+        ("show DEADBEEF01 and 3F2504E0-4F89-41D3-9A0C-0305E82C3301.", "show id and id."),
+        ("describe arn:aws:s3:::mybucket.", "describe s3 id."),
+        ("query postgres://u:p@h/db, get redis://h:6379", "query postgres URL, get redis URL"),
+        ("read file:///a/b.py, file:///etc/hosts", "read file, directory"),
+        ("see https://x.org/Foo_(bar)?ids=1,2&a=b, please", "see web page URL, please"),
+        ("fix src/app.ts:12:3 and a.py#L3", "fix file and file"),
+        (
+            "\u6253\u5f00 https://a.com/a\uff0c\u7136\u540e \u628a /tmp/a.txt\u6587\u4ef6",
+            "\u6253\u5f00 web page URL\uff0c\u7136\u540e \u628a file\u6587\u4ef6",
+        ),
     ],
 )
 def test_a_value_becomes_the_words_for_its_kind(request_: str, plain: str) -> None:
@@ -46,6 +56,10 @@ def test_a_value_becomes_the_words_for_its_kind(request_: str, plain: str) -> No
         "and/or TCP/IP 3/4 @scope/name",
         "version 1.2.3, e.g. in the U.S.",
         "a facade of the last decade",
+        "GET /repos/{owner}/{repo}/issues or POST /v1/charges",
+        "deploy next.js, install node.js",
+        r"replace \t, match \d+",
+        "section 2.h, vitamin b.c, 1e1000000",
         "",
     ],
 )

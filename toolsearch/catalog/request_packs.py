@@ -250,14 +250,14 @@ class _Candidate(NamedTuple):
             case _Kinship.PART:
                 is_meant = like >= _NEAR_OF_PART
             case _Kinship.OTHER:
-                named = _hashes(_service(tool.server).words) & sketch
-                is_meant = len(words) >= _TELLING_WORDS and like >= _NEAR_OF_ANOTHER and named <= all_words
+                of_service = _hashes(_service(tool.server).words) & sketch  # the service's words in its description
+                is_meant = len(words) >= _TELLING_WORDS and like >= _NEAR_OF_ANOTHER and of_service <= all_words
         return like if is_meant else None
 
 
 def _nearest(candidates: Iterable[_Candidate], description: str) -> list[_Kept]:
     """The tool that a definition with this *description* is: of the nearest service, and of those with the nearest
-    description. None if no candidate is near enough, several if some are equally near.
+    description. Empty if no candidate is near enough, several if some are equally near.
     """
     all_words = _hashes(_words(description))
     words = _sketch(all_words)
