@@ -326,3 +326,26 @@ def test_a_tool_that_the_provider_does_not_show_is_defined_beside_what_it_shows(
     assert texts[0] == LOADED
     assert '{"name":"time__now","callWith":"callTool","fit":"fits"' in texts[1]
     assert "git__log" not in texts[1]
+
+
+def test_copies_are_named_once_behind_the_tools_of_their_query_and_count_as_shown() -> None:
+    log = replace(LOG, copies=("hub__log", "lab__log"))
+    query = AnsweredQuery("q", [log, found("time__now")], fitting=5)
+
+    assert lines(query, replace(query, query="r", fitting=4))[1:] == [
+        '"q": 4 of 5 tools that fit.',
+        "- git__log(repo*, n) [fits, loaded]: Shows the commit log of a repository",
+        "- time__now() [fits]: Tells the time",
+        "More like git__log: hub__log, lab__log",
+        '"r":',
+        "- git__log [fits, loaded]: see above",
+        "- time__now [fits]: see above",
+    ]
+
+
+def test_copies_of_what_the_provider_shows_stand_in_the_text_after_it() -> None:
+    query = AnsweredQuery("q", [replace(LOG, copies=("hub__log",))])
+    written = answer(query, exposure=DEFERRED)
+
+    assert written.texts[1:] == ["More like git__log: hub__log"]
+    assert (written.also_found, written.found) == (["More like git__log: hub__log"], ["git__log", "hub__log"])

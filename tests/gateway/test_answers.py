@@ -241,7 +241,7 @@ async def test_arguments_that_come_as_text_are_read_and_checked_as_the_object_th
 async def test_a_search_of_any_server_with_its_limit_as_text_is_understood():
     async with gateway_of("a", "b") as (gateway, servers):
         await servers["a"].lists("dig", "dig deep")
-        await servers["b"].lists("dig")
+        await servers["b"].lists(entry("dig", description="Digs with a spade."))
         found = await gateway.search(MODERN, {"query": "dig", "limit": "2", "server": "all"})
     assert len(found.structured["tools"]) == 2
 

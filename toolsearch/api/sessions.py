@@ -171,6 +171,7 @@ class SessionSearch(RequestBody):
 class FoundInSession(FoundTool):
     fit: Annotated[str, Field(description="fits, likely or related.")]
     is_loaded: Annotated[bool, Field(description="The model is shown its definition from now on.")]
+    copies: Annotated[tuple[str, ...], Field(description="Tools that say the same and fit equally well.")]
 
 
 class SessionFound(AnswerBody):

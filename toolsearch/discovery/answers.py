@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -90,15 +90,24 @@ CALL_HINTS: Final[Mapping[ExposureKind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AnsweredTool:
-    """One tool in an answer. *is_loaded* says that the model is shown its definition from now on."""
+    """One tool in an answer. *is_loaded* says that the model is shown its definition from now on.
+
+    *copies* are the names of tools that say the same and fit equally well.
+    """
 
     reference: ToolReference
     fit: Fit
     is_loaded: bool
+    copies: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         return self.reference.name
+
+    @property
+    def names(self) -> list[str]:
+        """Its own name first, then those of its copies."""
+        return [self.name, *self.copies]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +146,7 @@ class AnsweredQuery:
     @property
     def remark(self) -> str:
         """The remark about the answer as a whole."""
-        shown = sum(tool.fit != "related" for tool in self.tools)
+        shown = sum(len(tool.names) for tool in self.tools if tool.fit != "related")
         if self.error:
             return self.error
         if self.finding == "fits" and self.fitting > shown:
@@ -289,10 +298,10 @@ class _Page:
             self.texts(size),
             self._hint(),
             {name: line.removeprefix("- ") for name, line in loaded.items()},
-            [line.removeprefix("- ") for line in others.values()],
+            [line.removeprefix("- ") for line in others.values()] + _copies(named),
             _lines(*heads, *self._rest(size)),
             list(self.definitions.values()),
-            list(dict.fromkeys(tool.name for tool in named)),
+            list(dict.fromkeys(name for tool in named for name in tool.names)),
         )
 
     def _hint(self) -> str:
@@ -308,6 +317,7 @@ class _Page:
     def _of_query(self, answer: AnsweredQuery, size: _Size, seen: set[str], left_out: Collection[str]) -> Iterator[str]:
         named = self._named(answer, size)
         told = [tool for tool in named if tool.name not in left_out]
+        copies = _copies(tool for tool in named if tool.name not in seen)
         if answer.remark or (len(self.answers) > 1 and (told or not left_out)):
             yield self._head(answer)
         for tool in told:
@@ -318,6 +328,7 @@ class _Page:
             else:
                 yield self._line(tool, size.summary_width)
             seen.add(tool.name)
+        yield from copies
         if len(named) < len(answer.tools):
             yield f"... and {len(answer.tools) - len(named)} more"
 
@@ -361,6 +372,10 @@ class _Page:
             return ""
         advice = _DO_WITHOUT.format(_UNLESS if any(answer.tools for answer in in_vain) else "")
         return f"{_WHERE}{advice}" if len(in_vain) < len(self.answers) else f"D{advice[1:]}"
+
+
+def _copies(tools: Iterable[AnsweredTool]) -> list[str]:
+    return [f"More like {tool.name}: {', '.join(tool.copies)}" for tool in tools if tool.copies]
 
 
 def _missing(name: str, near: Mapping[str, Sequence[str]]) -> str:

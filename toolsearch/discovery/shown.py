@@ -196,8 +196,13 @@ def fits_of(references: Sequence[ToolReference], *, is_retry: bool = False) -> l
     """How well each of *references*, best first, fits: those near the best fit, unless even the best is weak."""
     if is_weak(references, is_retry=is_retry):
         return ["related"] * len(references)
-    least = _log_odds(references[0].score) - _NEAR_THE_BEST
-    return [_fit(reference.score, least) for reference in references]
+    best = references[0].score
+    return [_fit(reference.score, best) for reference in references]
+
+
+def is_near(score: float, best: float) -> bool:
+    """Whether a tool with *score* fits nearly as well as a better one. No other is near a tool found by its name."""
+    return _log_odds(score) >= _log_odds(best) - _NEAR_THE_BEST
 
 
 def loaded(query: str, fits: Sequence[Fit], *, by_pattern: bool = False) -> int:
@@ -214,8 +219,8 @@ def loaded(query: str, fits: Sequence[Fit], *, by_pattern: bool = False) -> int:
     return min(fitting, MOST_LOADED)
 
 
-def _fit(score: float, least: float) -> Fit:
-    if _log_odds(score) < least:
+def _fit(score: float, best: float) -> Fit:
+    if not is_near(score, best):
         return "related"
     return "fits" if score >= _CLEAR_SCORE else "likely"
 

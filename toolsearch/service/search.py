@@ -230,6 +230,7 @@ def _found(answer: AnsweredQuery, catalog: Catalog) -> SessionFound:
                 is_callable=(known := catalog.find(tool.name)) is not None and known.is_callable,
                 fit=tool.fit,
                 is_loaded=tool.is_loaded,
+                copies=tool.copies,
             )
             for tool in answer.tools
         ],

@@ -10,6 +10,7 @@ from typing import Protocol
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import AnsweredQuery, AnsweredTool, AnswerFinding, AnswerWriter, left_note
+from toolsearch.discovery.copies import MORE_LOOKED_AT, grouped
 from toolsearch.discovery.deprecation import successors_first
 from toolsearch.discovery.discovered_tools import WeakSearches
 from toolsearch.discovery.exposure import Exposure
@@ -74,6 +75,17 @@ class Searcher:
         note_found(self.host, self.principal, self.session_id, query, strategy, found)
         return found
 
+    def _find_groups(self, asked: AskedSearch) -> list[list[ToolReference]]:
+        """Find the tools that fit, each with its copies behind it. Who sends names or a pattern means every tool."""
+        if not _is_by_words(asked):
+            found = self.find(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
+            return [[each] for each in found]
+        more = self._search(asked.query, asked.limit + MORE_LOOKED_AT, asked.strategy, asked.server)
+        groups = grouped(successors_first(more, self.view.find), self.shown)[: asked.limit]
+        named = [each for group in groups for each in group]
+        note_found(self.host, self.principal, self.session_id, asked.query, asked.strategy, named)
+        return groups
+
     def split(self, found: Sequence[ToolReference]) -> Found:
         """Separate the tools of *found* that the model is shown from those that are too long for it."""
         hidden = [reference.name for reference in found if self.shown(reference.name) is None]
@@ -125,11 +137,13 @@ class Searcher:
             return AnsweredQuery(asked.query, finding="nothing", error=str(error))
 
     def _answered(self, asked: AskedSearch) -> AnsweredQuery:
-        found = self.find(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
+        groups = self._find_groups(asked)
+        found = [group[0] for group in groups]
+        copies = {group[0].name: tuple(each.name for each in group[1:]) for group in groups}
         parted = self.split(found)
         earlier = self._earlier(asked.query, parted.shown)
         references, fits = parted.shown, fits_of(parted.shown, is_retry=bool(earlier))
-        if isinstance(read_form(asked.query), Words) and asked.strategy != "regex":
+        if _is_by_words(asked):
             references, fits = _told(references, fits)
         load = loaded(asked.query, fits, by_pattern=asked.strategy == "regex")
         names = _meant(asked.query, found, references[:load])
@@ -138,7 +152,7 @@ class Searcher:
         return AnsweredQuery(
             asked.query,
             [
-                AnsweredTool(reference, fit, reference.name in names)
+                AnsweredTool(reference, fit, reference.name in names, copies[reference.name])
                 for reference, fit in zip(references, fits, strict=True)
             ],
             self._finding(asked.query, references, earlier),
@@ -250,7 +264,7 @@ def answered_in(conversation: Searching, arguments: Mapping[str, Json]) -> Answe
     )
     answers = answers_in(conversation, asked)
     given = list(dict.fromkeys(name for each in answers for name in each.loaded))
-    named = [tool.name for each in answers for tool in each.tools]
+    named = [name for each in answers for tool in each.tools for name in tool.names]
     by_name = conversation.loadable(given)
     searcher = _searcher(conversation)
     writer = AnswerWriter(conversation.shown_tool, options.answer_tokens, conversation.host.counter)
@@ -286,6 +300,10 @@ def load_in(conversation: Searching, names: Collection[str]) -> list[Tool]:
     conversation.state.unused |= new
     conversation.host.telemetry.discovered(len(new))
     return tools
+
+
+def _is_by_words(asked: AskedSearch) -> bool:
+    return isinstance(read_form(asked.query), Words) and asked.strategy != "regex"
 
 
 def _is_as_written(query: str, found: Sequence[ToolReference]) -> bool:
