@@ -16,10 +16,10 @@ COPY = replace(
 CLOSE = ToolDefinition("firefox__close_page", "Close a web page in the browser.", URL, server="firefox")
 
 
-def names(*found: tuple[ToolDefinition, float]) -> list[list[str]]:
+def names(*found: tuple[ToolDefinition, float], query: str = "open a page") -> list[list[str]]:
     catalog = Catalog(Tool(definition) for definition, _ in found)
     references = [ToolReference(definition.name, score, definition.description) for definition, score in found]
-    return [[each.name for each in group] for group in grouped(references, catalog.find)]
+    return [[each.name for each in group] for group in grouped(query, references, catalog.find)]
 
 
 def test_a_tool_of_another_server_with_the_same_name_sentence_and_parameters_stands_behind_the_better_one() -> None:
@@ -59,6 +59,8 @@ def test_what_the_request_tells_apart_or_names_is_no_copy() -> None:
     """From .9 to .85 are .46 in log odds; .2 are as near as tools that fit."""
     assert names((OPEN, 0.9), (COPY, 0.85)) == [[OPEN.name], [COPY.name]]
     assert names((OPEN, 1.0), (COPY, 0.999)) == [[OPEN.name], [COPY.name]]
+    assert names((OPEN, 0.9), (COPY, 0.9), query="open a page in Chrome") == [[OPEN.name], [COPY.name]]
+    assert names((OPEN, 0.9), (COPY, 0.9), query="open a page in Firefox") == [[OPEN.name, COPY.name]]
 
 
 def test_an_answer_names_copies_in_a_line_loads_none_and_gives_their_places_to_others() -> None:

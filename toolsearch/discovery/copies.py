@@ -16,12 +16,14 @@ from toolsearch_indexes.analysis import terms
 MORE_LOOKED_AT: Final = 3  # hits beyond the limit, which take the places of copies
 
 
-def grouped(found: Sequence[ToolReference], find: Callable[[str], Tool | None]) -> list[list[ToolReference]]:
+def grouped(
+    query: str, found: Sequence[ToolReference], find: Callable[[str], Tool | None]
+) -> list[list[ToolReference]]:
     """The tools *found*, best first, each with its copies behind it.
 
     Copies have the same letters in their own names, the same words in the first sentence of their descriptions, and the
-    same required parameters. The request does not tell them apart: their scores are as near as those of tools that fit.
-    A tool that is found by its name has no copies.
+    same required parameters. The request *query* does not tell them apart: it has no word of one server alone, and
+    their scores are as near as those of tools that fit. A tool that is found by its name has no copies.
     """
     groups: list[list[ToolReference]] = []
     by_name: dict[str, list[tuple[Tool, list[ToolReference]]]] = {}
@@ -33,6 +35,7 @@ def grouped(found: Sequence[ToolReference], find: Callable[[str], Tool | None]) 
                 tool is not None
                 and _is_as_good(reference, group[0])
                 and _say_the_same(tool.definition, best.definition)
+                and not _names_server(query, tool.definition.server, beside=best.definition.server)
             ):
                 group.append(reference)
                 break
@@ -53,6 +56,10 @@ def _say_the_same(one: ToolDefinition, other: ToolDefinition) -> bool:
     """
     words = _words(one)
     return words == _words(other) and not words.issubset(terms(one.local_name)) and _required(one) == _required(other)
+
+
+def _names_server(query: str, server: str, *, beside: str) -> bool:
+    return not set(terms(server)).difference(terms(beside)).isdisjoint(terms(query))
 
 
 def _words(definition: ToolDefinition) -> set[str]:

@@ -81,7 +81,7 @@ class Searcher:
             found = self.find(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
             return [[each] for each in found]
         more = self._search(asked.query, asked.limit + MORE_LOOKED_AT, asked.strategy, asked.server)
-        groups = grouped(successors_first(more, self.view.find), self.shown)[: asked.limit]
+        groups = grouped(asked.query, successors_first(more, self.view.find), self.shown)[: asked.limit]
         named = [each for group in groups for each in group]
         note_found(self.host, self.principal, self.session_id, asked.query, asked.strategy, named)
         return groups
