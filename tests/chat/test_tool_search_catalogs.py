@@ -123,7 +123,7 @@ async def test_equal_texts_of_different_sets_of_tools_are_embedded_once() -> Non
             Counting.embedded += len(texts)
             return super().encode_documents(texts)
 
-    advisor, model = searcher(encoder=Counting()), ScriptedModel(says("1"), says("2"))
+    advisor, model = searcher(encoder=Counting(), requests=False), ScriptedModel(says("1"), says("2"))
 
     await ask(advisor, model, asked(conversation="a"))
     await ask(advisor, model, asked(conversation="b", tools=TOOLS[1:]))
