@@ -134,8 +134,7 @@ def why_unsearchable(server: str, health: ServerHealth) -> str:
     """Why *server*, which has no tools in a caller's reach now, cannot be searched."""
     if health.is_listed:
         return f"the server {server} lists no tool that you may use"
-    reason = f": {health.error}" if health.error else ""
-    return f"the tools of the server {server} are not known yet, since it is {_STATES[health.state]}{reason}"
+    return f"the tools of the server {server} are not known yet, since it is {_STATES[health.state]}"
 
 
 def named(labels: Collection[str], most: int) -> str:

@@ -200,10 +200,9 @@ class Gateway:
 
     def _server_health(self) -> dict[str, ServerHealth]:
         """The health of the servers of which the rules allow tools."""
-        states = {name: each.status() for name, each in list(self.upstreams.items())}
         return {
-            name: ServerHealth(status.state, name in self.registry.listings, status.last_error)
-            for name, status in states.items()
+            name: ServerHealth(each.status().state, name in self.registry.listings)
+            for name, each in list(self.upstreams.items())
             if self.registry.rules.allows_server(name)
         }
 

@@ -27,11 +27,13 @@ class UpstreamState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ServerHealth:
-    """The part of a server's status that models are told. *is_listed* says that its tools are known."""
+    """The part of a server's status that models are told. *is_listed* says that its tools are known.
+
+    Its last error is not: it may quote what the server printed, which is for operators.
+    """
 
     state: UpstreamState
     is_listed: bool
-    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

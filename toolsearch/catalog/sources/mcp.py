@@ -163,10 +163,10 @@ class McpSource:
     def server_health(self) -> Mapping[str, ServerHealth]:
         if self._pool is None or not self._is_loaded:
             return {}
-        states = {name: self._pool.upstreams[name].status() for name in self._servers}
+        upstreams = self._pool.upstreams
         return {
-            name: ServerHealth(status.state, self._servers[name].listing is not None, status.last_error)
-            for name, status in states.items()
+            name: ServerHealth(upstreams[name].status().state, server.listing is not None)
+            for name, server in self._servers.items()
         }
 
     def load(self) -> LoadReport:
