@@ -102,7 +102,7 @@ class Servers:
         ]
         return _lines(
             *(
-                f"The server {one_line(server, _NAME_WIDTH)} is {_CALLS[each.state]}."
+                f"The server {server_label(server)} is {_CALLS[each.state]}."
                 for server in dict.fromkeys(found)
                 if (each := self.health.get(server)) and each.state in _CALLS
             ),
@@ -121,7 +121,7 @@ class Servers:
     @staticmethod
     def _label(server: str, *facts: str) -> str:
         known = ", ".join(filter(None, facts))
-        return f"{one_line(server, _NAME_WIDTH)}{f' ({known})' if known else ''}"
+        return f"{server_label(server)}{f' ({known})' if known else ''}"
 
     def _serverless(self) -> str:
         count = self.tools.get("", 0)
@@ -130,11 +130,16 @@ class Servers:
         return f"{count:,} tools are of no server." if count > 1 else "One tool is of no server."
 
 
+def server_label(server: str) -> str:
+    """The name of *server* as models read it, on one line and of limited length."""
+    return one_line(server, _NAME_WIDTH)
+
+
 def why_unsearchable(server: str, health: ServerHealth) -> str:
     """Why *server*, which has no tools in a caller's reach now, cannot be searched."""
     if health.is_listed:
-        return f"the server {server} lists no tool that you may use"
-    return f"the tools of the server {server} are not known yet, since it is {_STATES[health.state]}"
+        return f"the server {server_label(server)} lists no tool that you may use"
+    return f"the tools of the server {server_label(server)} are not known yet, since it is {_STATES[health.state]}"
 
 
 def named(labels: Collection[str], most: int) -> str:

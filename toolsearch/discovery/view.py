@@ -11,7 +11,7 @@ from functools import cached_property
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.pass_through import PassThrough, PassThroughDecisions
-from toolsearch.discovery.servers import named, why_unsearchable
+from toolsearch.discovery.servers import named, server_label, why_unsearchable
 from toolsearch.errors import BadQueryError, UnknownToolError, shown_name
 from toolsearch.tokens import HeuristicTokenCounter, TokenCounter, definition_tokens
 from toolsearch.tools.definition import Tool, ToolDefinition
@@ -204,9 +204,9 @@ class ViewCache:
         if server not in view.servers:
             if health := view.server_health.get(server):
                 raise BadQueryError(why_unsearchable(server, health))
-            known = named(view.servers, _MOST_NAMED) or "none"
-            meant = did_you_mean(server, view.servers)
-            raise BadQueryError(f"there is no server {shown_name(server)!r}{meant}; there are: {known}")
+            known = list(map(server_label, view.servers))
+            meant, there = did_you_mean(server, known), named(known, _MOST_NAMED) or "none"
+            raise BadQueryError(f"there is no server {shown_name(server)!r}{meant}; there are: {there}")
         return self._get(reach, server)
 
     def _get(self, reach: Reach, server: str | None) -> View:
