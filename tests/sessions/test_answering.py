@@ -336,6 +336,15 @@ def test_an_answer_says_what_calls_of_found_tools_meet_and_names_only_servers_wh
     ]
 
 
+def test_servers_that_were_not_searched_are_counted_from_the_21st_and_leave_the_answer_its_tools() -> None:
+    session = with_health(**{f"n{n:03}": ServerHealth(NEW, is_listed=False) for n in range(300)}).session("a")
+
+    told = lines(session, "go")
+    assert told[-1].startswith("Not searched, since their tools are not known yet: n000 (starting), n001 (starting)")
+    assert told[-1].endswith("n019 (starting) and 280 more.")
+    assert any("s00__go" in line for line in told[:-1])
+
+
 def test_the_states_of_servers_out_of_reach_are_not_told() -> None:
     health = {"s01": ServerHealth(DOWN, is_listed=True), "stripe": ServerHealth(DOWN, is_listed=False)}
     session = with_health(**health).session("a", deny=["server:s01", "server:stripe"])

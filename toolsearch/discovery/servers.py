@@ -14,7 +14,9 @@ MOST_WITH_PURPOSE: Final = 40
 MOST_WITH_PURPOSE_UNASKED: Final = 12
 MOST_UNASKED: Final = 100
 MOST_NAMES: Final = (400, 100, 20)  # names, tried in turn until an answer fits
+_MOST_UNSEARCHED = 20
 _NAME_WIDTH = 64  # characters of a server's name
+_HINT = f" (the query {LIST_SERVERS}TEXT lists those with TEXT in their name)"
 
 _STATES: Final = {
     UpstreamState.IDLE: "not started",
@@ -100,13 +102,14 @@ class Servers:
             for server, each in self.health.items()
             if not each.is_listed and (each.state in _ABOUT_TO_LIST or not is_answered)
         ]
+        names = named(unsearched, _MOST_UNSEARCHED, hint="")
         return _lines(
             *(
                 f"The server {server_label(server)} is {_CALLS[each.state]}."
                 for server in dict.fromkeys(found)
                 if (each := self.health.get(server)) and each.state in _CALLS
             ),
-            f"Not searched, since their tools are not known yet: {', '.join(unsearched)}." if unsearched else "",
+            f"Not searched, since their tools are not known yet: {names}." if names else "",
         )
 
     def _line(self, server: str) -> str:
@@ -142,15 +145,11 @@ def why_unsearchable(server: str, health: ServerHealth) -> str:
     return f"the tools of the server {server_label(server)} are not known yet, since it is {_STATES[health.state]}"
 
 
-def named(labels: Collection[str], most: int) -> str:
-    """The first *most* of *labels* in their order, and a hint how to list the others; "" for none."""
+def named(labels: Collection[str], most: int, *, hint: str = _HINT) -> str:
+    """The first *most* of *labels* in their order, the number of the others, and how to list them; "" for none."""
     shown = ", ".join(list(labels)[:most])
     more = len(labels) - most
-    return (
-        f"{shown} and {more} more (the query {LIST_SERVERS}TEXT lists those with TEXT in their name)"
-        if more > 0
-        else shown
-    )
+    return f"{shown} and {more} more{hint}" if more > 0 else shown
 
 
 def _lines(*lines: str) -> str:
