@@ -151,3 +151,39 @@ def test_a_server_name_that_is_no_valid_text_is_matched_all_the_same() -> None:
 
     assert Reach.parse(["server:*"]).allows(broken)
     assert not Reach.parse(["server:git*"]).allows(broken)
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "expected"),
+    [
+        (["*"], ["class:write"], True),
+        (["class:read"], [], True),
+        (["tag:public"], [], True),
+        (["*"], ["tag:internal"], True),
+        (["stripe__refund"], [], True),
+        (["*__re?und"], [], True),
+        (["s[a-z]*e__refund"], [], True),
+        (["*"], ["stripe__refund"], True),
+        (["stripes__refund"], [], False),
+        (["[!s]*__refund"], [], False),
+        (["server:git"], [], False),
+        ([], [], False),
+        (["*"], ["stripe__*"], False),
+        (["stripe__refund", "tag:public", "class:read"], ["server:str*"], False),
+        (["tag:public"], ["*"], False),
+        (["class:read"], ["class:read"], False),
+        (["*"], ["class:read", "class:write", "class:destructive"], False),
+    ],
+)
+def test_a_server_is_allowed_as_long_as_one_of_its_tools_could_be(
+    allow: list[str], deny: list[str], expected: bool
+) -> None:
+    reach = Reach.parse(allow, deny)
+    assert reach.allows_server("stripe") is expected
+    assert (Reach.parse(["*__*", "tag:a"]) & reach).allows_server("stripe") is expected
+    assert not (Reach.parse(["server:git"]) & reach).allows_server("stripe")
+
+
+@pytest.mark.parametrize("glob", ["*" * 512, "*a" * 256, "[!x]" * 128, "?" * 512, "[a-z]*" * 85])
+def test_whether_a_server_is_allowed_is_known_at_once_for_the_longest_globs(glob: str) -> None:
+    assert Reach.parse([glob]).allows_server("stripe-a" * 5)

@@ -86,6 +86,17 @@ def test_a_server_that_is_named_in_a_refusal_cannot_speak_to_the_model(catalog: 
         assert len(str(raised.value)) < 300
 
 
+def test_a_known_server_without_tools_in_reach_is_like_one_that_is_not_there(catalog: Catalog) -> None:
+    health = {name: ServerHealth(UpstreamState.DOWN, is_listed=name != "bank") for name in ("bank", "cal", "mail")}
+    catalog.ask_health(lambda: health)
+    views = ViewCache(catalog, Characters())
+    assert list(views.get(Reach()).server_health) == ["bank", "cal", "mail"]
+    narrow = Reach.parse(["class:write"], ["mail__list", "tag:write"])
+    assert list(views.get(narrow).server_health) == ["bank", "cal"]
+    with pytest.raises(BadQueryError, match="no server 'mail'"):
+        views.get(narrow, "mail")
+
+
 def test_a_server_that_comes_and_goes_can_be_named_while_it_is_there(catalog: Catalog) -> None:
     views = ViewCache(catalog, Characters())
     catalog.add(ToolDefinition("bank__pay", server="bank"))

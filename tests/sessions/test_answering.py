@@ -359,7 +359,7 @@ def test_the_states_of_servers_out_of_reach_are_not_told() -> None:
 def test_who_searches_a_server_whose_tools_are_not_known_is_told_why() -> None:
     session = with_health(stripe=ServerHealth(DOWN, is_listed=False)).session("a")
 
-    with pytest.raises(BadQueryError, match="of the server stripe are not known yet, since it is not reachable$"):
+    with pytest.raises(BadQueryError, match=r"of the server stripe are not known yet, since it is not reachable$"):
         session.answer({"queries": ["pay", "refund"], "server": "stripe"})
 
 

@@ -6,7 +6,7 @@ The patterns of rules are shell globs, which RE2 matches in linear time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -16,10 +16,14 @@ import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[rep
 
 from toolsearch.errors import BadSettingError
 from toolsearch.option_values import name_list
-from toolsearch.tools.definition import SafetyClass, ToolDefinition, safety_of
+from toolsearch.tools.definition import DESTRUCTIVE, READ_ONLY, SafetyClass, ToolDefinition, safety_of
 from toolsearch.tools.naming import MAX_NAME_LENGTH, NAME_CHARACTERS, namespaced
 
 _re2: Any = untyped_re2
+
+_OPTIONS = _re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.never_capture = True
 
 
 class GlobSet:
@@ -61,17 +65,22 @@ def is_glob(text: str) -> bool:
 
 
 def _compile(globs: Collection[str]) -> Any:
-    options = _re2.Options()
-    options.log_errors = False
-    options.never_capture = True
     try:
-        return _re2.compile("|".join(map(_translate, globs)), options)
+        return _re2.compile("|".join("".join(_translate(glob)) for glob in globs), _OPTIONS)
     except _re2.error as error:
         reason = str(error.args[0], "utf-8", "replace")  # the binding's messages are bytes
         raise BadSettingError(f"cannot use the globs {', '.join(globs)}: {reason}") from error
 
 
-def _translate(glob: str) -> str:
+@lru_cache(1_024)
+def _beginnings(glob: str) -> Any:
+    """The expression for the beginnings of everything that *glob* matches."""
+    parts = _translate(glob)
+    return _re2.compile("(?:".join(parts) + ")?" * (len(parts) - 1), _OPTIONS)
+
+
+def _translate(glob: str) -> list[str]:
+    """The expressions for the parts of *glob*."""
     parts: list[str] = []
     at = 0
     while at < len(glob):
@@ -82,7 +91,7 @@ def _translate(glob: str) -> str:
             continue
         parts.append({"*": "(?s:.*)", "?": "(?s:.)"}.get(character) or _re2.escape(character))
         at += 1
-    return "".join(parts)
+    return parts
 
 
 def _translate_set(glob: str, opening: int) -> tuple[str, int]:
@@ -226,8 +235,14 @@ class Reach:
         )
 
     def allows_server(self, server: str) -> bool:
-        """Whether tools of *server* could be allowed, for as long as only the name of the server is known."""
-        return self.allows(ToolDefinition(namespaced(server, "tool"), server=server))
+        """Whether tools of *server* could be allowed, for as long as only the name of the server is known.
+
+        They may have any tags, be of any class, and have any names that begin with that of the server.
+        """
+        return any(
+            all(rules.could_match(tool) for rules in self._allowed) and not self._denied.matches(tool)
+            for tool in _some_tool_of_each_class(server)
+        )
 
     def __str__(self) -> str:
         """The rules as JSON, which differs for reaches that differ."""
@@ -248,6 +263,14 @@ class Reach:
         return Reach(allow, tuple(dict.fromkeys((*self.deny, *other.deny))), tuple(also))
 
 
+_SOME_TOOL = "tool"
+
+
+def _some_tool_of_each_class(server: str) -> Iterator[ToolDefinition]:
+    for hints in ({READ_ONLY: True}, {}, {DESTRUCTIVE: True}):
+        yield ToolDefinition(namespaced(server, _SOME_TOOL), server=server, annotations=hints)
+
+
 def _rules(given: Iterable[Rule], option: str) -> tuple[Rule, ...]:
     """Read *given* once, because it may be an iterator; the rules are used several times later."""
     value = cast("object", given)
@@ -260,13 +283,14 @@ def _rules(given: Iterable[Rule], option: str) -> tuple[Rule, ...]:
 class _AnyRule:
     """Whether any of some rules matches a tool, in time that hardly grows with the rules."""
 
-    __slots__ = ("_is_any", "_match_class", "_match_name", "_match_server", "_match_shown", "_match_tag")
+    __slots__ = ("_is_any", "_match_class", "_match_name", "_match_server", "_match_shown", "_match_tag", "_names")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         patterns: dict[RuleKind, set[str]] = {kind: set() for kind in RuleKind}
         for rule in rules:
             patterns[rule.kind].add(rule.pattern)
         self._is_any = "*" in patterns[RuleKind.NAME] or "*" in patterns[RuleKind.SHOWN]
+        self._names = sorted(patterns[RuleKind.NAME] | patterns[RuleKind.SHOWN])
         # Kinds without rules are skipped. The 40,000 tools have few servers and tags, so their matches are remembered.
         self._match_name = _AnyText(patterns[RuleKind.NAME]).match if patterns[RuleKind.NAME] else None
         self._match_shown = _AnyText(patterns[RuleKind.SHOWN]).match if patterns[RuleKind.SHOWN] else None
@@ -284,6 +308,15 @@ class _AnyRule:
             or (self._match_server and self._match_server(definition.server))
             or (self._match_tag and any(map(self._match_tag, definition.tags)))
             or (self._match_class and self._match_class(safety_of(definition.annotations).value))
+        )
+
+    def could_match(self, tool: ToolDefinition) -> bool:
+        """Whether any rule matches *tool*, or could match another tool of its server and class."""
+        beginning = tool.name.removesuffix(_SOME_TOOL).encode()
+        return (
+            self.matches(tool)
+            or self._match_tag is not None
+            or any(_beginnings(name).fullmatch(beginning) is not None for name in self._names)
         )
 
 

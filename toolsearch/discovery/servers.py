@@ -139,9 +139,7 @@ def server_label(server: str) -> str:
 
 
 def why_unsearchable(server: str, health: ServerHealth) -> str:
-    """Why *server*, which has no tools in a caller's reach now, cannot be searched."""
-    if health.is_listed:
-        return f"the server {server_label(server)} lists no tool that you may use"
+    """Why *server*, whose tools are not known yet, cannot be searched."""
     return f"the tools of the server {server_label(server)} are not known yet, since it is {_STATES[health.state]}"
 
 

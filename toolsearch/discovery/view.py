@@ -80,9 +80,15 @@ class View:
 
     @property
     def server_health(self) -> Mapping[str, ServerHealth]:
-        """The health of the servers in reach, by server, as far as it is known. They may have no tools in reach yet."""
+        """The health, as far as it is known, of the servers with tools in reach, and of those whose tools are not known
+        yet and could be in reach.
+        """
         health, tools = self._catalog.server_health(), self.tools_by_server
-        return {name: each for name, each in sorted(health.items()) if name in tools or self._reach.allows_server(name)}
+        return {
+            name: each
+            for name, each in sorted(health.items())
+            if name in tools or (not each.is_listed and self._reach.allows_server(name))
+        }
 
     @property
     def definitions(self) -> list[ToolDefinition]:
