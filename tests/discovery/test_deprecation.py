@@ -28,10 +28,24 @@ def test_nothing_moves_without_a_successor_or_if_the_tool_was_asked_for_by_name(
         assert order(*found) == [(definition.name, score) for definition, score in found]
 
 
+def test_the_successor_is_the_tool_that_is_named_first_even_if_another_is_found_before_it() -> None:
+    old = ToolDefinition(OLD.name, "Deprecated: use drives.create instead of files.create.", server="drive")
+    longer = ToolDefinition("drive__files_create_all", server="drive")
+    names = [NEW.name, OTHER.name, OLD.name]
+    assert order((old, 0.9), (OTHER, 0.8), (NEW, 0.7)) == list(zip(names, (0.9, 0.8, 0.7), strict=True))
+    assert order((NEW, 0.9), (old, 0.8), (OTHER, 0.7)) == [(NEW.name, 0.9), (OLD.name, 0.8), (OTHER.name, 0.7)]
+    old = ToolDefinition(OLD.name, "Deprecated: use files.createAll.", server="drive")
+    assert order((old, 0.9), (OTHER, 0.8), (longer, 0.7))[0] == (longer.name, 0.9)
+
+
 @pytest.mark.parametrize(
     ("description", "expected"),
     [
         ("Deprecated.\n\nAdd a member.", True),
+        ("[DEPRECATED] Add a member.", True),
+        ("Adds a member.\r\n\r\n> Deprecated\r\n\r\nUse another.", True),
+        ("Deprecated - use another.", True),
+        ("Lists fields.\nDeprecated fields are left out.", False),
         ("Compare two commits\n\n**Deprecated**: Use another.", True),
         ("This action is deprecated. Links an instance.", True),
         ("The operation is on the path to deprecation.", True),

@@ -11,7 +11,7 @@ from toolsearch.tools.naming import in_words
 
 _MOST_READ = 200  # characters of a description; real tools say it at the beginning
 _OF_ITSELF = re.compile(
-    r"^[^\w\n]*deprecated\b"
+    r"^[^\w\n]*deprecated[^\S\n]*(?:[-:.,;\])*]|$)"
     r"|\bthis (?:action|api|endpoint|function|method|operation|tool|version) (?:is|has been) deprecated\b"
     r"|\bon the path to deprecation\b",
     re.IGNORECASE | re.MULTILINE,
@@ -19,8 +19,8 @@ _OF_ITSELF = re.compile(
 
 
 def successors_first(found: Sequence[ToolReference], find: Callable[[str], Tool | None]) -> list[ToolReference]:
-    """*found*, in which a tool that says that it is deprecated changes places, score and confidence with the best of
-    its successors behind it. These are the tools of its server that its description names.
+    """*found*, in which a tool that says that it is deprecated changes places, score and confidence with its
+    successor behind it. This is the tool of its server that its description names first.
 
     A tool that was asked for by its name stays in its place.
     """
@@ -28,8 +28,7 @@ def successors_first(found: Sequence[ToolReference], find: Callable[[str], Tool 
     for place, tool in enumerate(tools):
         if tool is None or ranked[place].score >= 1 or not is_deprecated(tool.definition):
             continue
-        later = (other for other in range(place + 1, len(tools)) if _succeeds(tools[other], tool.definition))
-        if (best := next(later, None)) is not None:
+        if (best := _successor(tool.definition, tools)) > place:
             old, new = ranked[place], ranked[best]
             ranked[place] = replace(new, score=old.score, confidence=old.confidence)
             ranked[best] = replace(old, score=new.score, confidence=new.confidence)
@@ -43,9 +42,13 @@ def is_deprecated(definition: ToolDefinition) -> bool:
     return definition.annotations.get("deprecated") is True or _OF_ITSELF.search(said) is not None
 
 
-def _succeeds(tool: Tool | None, deprecated: ToolDefinition) -> bool:
-    if tool is None or tool.definition.server != deprecated.server or is_deprecated(tool.definition):
-        return False
-    said = f" {in_words(deprecated.description[:_MOST_READ])} "
-    name = in_words(tool.definition.local_name)
-    return " " in name and f" {name} " in said
+def _successor(deprecated: ToolDefinition, tools: Sequence[Tool | None]) -> int:
+    """The place of the tool that *deprecated* names first; of two names that begin alike, the longer. -1 for none."""
+    said, named = f" {in_words(deprecated.description[:_MOST_READ])} ", list[tuple[int, int, int]]()
+    for place, tool in enumerate(tools):
+        if tool is None or tool.definition.server != deprecated.server or is_deprecated(tool.definition):
+            continue
+        name = in_words(tool.definition.local_name)
+        if " " in name and f" {name} " in said:
+            named.append((said.index(f" {name} "), -len(name), place))
+    return min(named)[2] if named else -1
