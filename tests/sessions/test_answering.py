@@ -310,6 +310,7 @@ def test_the_list_of_servers_says_which_cannot_be_reached_and_which_are_not_know
     assert len(lines(session, "tidal wave")) == 3  # the list is told once, what was not searched each time
 
     health["s01"] = ServerHealth(UpstreamState.READY, is_listed=True)
+    assert len(lines(session, "solar eclipse")) == 3  # also if a state has changed
     changed = with_health(**health).session("a")
     assert "- s01 (1): Goes home" in lines(changed, "servers:")
 

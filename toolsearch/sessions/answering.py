@@ -109,13 +109,13 @@ class Searcher:
 
     def servers(self, asked: SearchArguments, answers: Sequence[AnsweredQuery]) -> list[str]:
         """The list of servers, in forms of decreasing length; empty unless the model asks for it, or no tool fits. A
-        session that has not asked is given a list once.
+        session that has not asked is given a list once, and again only if there are other servers.
         """
         there = self._servers
         if asked.lists_servers is not None:
             return there.every(asked.lists_servers)
         is_in_vain = all(answer.finding != "fits" and not answer.missing for answer in answers)
-        if is_in_vain and (self.weak is None or self.weak.tells(there.labels)):
+        if is_in_vain and (self.weak is None or self.weak.tells(there.tools)):
             return there.some()
         return []
 
