@@ -12,6 +12,7 @@ from toolsearch.threads import search_threads
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import is_legal_name
 
 try:
     from llama_index.core.base.llms.types import ImageBlock, TextBlock
@@ -59,7 +60,9 @@ class ToolSearchRetriever(ObjectRetriever[AsyncBaseTool]):
         return list(self._listed.values())
 
     def _called(self, name: str) -> AsyncBaseTool | None:
-        """The tool of that name; None if it is not in reach."""
+        """The tool of that name; None if it is not in reach, and at once for words that can be no name."""
+        if not is_legal_name(name):
+            return None
         try:
             return self._listed.get(name) or _SessionTool(
                 self._session, for_framework(self._session.resolve(name).definition)

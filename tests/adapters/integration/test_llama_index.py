@@ -14,7 +14,7 @@ def test_three_conversations_at_once_each_find_and_call_their_tools(framework: C
 
 def test_tools_are_loaded_for_what_the_user_says_and_given_by_name(framework: Callable[[str], Framework]) -> None:
     """What is no tool in reach counts as said by the user."""
-    given, requests = framework("llama-index").printed("llama_index_asked.py").splitlines()
+    given, looked_up, requests = framework("llama-index").printed("llama_index_asked.py").splitlines()
 
     assert json.loads(given) == [
         ["toolSearchTool", "send_mail"],
@@ -24,6 +24,7 @@ def test_tools_are_loaded_for_what_the_user_says_and_given_by_name(framework: Ca
         ["toolSearchTool", "send_mail", "book_room"],
         ["toolSearchTool", "send_mail", "book_room", "convert_money"],
     ]
+    assert json.loads(looked_up) == ["book_room", "pay_bill"]  # no sentence is looked up among the names
     assert requests == "4"
 
 
