@@ -148,7 +148,7 @@ def test_a_server_that_is_silent_missing_or_dead_costs_only_its_own_tools(open_s
 
 
 def test_a_model_that_sees_the_list_of_servers_learns_which_cannot_be_reached() -> None:
-    servers = {"good": raw(), "stripe": {"command": "no-such-command"}}
+    servers = {"good": raw(), "stripe": {"command": "no-such-command"}, "unset": {"command": "${NO_SUCH_VARIABLE}"}}
     options = SessionOptions(pass_through=PassThrough(max_tools=0))
     with (
         Catalog.from_mcp({"mcpServers": servers}) as catalog,
@@ -156,7 +156,7 @@ def test_a_model_that_sees_the_list_of_servers_learns_which_cannot_be_reached() 
     ):
         for exposure in ("append", "fixed", "messages", "deferred"):
             (block,) = engine.session(exposure, exposure=exposure).answer({"query": "servers:"}).content
-            assert block["text"].endswith("tools are not known yet: stripe (not reachable).")
+            assert block["text"].endswith("tools are not known yet: stripe (not reachable), unset (not reachable).")
 
 
 async def test_junk_on_stdout_is_survived_and_stays_off_the_terminal(open_source, capfd):

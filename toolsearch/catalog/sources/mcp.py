@@ -164,7 +164,7 @@ class McpSource:
         if self._pool is None or not self._is_loaded:
             return {}
         upstreams = self._pool.upstreams
-        return {
+        return {each.name: ServerHealth(UpstreamState.DOWN, is_listed=False) for each in self._config.refused} | {
             name: ServerHealth(upstreams[name].status().state, server.listing is not None)
             for name, server in self._servers.items()
         }
