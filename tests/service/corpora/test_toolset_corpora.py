@@ -95,8 +95,9 @@ async def test_a_toolset_tells_the_states_of_the_servers_that_it_asks_for_and_of
 ) -> None:
     fake = partial(Gateway, upstreams=Working, gate=OpenGate())
     monkeypatch.setattr("toolsearch.service.corpora.opening.Gateway", fake)
-    catalog = filled(storage, "tools")
-    toolset(storage, ToolsetMember("tools", "named__add", "plus"), rules=(ToolsetRule("tools", ("server:ruled",)),))
+    catalog = filled(storage, "tools", ("other__own", "A tool of nobody."))
+    members = (ToolsetMember("tools", "named__add", "plus"), ToolsetMember("tools", "other__own", "own"))
+    toolset(storage, *members, rules=(ToolsetRule("tools", ("server:ruled",)),))
     servers = {"mcpServers": {name: {"command": "none"} for name in ("named", "ruled", "other")}}
     corpora = corpora_of(storage)
     async with corpora.using(TEAM) as team, corpora.using(catalog) as corpus:
@@ -109,6 +110,7 @@ async def test_a_toolset_tells_the_states_of_the_servers_that_it_asks_for_and_of
         told = (await team.gateway.search(MODERN_OF_ACME, {"query": "servers:"})).text.splitlines()
         assert told[1:] == [
             "- named (1, not reachable)",
+            "One tool is of no server.",
             "Not searched, since their tools are not known yet: ruled (not reachable).",
         ]
     await corpora.aclose()

@@ -105,9 +105,12 @@ def _candidates(
     return found
 
 
-def _is_of(tool: str, server: str) -> bool:
-    """Whether the name of *tool* says that it is of *server*."""
-    return tool.startswith(f"{legal_name(server)}{SEPARATOR}")
+def _is_of(tool: str, server: str, catalog: CatalogTools) -> bool:
+    """Whether the name of *tool* says that it is of *server*, and *catalog* does not know better."""
+    if not tool.startswith(f"{legal_name(server)}{SEPARATOR}"):
+        return False
+    known = catalog.find(tool)
+    return known is None or known.definition.server == server
 
 
 def _allowing(reach: Reach, catalog: CatalogTools) -> Callable[[str], bool]:
@@ -270,14 +273,18 @@ class LiveToolset:
 
     def server_health(self) -> dict[str, ServerHealth]:
         """The health of the servers of the catalogs, as far as the toolset asks for their tools."""
-        asked = [(rule.catalog, rule.reach.allows_server) for rule in self._spec.rules]
-        asked += [(member.catalog, partial(_is_of, member.tool)) for member in self._spec.tools]
         return {
             server: health
             for name, corpus in self._catalogs.items()
             for server, health in corpus.engine.catalog.server_health().items()
-            if any(catalog == name and asks_for(server) for catalog, asks_for in asked)
+            if self._asks_for(server, name, corpus.engine.catalog)
         }
+
+    def _asks_for(self, server: str, name: str, catalog: Catalog) -> bool:
+        """Whether the toolset asks for tools of *server* in the catalog of that name."""
+        return any(rule.catalog == name and rule.reach.allows_server(server) for rule in self._spec.rules) or any(
+            member.catalog == name and _is_of(member.tool, server, catalog) for member in self._spec.tools
+        )
 
     def read(self, name: str) -> Tool | None:
         member = self._resolution.members.get(name)
