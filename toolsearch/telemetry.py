@@ -11,8 +11,8 @@ Metrics:
     toolsearch.search.duration              s, by strategy and error.type
     toolsearch.searches, .empty             searches, and those of them that found nothing
     toolsearch.tools.discovered, .used      tools new to a session by a search, and those of them that it then called
-                                            (searches of anticipation, and what they brought, have an attribute
-                                            toolsearch.anticipated; none of them counts as empty)
+                                            (search.duration, searches and these two have an attribute
+                                            toolsearch.anticipated for searches of anticipation; .empty never has it)
     toolsearch.tokens.sent, .saved          of tool definitions and searches; saved is an estimate, and may go down
     gen_ai.client.operation.duration        s, by provider, model and error.type
     gen_ai.client.token.usage               tokens of a model call, by gen_ai.token.type (input, output)
