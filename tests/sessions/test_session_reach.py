@@ -16,7 +16,10 @@ from toolsearch.errors import UnknownToolError
 
 def test_a_session_finds_shows_and_runs_only_what_is_in_reach() -> None:
     session = engine_of().session("a", allow=["*_mail", "convert_time"], deny=["tag:write"])
-    assert [found.name for found in session.search("email calendar bill, convert hour")] == ["convert_time", "send_mail"]
+    assert [found.name for found in session.search("email calendar bill, convert hour")] == [
+        "convert_time",
+        "send_mail",
+    ]
     assert asyncio.run(session.call("pay_bill", {"amount": 1.0})).error_code == "unknown_tool"
 
 
