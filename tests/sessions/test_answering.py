@@ -310,9 +310,20 @@ def test_the_list_of_servers_says_which_cannot_be_reached_and_which_are_not_know
     assert len(lines(session, "tidal wave")) == 3  # the list is told once, what was not searched each time
 
     health["s01"] = ServerHealth(UpstreamState.READY, is_listed=True)
-    assert len(lines(session, "solar eclipse")) == 3  # also if a state has changed
     changed = with_health(**health).session("a")
     assert "- s01 (1): Goes home" in lines(changed, "servers:")
+
+
+def test_the_list_of_servers_is_given_again_for_another_server_and_not_for_another_state() -> None:
+    session, health = of_servers(3), dict[str, ServerHealth]()
+    assert isinstance(session._engine, ToolSearch)
+    session._engine.catalog.ask_health(lambda: health)
+
+    assert "Tools are of these servers:" in ask(session, "volcano")
+    health["s01"] = ServerHealth(DOWN, is_listed=True)
+    assert "Tools are of these servers:" not in ask(session, "tidal wave")
+    session._engine.catalog.add(ToolDefinition("s03__go", "Go", server="s03"))
+    assert "Tools are of these servers:" in ask(session, "solar eclipse")
 
 
 def test_a_long_list_of_servers_has_their_states_too() -> None:
