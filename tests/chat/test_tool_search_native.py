@@ -219,7 +219,7 @@ async def test_in_append_mode_anthropic_gets_definitions_and_text(
     assert api.tools == [[SEARCH], [SEARCH, "convert_time"], [SEARCH, "convert_time"]]
     assert not any("defer_loading" in each for body in api.bodies for each in body["tools"])
     [result] = api.bodies[1]["messages"][-1]["content"]
-    assert "- convert_time(hour*) [fits, loaded]" in result["content"][0]["text"]
+    assert "- convert_time(hour*) [likely, loaded]" in result["content"][0]["text"]
 
 
 # OpenAI Responses

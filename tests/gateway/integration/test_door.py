@@ -260,7 +260,8 @@ def test_what_servers_offer_beside_tools_is_told_as_soon_as_it_is_known(gateways
         client.ask(3, "prompts/list")
         later = client.answer()
         client.end()
-        assert ("notifications/prompts/list_changed" in client.told) == (answers[1]["result"] != later["result"])
+        # A change that is told before the first answer is in both of them.
+        assert "notifications/prompts/list_changed" in client.told or answers[1]["result"] == later["result"]
         return [prompt["name"] for prompt in answers[1]["result"]["prompts"]]
 
     gateways.run_once()
