@@ -43,6 +43,23 @@ def one_thread() -> Generator[None]:
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
+_PIECE = 4_096  # numbers of a matrix; a product of so many with 64 vectors is too small to be shared among threads
+
+
+def products(queries: FloatArray, matrix: FloatArray) -> FloatArray:
+    """The products of each of *queries* (m, d) with each row of *matrix* (n, d), (m, n), made in the calling thread.
+
+    Those of equal rows may differ by rounding.
+    """
+    (count, dimensions), rows = matrix.shape, max(1, _PIECE // max(1, matrix.shape[1]))
+    whole = count - count % rows
+    pieces = matrix[:whole].reshape(whole // rows, rows, dimensions).swapaxes(1, 2)
+    found = np.empty((len(queries), count), np.float32)
+    found[:, :whole] = (queries @ pieces).swapaxes(0, 1).reshape(len(queries), whole)
+    found[:, whole:] = queries @ matrix[whole:].T
+    return found
+
+
 _BITS = {4: 2, 16: 4}  # number of levels -> bits for each dimension
 
 _NORMAL_LEVELS = {  # the best levels for a normal distribution, on either side of 0; Source: Max, IRE Trans. 1960
@@ -65,8 +82,6 @@ class VectorCodes:
         self._codes = codes
         self._levels = levels
         self._errors = errors
-        # In pieces so small that no library shares a product with them among threads.
-        self._error_blocks = errors.reshape(-1, math.gcd(len(errors), 8), len(errors))
         self._index = _fast_scan(codes, levels)
 
     @staticmethod
@@ -125,8 +140,7 @@ class VectorCodes:
         """By how much the cosines that the codes tell for each of *queries* (m, d) are off: the roots of the mean
         squares, (m,).
         """
-        in_errors: FloatArray = (self._error_blocks @ queries.T).reshape(queries.T.shape)
-        squares: FloatArray = np.einsum("im,mi->m", in_errors, queries)
+        squares: FloatArray = np.einsum("mi,mi->m", products(queries, self._errors), queries)
         deviations: FloatArray = np.sqrt(squares.clip(0))
         return deviations
 

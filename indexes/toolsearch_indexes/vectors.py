@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch_indexes.errors import EncoderError, IndexStoreError
-from toolsearch_indexes.vector_codes import VectorCodes, one_thread
+from toolsearch_indexes.vector_codes import VectorCodes, one_thread, products
 
 __all__ = ["CODED_FROM", "VectorPart", "check_unit_rows"]
 
@@ -232,7 +232,7 @@ class VectorPart:
         if len(here) <= _FEW_SHARE * self.rows:
             cosines = self.cosines_of(queries, here)
         else:
-            all_cosines: FloatArray = np.einsum("ij,kj->ki", self._matrix, queries)
+            all_cosines = products(queries, self._matrix)
             cosines = all_cosines if allowed is None else all_cosines[:, here]
         return Near(here[np.newaxis], cosines, margins, margins + _NOTHING)
 

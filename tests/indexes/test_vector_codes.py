@@ -9,7 +9,7 @@ import pytest
 
 from toolsearch_indexes import vectors as module
 from toolsearch_indexes.errors import IndexStoreError
-from toolsearch_indexes.vector_codes import VectorCodes
+from toolsearch_indexes.vector_codes import VectorCodes, products
 from toolsearch_indexes.vectors import VectorPart
 
 ROWS, DIMENSIONS = 40_000, 32
@@ -54,6 +54,14 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(VectorPart, "cosines", counted)
     return counts
+
+
+@pytest.mark.parametrize(("rows", "dimensions"), [(0, 0), (0, 8), (1, 8), (515, 8), (100, 384), (3, 5_000)])
+def test_products_in_pieces_are_those_of_the_whole(rows: int, dimensions: int) -> None:
+    numbers = np.random.default_rng(0)
+    matrix = numbers.standard_normal((rows, dimensions)).astype(np.float32)
+    queries = numbers.standard_normal((3, dimensions)).astype(np.float32)
+    np.testing.assert_allclose(products(queries, matrix), queries @ matrix.T, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("limit", [1, 10, 100])
