@@ -73,9 +73,9 @@ class ToolSearchIndex:
     def state(self) -> IndexState:
         return self._moment[0]
 
-    def _moment_of(self, state: IndexState) -> tuple[IndexState, SearchSpace]:
+    def _moment_of(self, state: IndexState, before: SearchSpace | None = None) -> tuple[IndexState, SearchSpace]:
         """A state and its search space. Both are replaced together, so that a search gets a matching pair."""
-        return state, SearchSpace.whole(state, self.parameters)
+        return state, SearchSpace.whole(state, self.parameters, before)
 
     def __len__(self) -> int:
         return self.state.keyword.documents
@@ -105,7 +105,7 @@ class ToolSearchIndex:
             state = self._without({*remove, *(document.name for document in documents)})
             if documents:
                 state = self._with(state, documents, vectors)
-            self._moment = self._moment_of(replace(state, segments=tidy(state.segments)))
+            self._moment = self._moment_of(replace(state, segments=tidy(state.segments)), self._moment[1])
 
     def adopt(self, lexicon: Lexicon, state: IndexState) -> None:
         """Take over a stored index; for the store."""

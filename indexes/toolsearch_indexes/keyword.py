@@ -34,7 +34,6 @@ WeightsOf: TypeAlias = Callable[[int], Weighted | None]  # term -> its rows and 
 
 FIELDS = ("name", "title", "description", "parameters", "tags", "server", "requests")
 _REQUESTS = FIELDS.index("requests")
-_MOST_CACHED_TERMS = 4_000  # terms whose weights are kept in memory
 
 
 def field_texts(document: ToolDocument) -> tuple[str, ...]:
@@ -181,7 +180,6 @@ class KeywordPart:
     surface_offsets: LongArray
     surface_ids: IntArray
     _impacts: tuple[tuple[float, ...], FloatArray] | None = None
-    _weights: _Weights | None = None
     _has_requests: BoolArray | None = None
     _postings: _Postings = field(init=False)
 
@@ -320,13 +318,10 @@ class KeywordPart:
                 tf[here] += counts[here, number] * (weight / (1 - b + b * self.lengths[rows[here], number] / mean))
         return _saturated(tf, parameters)
 
-    def weights(self, means: tuple[float, ...], parameters: KeywordParameters) -> WeightsOf:
-        """The rows that hold a term, dead or alive, under these mean field lengths."""
-        impacts = self.impacts(means, parameters)
-        weights = self._weights
-        if weights is None or weights.impacts is not impacts:
-            weights = self._weights = _Weights(self._postings, self.rows, impacts)
-        return weights.__getitem__
+    def weighted(self, means: tuple[float, ...], parameters: KeywordParameters, term: int) -> Weighted | None:
+        """The rows that hold *term*, dead or alive, and its weight in each, under these mean field lengths."""
+        where = self._postings[term]
+        return (self.rows[where], self.impacts(means, parameters)[where]) if where else None
 
     def postings(self, term: int) -> slice | None:
         """The range of the postings of *term*; None if no row contains it."""
@@ -361,23 +356,6 @@ class _Postings(dict[int, "slice | None"]):
         place = int(np.searchsorted(self._terms, term))
         is_here = place < len(self._terms) and self._terms[place] == term
         found = slice(int(self._offsets[place]), int(self._offsets[place + 1])) if is_here else None
-        self[term] = found
-        return found
-
-
-class _Weights(dict[int, "Weighted | None"]):
-    """The rows and weights of the terms asked for, parts of all *impacts*; filled by any number of threads."""
-
-    __slots__ = ("_postings", "_rows", "impacts")
-
-    def __init__(self, postings: _Postings, rows: IntArray, impacts: FloatArray) -> None:
-        self._postings, self._rows, self.impacts = postings, rows, impacts
-
-    def __missing__(self, term: int) -> Weighted | None:
-        where = self._postings[term]
-        found = (self._rows[where], self.impacts[where]) if where else None
-        if len(self) >= _MOST_CACHED_TERMS:
-            self.clear()
         self[term] = found
         return found
 

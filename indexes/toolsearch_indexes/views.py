@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import partial
 from itertools import count
 from typing import NamedTuple, Protocol
@@ -289,8 +289,11 @@ class SearchSpace:
     semantic: SemanticStatistics | None
 
     @classmethod
-    def whole(cls, state: IndexState, parameters: KeywordParameters) -> SearchSpace:
-        terms = AllTerms(state.keyword, tuple([segment.keyword for segment in state.segments]), parameters)
+    def whole(cls, state: IndexState, parameters: KeywordParameters, before: SearchSpace | None = None) -> SearchSpace:
+        """*before* is that of another moment of the same index."""
+        parts = tuple([segment.keyword for segment in state.segments])
+        known = before.terms if before and isinstance(before.terms, AllTerms) else None
+        terms = AllTerms(state.keyword, parts, parameters, known)
         return cls(state.segments, tuple([segment.alive for segment in state.segments]), terms, state.semantic)
 
     @classmethod
@@ -310,17 +313,23 @@ class SearchSpace:
 
 @dataclass(frozen=True, slots=True)
 class AllTerms:
-    """The words of all tools of an index."""
+    """The words of all tools of an index. What was remembered *before*, at another moment, is kept where it holds."""
 
     keyword: KeywordStatistics
     parts: tuple[KeywordPart, ...]
     parameters: KeywordParameters
+    before: InitVar[AllTerms | None] = None
     readings: dict[str, WordReading] = field(init=False, default_factory=dict[str, WordReading])
     _gains: tuple[Gains, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        of_parts = ((part.size, partial(_weighted, part, self.keyword.means, self.parameters)) for part in self.parts)
-        object.__setattr__(self, "_gains", tuple(Gains(size, weights_of) for size, weights_of in of_parts))
+    def __post_init__(self, before: AllTerms | None) -> None:
+        known: dict[int, Gains] = {}
+        if before and before.keyword.means == self.keyword.means:
+            known = dict(zip(map(id, before.parts), before._gains, strict=True))
+        gains = [
+            known.get(id(part)) or Gains(part.size, self.weights(number)) for number, part in enumerate(self.parts)
+        ]
+        object.__setattr__(self, "_gains", tuple(gains))
 
     @property
     def documents(self) -> int:
@@ -333,11 +342,7 @@ class AllTerms:
         return self.keyword.has_surface(surface)
 
     def weights(self, number: int) -> WeightsOf:
-        return self.parts[number].weights(self.keyword.means, self.parameters)
+        return partial(self.parts[number].weighted, self.keyword.means, self.parameters)
 
     def gains(self, number: int) -> Gains:
         return self._gains[number]
-
-
-def _weighted(part: KeywordPart, means: tuple[float, ...], parameters: KeywordParameters, term: int) -> Weighted | None:
-    return part.weights(means, parameters)(term)

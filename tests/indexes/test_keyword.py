@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+from functools import partial
 from weakref import ref
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from toolsearch_indexes import keyword, keyword_query
+from toolsearch_indexes import keyword_query
 from toolsearch_indexes.analysis import terms
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
@@ -193,8 +194,28 @@ def test_the_gains_of_words_are_remembered_up_to_a_bound(monkeypatch: pytest.Mon
     assert len(crowded.gains(0)) == 1
 
 
-def test_the_weights_of_a_term_follow_the_mean_lengths_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyword, "_MOST_CACHED_TERMS", 1)
+def test_the_gains_of_words_are_kept_through_changes_that_leave_the_mean_lengths() -> None:
+    """They are those of an index that was built anew, also where a word is rarer than before."""
+    documents = [ToolDocument(f"tool_{n}", f"send mail {n}") for n in range(9)]
+    index = ToolSearchIndex(documents)
+    index.search("send mail", strategy="keyword")
+    kept = index._moment[1].terms.gains(0)
+    assert kept
+
+    for change, is_kept in [
+        (ToolDocument("tool_3", "send post 3"), True),
+        (ToolDocument("tool_4", "mail " * 40), False),
+    ]:
+        index.update([change])
+        documents = [*(each for each in documents if each.name != change.name), change]
+        assert (index._moment[1].terms.gains(0) is kept) == is_kept
+        fresh = ToolSearchIndex(documents)
+        for query in ("send mail", "mail", "post"):
+            found = index.search(query, limit=9, strategy="keyword")
+            assert found == fresh.search(query, limit=9, strategy="keyword")
+
+
+def test_the_weights_of_a_term_follow_the_mean_lengths_that_are_asked_for() -> None:
     documents = [
         ToolDocument(name="a", description="mail goes"),
         ToolDocument(name="b", description="mail box goes far"),
@@ -206,7 +227,7 @@ def test_the_weights_of_a_term_follow_the_mean_lengths_that_are_asked_for(monkey
     assert far is not None
 
     for means in ((1.0,) * 7, (2.0,) * 7, (1.0,) * 7):
-        weights_of = part.weights(means, parameters)
+        weights_of = partial(part.weighted, means, parameters)
         for term in (mail, far, mail):
             found, where = weights_of(term), part.postings(term)
             assert found is not None
