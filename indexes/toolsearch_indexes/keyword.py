@@ -180,7 +180,7 @@ class KeywordPart:
     surface_offsets: LongArray
     surface_ids: IntArray
     _impacts: tuple[tuple[float, ...], FloatArray] | None = None
-    _has_requests: BoolArray | None = None
+    _requested: tuple[BoolArray, LongArray] | None = None
     _postings: _Postings = field(init=False)
 
     def __post_init__(self) -> None:
@@ -193,9 +193,17 @@ class KeywordPart:
     @property
     def has_requests(self) -> BoolArray:
         """(n,) whether a row has requests of users."""
-        if self._has_requests is None:
-            self._has_requests = self.lengths[:, _REQUESTS] > 0
-        return self._has_requests
+        return self._with_requests()[0]
+
+    @property
+    def rows_with_requests(self) -> LongArray:
+        return self._with_requests()[1]
+
+    def _with_requests(self) -> tuple[BoolArray, LongArray]:
+        if self._requested is None:
+            has_requests = self.lengths[:, _REQUESTS] > 0
+            self._requested = has_requests, np.flatnonzero(has_requests)
+        return self._requested
 
     @classmethod
     def build(cls, documents: Sequence[ToolDocument], lexicon: Lexicon) -> KeywordPart:

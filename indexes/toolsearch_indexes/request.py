@@ -160,7 +160,7 @@ class Together:
         deviations, count = self._unrelated.deviations(self._of_requests(bounds)), len(rows)
         least, most = deviations[:, :count], deviations[:, count:-1]
         for each in (least, most):
-            _take_back(each, _NEARER, segment.keyword.has_requests[rows])
+            _take_back(each, segment.keyword.has_requests[rows])
         return Bounds(rows, least, most, deviations[:, -1:])
 
     def cosines(self, vectors: VectorPart, rows: IntArray) -> FloatArray:
@@ -172,7 +172,7 @@ class Together:
         if segment.vectors is None:
             return np.zeros((len(self._wholes), len(rows)), np.float32)
         deviations = self._unrelated.deviations(self.cosines(segment.vectors, rows))
-        _take_back(deviations, _NEARER, segment.keyword.has_requests[rows])
+        _take_back(deviations, segment.keyword.has_requests[rows])
         return deviations
 
     def _of_requests(self, cosines: FloatArray) -> FloatArray:
@@ -243,14 +243,15 @@ def word_scores(requests: Sequence[Request], space: SearchSpace, number: int) ->
     queries = [_NO_WORDS if request.words is None else request.words for request in requests]
     scores = keyword_scores(queries, space.terms.gains(number))
     added = [KEYWORD_REQUESTS / request.word_scale.slope if request.words else 0.0 for request in requests]
-    _take_back(scores, np.array(added, np.float32)[:, np.newaxis], space.segments[number].keyword.has_requests)
+    # Few rows have requests, or the segment is small, so that their places take less time than a mask of all.
+    scores[:, space.segments[number].keyword.rows_with_requests] -= np.array(added, np.float32)[:, np.newaxis]
     return scores
 
 
-def _take_back(scores: FloatArray, added: FloatArray | np.float32, has_requests: BoolArray) -> None:
-    """Subtract *added* from the *scores* (m, n) of the tools that have requests of users."""
+def _take_back(deviations: FloatArray, has_requests: BoolArray) -> None:
+    """Subtract what requests of users bring a tool nearer from the *deviations* (m, n) of tools that have some."""
     if has_requests.any():
-        np.subtract(scores, added, out=scores, where=has_requests)
+        np.subtract(deviations, _NEARER, out=deviations, where=has_requests)
 
 
 def read_request(

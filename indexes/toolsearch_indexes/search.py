@@ -151,7 +151,7 @@ class Search:
         ranked, moved = answers[0]
         how: dict[str, RankOutcome] = dict.fromkeys(moved, "by its words")
         if parts and (ranked or any(hits and hits[0].confidence == "high" for hits, _ in answers)):
-            ranked, of_parts = merged(ranked, [hits for hits, _ in answers[1:]])
+            ranked, of_parts = merged(ranked, [hits for hits, _ in answers[1:]], wanted)
             how |= dict.fromkeys(of_parts, "by a part")
         if exact:
             ranked = [hit for hit in ranked if hit.name not in exact]

@@ -73,6 +73,7 @@ def test_the_best_tools_of_all_parts_come_before_the_second_best_of_one() -> Non
         Hit("z", 0.4, "low"),
     ]
     assert of_parts == ["d", "c"]
+    assert merged(whole, parts, 2) == (hits[:2], of_parts)
 
 
 def test_the_best_of_the_whole_stays_the_first_and_is_no_surer_than_for_its_part() -> None:
