@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -32,6 +33,7 @@ class HostPort:
     port: int | None = None
 
     @classmethod
+    @lru_cache(maxsize=64)  # each request names its host, and nearly all the same
     def parse(cls, text: str) -> HostPort:
         """Read ``HOST``, ``HOST:PORT``, ``HOST:*`` or these with ``[::1]``. Raises ValueError."""
         parts = urlsplit(f"//{text.removesuffix(':*')}")
