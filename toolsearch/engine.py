@@ -405,7 +405,7 @@ class ToolSearch:
         return ToolSearchResponse(found, len(fitting))
 
     def _favour(self, query: str, principal: Principal | None) -> Mapping[str, float] | None:
-        if self.usage is None or principal is None:
+        if self.usage is None or principal is None or not self.usage.has_evidence(principal.id):
             return None
         return self.usage.favour(principal.id, self.vocabulary.terms_of(query))
 

@@ -185,6 +185,7 @@ def test_principals_learn_nothing_of_each_other() -> None:
 
     assert log.principals() == ["a"]
     assert log.favour("a", MAIL)
+    assert (log.has_evidence("a"), log.has_evidence("b")) == (True, False)
     assert (log.favour("b", MAIL), log.inspect("b")) == ({}, [])
 
 

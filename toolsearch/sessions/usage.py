@@ -134,6 +134,11 @@ class UsageLog:
         """
         return principal in self._principals and not self._lock.locked()
 
+    def has_evidence(self, principal: str) -> bool:
+        """Whether anything is known of the use of *principal*; if not, `favour` gives nothing."""
+        with self._lock:
+            return not self._evidence(principal).is_empty
+
     def favour(self, principal: str, terms: QueryTerms) -> dict[str, float]:
         """Return the bonus in (0, 1) by tool name that use gives for a query of *terms*; most tools have none."""
         with self._lock:
