@@ -79,10 +79,14 @@ class PackedTexts(Sequence[str]):
     @classmethod
     def merge(cls, parts: Sequence[PackedTexts], keep: Sequence[BoolArray]) -> PackedTexts:
         """The texts that *keep* (one mask per part) has, in order."""
-        sizes = [part.sizes for part in parts]
-        blobs = [part.blob[np.repeat(mask, size)] for part, mask, size in zip(parts, keep, sizes, strict=True)]
-        kept = np.concatenate([size[mask] for size, mask in zip(sizes, keep, strict=True)])
-        return cls(np.concatenate(blobs), np.cumsum(kept, dtype=np.int64))
+        kept = [part._only(mask) for part, mask in zip(parts, keep, strict=True)]
+        sizes = np.concatenate([size for _, size in kept])
+        return cls(np.concatenate([blob for blob, _ in kept]), np.cumsum(sizes, dtype=np.int64))
+
+    def _only(self, mask: BoolArray) -> tuple[ByteArray, LongArray]:
+        """The blob and the sizes of the texts of *mask*."""
+        sizes = self.sizes
+        return (self.blob, sizes) if mask.all() else (self.blob[np.repeat(mask, sizes)], sizes[mask])
 
     @property
     def nbytes(self) -> int:

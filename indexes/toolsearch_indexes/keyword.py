@@ -236,7 +236,7 @@ class KeywordPart:
         first = 0
         for part, kept in zip(parts, keep, strict=True):
             new_row = np.cumsum(kept, dtype=np.int64) - 1 + first
-            live = kept[part.rows]
+            live = slice(None) if kept.all() else kept[part.rows]
             keys.append(part.posting_terms()[live] * len(lengths) + new_row[part.rows[live]])
             counts.append(part.counts[live])
             ids, row_of = part.surfaces_of(np.flatnonzero(kept))

@@ -59,15 +59,18 @@ class Lines:
 
     @classmethod
     def merge(cls, parts: Sequence[Lines], keep: Sequence[BoolArray]) -> Lines:
-        blobs = [np.empty(0, dtype=np.uint8)]
-        line_bytes = [np.empty(0, dtype=np.uint32)]
-        row_lines = [np.empty(0, dtype=np.uint32)]
-        for part, rows in zip(parts, keep, strict=True):
-            lines = np.repeat(rows, part.row_lines)
-            blobs.append(part.blob[np.repeat(lines, part.line_bytes)])
-            line_bytes.append(part.line_bytes[lines])
-            row_lines.append(part.row_lines[rows])
-        return cls(np.concatenate(blobs), np.concatenate(line_bytes), np.concatenate(row_lines))
+        kept = [cls.build([]), *(part._only(rows) for part, rows in zip(parts, keep, strict=True))]
+        return cls(
+            np.concatenate([each.blob for each in kept]),
+            np.concatenate([each.line_bytes for each in kept]),
+            np.concatenate([each.row_lines for each in kept]),
+        )
+
+    def _only(self, rows: BoolArray) -> Lines:
+        if rows.all():
+            return self
+        lines = np.repeat(rows, self.row_lines)
+        return Lines(self.blob[np.repeat(lines, self.line_bytes)], self.line_bytes[lines], self.row_lines[rows])
 
     def of_rows(self, rows: IntArray) -> Lines:
         """The lines of *rows*, ascending."""
