@@ -15,7 +15,7 @@ from toolsearch_indexes.documents import Explanation, Hit, ToolDocument
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.errors import BadQueryError
-from toolsearch_indexes.keyword import KeywordParameters
+from toolsearch_indexes.keyword import Counted, KeywordParameters
 from toolsearch_indexes.keyword_query import gain_bytes
 from toolsearch_indexes.queries import (
     RANKINGS,
@@ -102,9 +102,7 @@ class ToolSearchIndex:
         documents = list({document.name: document for document in add}.values())
         vectors = self.arm.document_vectors(documents) if self.arm and documents else None
         with self._write_lock:
-            state = self._without({*remove, *(document.name for document in documents)})
-            if documents:
-                state = self._with(state, documents, vectors)
+            state = self._changed({*remove, *(document.name for document in documents)}, documents, vectors)
             self._moment = self._moment_of(replace(state, segments=tidy(state.segments)), self._moment[1])
 
     def adopt(self, lexicon: Lexicon, state: IndexState) -> None:
@@ -112,30 +110,33 @@ class ToolSearchIndex:
         with self._write_lock:
             self.lexicon, self._moment = lexicon, self._moment_of(state)
 
-    def _without(self, names: Collection[str]) -> IndexState:
+    def _changed(
+        self, names: Collection[str], documents: Sequence[ToolDocument], vectors: FloatArray | None
+    ) -> IndexState:
+        """The state without the documents of these *names*, and with *documents* in a segment of their own."""
         state = self.state
         dead: dict[int, list[int]] = {}
         for name in names:
             place = state.place_of(name)
             if place is not None:
                 dead.setdefault(place[0], []).append(place[1])
-        segments, keyword, semantic = list(state.segments), state.keyword, state.semantic
-        for number, rows in dead.items():
-            segment = segments[number]
-            segments[number] = segment.without(rows)
-            keyword = keyword.with_rows(segment.keyword, np.asarray(rows), self.lexicon, sign=-1)
-            if semantic and segment.vectors:
-                semantic = semantic.with_vectors(segment.vectors.matrix[rows], sign=-1)
-        return IndexState(tuple(segments), keyword, semantic)
-
-    def _with(self, state: IndexState, documents: Sequence[ToolDocument], vectors: FloatArray | None) -> IndexState:
-        segment = build_segment(documents, self.lexicon, vectors)
-        self.lexicon.forget_words()
-        keyword = state.keyword.with_rows(segment.keyword, np.arange(segment.size), self.lexicon, sign=1)
+        segments = list(state.segments)
+        changed = [(segments[number], np.array(gone), -1) for number, gone in dead.items()]
+        for number, gone in dead.items():
+            segments[number] = segments[number].without(gone)
+        if documents:
+            segments.append(build_segment(documents, self.lexicon, vectors))
+            self.lexicon.forget_words()
+            changed.append((segments[-1], np.arange(len(documents)), 1))
+        keyword = state.keyword.with_rows(
+            [Counted(segment.keyword, rows, sign) for segment, rows, sign in changed], self.lexicon
+        )
         semantic = state.semantic
-        if semantic and vectors is not None:
-            semantic = semantic.with_vectors(vectors, sign=1)
-        return IndexState((*state.segments, segment), keyword, semantic)
+        for segment, rows, sign in changed:
+            if semantic and segment.vectors:
+                matrix = segment.vectors.matrix  # of a whole segment it would be large to copy
+                semantic = semantic.with_vectors(matrix if len(rows) == len(matrix) else matrix[rows], sign=sign)
+        return IndexState(tuple(segments), keyword, semantic)
 
     def search(
         self,

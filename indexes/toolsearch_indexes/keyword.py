@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -124,22 +124,38 @@ class KeywordStatistics:
     def has_surface(self, surface: int) -> bool:
         return surface < len(self.surface_df) and bool(self.surface_df[surface])
 
-    def with_rows(self, part: KeywordPart, rows: LongArray, lexicon: Lexicon, *, sign: int) -> KeywordStatistics:
-        """Return the statistics with these *rows* of *part* counted in (sign 1) or out (sign -1)."""
-        df = _grown(self.df, len(lexicon.terms))
-        surface_df = _grown(self.surface_df, len(lexicon.surfaces))
-        if len(rows) == part.size:  # the whole part was added or removed
-            df[part.terms] += sign * np.diff(part.offsets).astype(np.int32)
-            np.add.at(surface_df, part.surface_ids, np.int32(sign))
-        else:
-            surfaces, row_of = part.surfaces_of(rows)
-            np.add.at(surface_df, surfaces, np.int32(sign))
-            terms = lexicon.terms_of(surfaces)
-            once = distinct(row_of * len(lexicon.terms) + terms) % max(1, len(lexicon.terms))
-            np.add.at(df, once, np.int32(sign))
-        lengths = self.lengths + sign * part.lengths[rows].sum(axis=0, dtype=np.int64)
-        filled = self.filled + sign * (part.lengths[rows] > 0).sum(axis=0, dtype=np.int64)
-        return KeywordStatistics(self.documents + sign * len(rows), df, surface_df, lengths, filled, self.mean_step)
+    def with_rows(self, changed: Iterable[Counted], lexicon: Lexicon) -> KeywordStatistics:
+        """Return the statistics with the *changed* rows counted in or out. The large arrays are copied once for all."""
+        df, surface_df = _grown(self.df, len(lexicon.terms)), _grown(self.surface_df, len(lexicon.surfaces))
+        documents, lengths, filled = self.documents, self.lengths, self.filled
+        for part, rows, sign in changed:
+            _count_words(df, surface_df, part, rows, lexicon, sign=sign)
+            documents += sign * len(rows)
+            lengths = lengths + sign * part.lengths[rows].sum(axis=0, dtype=np.int64)
+            filled = filled + sign * (part.lengths[rows] > 0).sum(axis=0, dtype=np.int64)
+        return KeywordStatistics(documents, df, surface_df, lengths, filled, self.mean_step)
+
+
+class Counted(NamedTuple):
+    """Rows of a part that are counted in (*sign* 1) or out (*sign* -1)."""
+
+    part: KeywordPart
+    rows: LongArray
+    sign: int
+
+
+def _count_words(
+    df: IntArray, surface_df: IntArray, part: KeywordPart, rows: LongArray, lexicon: Lexicon, *, sign: int
+) -> None:
+    if len(rows) == part.size:  # the whole part was added or removed
+        df[part.terms] += sign * np.diff(part.offsets).astype(np.int32)
+        np.add.at(surface_df, part.surface_ids, np.int32(sign))
+    else:
+        surfaces, row_of = part.surfaces_of(rows)
+        np.add.at(surface_df, surfaces, np.int32(sign))
+        terms = lexicon.terms_of(surfaces)
+        once = distinct(row_of * len(lexicon.terms) + terms) % max(1, len(lexicon.terms))
+        np.add.at(df, once, np.int32(sign))
 
 
 def field_means(lengths: LongArray, filled: LongArray, step: float) -> tuple[float, ...]:

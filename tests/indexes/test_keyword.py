@@ -17,7 +17,7 @@ from toolsearch_indexes import keyword_query
 from toolsearch_indexes.analysis import terms
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.keyword import KeywordParameters, KeywordPart, KeywordStatistics
+from toolsearch_indexes.keyword import Counted, KeywordParameters, KeywordPart, KeywordStatistics
 from toolsearch_indexes.keyword_query import keyword_scores, read_query
 from toolsearch_indexes.views import AllTerms
 from toolsearch_indexes.word_forms import Lexicon
@@ -37,7 +37,7 @@ def scores_together(
 ) -> list[list[float]]:
     lexicon = Lexicon()
     part = KeywordPart.build(documents, lexicon)
-    statistics = KeywordStatistics(mean_step=1).with_rows(part, np.arange(part.size), lexicon, sign=1)
+    statistics = KeywordStatistics(mean_step=1).with_rows([Counted(part, np.arange(part.size), 1)], lexicon)
     terms = AllTerms(statistics, (part,), parameters)
     readings = [read_query(query, lexicon, terms, parameters) for query in queries]
     found: list[list[float]] = keyword_scores(readings, terms.gains(0)).tolist()
@@ -130,9 +130,9 @@ def _halves(documents: list[ToolDocument]) -> tuple[int, int]:
 def test_counting_rows_out_again_leaves_the_statistics_as_they_were() -> None:
     lexicon = Lexicon()
     part = KeywordPart.build([ToolDocument(name="a", description="send mail"), ToolDocument(name="b")], lexicon)
-    both = KeywordStatistics().with_rows(part, np.arange(2), lexicon, sign=1)
+    both = KeywordStatistics().with_rows([Counted(part, np.arange(2), 1)], lexicon)
 
-    one = both.with_rows(part, np.array([0]), lexicon, sign=-1)
+    one = both.with_rows([Counted(part, np.array([0]), -1)], lexicon)
 
     assert one.documents == 1
     assert {lexicon.terms[i]: int(df) for i, df in enumerate(one.df)} == {"a": 0, "b": 1, "send": 0, "mail": 0}
@@ -143,10 +143,10 @@ def test_rows_counted_in_at_once_count_as_one_after_the_other() -> None:
     texts = ("send mail, send sent", "mails sending a", "", "read")
     part = KeywordPart.build([ToolDocument(f"t{n}", text) for n, text in enumerate(texts)], lexicon)
 
-    at_once = KeywordStatistics().with_rows(part, np.arange(4), lexicon, sign=1)
+    at_once = KeywordStatistics().with_rows([Counted(part, np.arange(4), 1)], lexicon)
     singly = KeywordStatistics()
     for row in range(4):
-        singly = singly.with_rows(part, np.array([row]), lexicon, sign=1)
+        singly = singly.with_rows([Counted(part, np.array([row]), 1)], lexicon)
 
     assert at_once.df.tolist() == singly.df.tolist()
     assert at_once.surface_df.tolist() == singly.surface_df.tolist()
@@ -169,7 +169,7 @@ def test_no_more_words_are_remembered_than_the_bound_allows(monkeypatch: pytest.
     monkeypatch.setattr(keyword_query, "_MOST_CACHED_READINGS", 2)
     lexicon = Lexicon()
     part = KeywordPart.build([ToolDocument("a", "red green blue")], lexicon)
-    counted = KeywordStatistics().with_rows(part, np.arange(1), lexicon, sign=1)
+    counted = KeywordStatistics().with_rows([Counted(part, np.arange(1), 1)], lexicon)
     terms_of_all = AllTerms(counted, (part,), PLAIN)
 
     read = read_query("red green blue", lexicon, terms_of_all, PLAIN)
@@ -182,7 +182,7 @@ def test_the_gains_of_words_are_remembered_up_to_a_bound(monkeypatch: pytest.Mon
     """A request of one more word than fits scores as before, and only the words since then are kept."""
     lexicon = Lexicon()
     part = KeywordPart.build([ToolDocument("a", "red green"), ToolDocument("b", "red blue")], lexicon)
-    counted = KeywordStatistics().with_rows(part, np.arange(2), lexicon, sign=1)
+    counted = KeywordStatistics().with_rows([Counted(part, np.arange(2), 1)], lexicon)
     terms = AllTerms(counted, (part,), PLAIN)
     reading = read_query("red green blue", lexicon, terms, PLAIN)
     first = keyword_scores([reading], terms.gains(0)).tolist()
