@@ -15,9 +15,11 @@ import re
 import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from toolsearch_indexes.values import without_values
 
 LEFT_OUT = (
     "azure.com",  # the source of azcli
@@ -135,6 +137,17 @@ def written_tools(folder: Path) -> Iterator[TrainingTool]:
         for line in path.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             yield TrainingTool(path.stem, row["name"], row["description"], "", tuple(row["queries"]))
+
+
+def neighbour_tools(file: Path, public: Iterable[TrainingTool]) -> Iterator[TrainingTool]:
+    """Yield the *public* tools for which *file* has requests, with these, in its order: tools that are alike follow
+    each other. Another seed takes other operations of a large API, which are passed over here.
+    """
+    known = {(tool.group, tool.name): tool for tool in public}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        for asked in json.loads(line)["tools"]:
+            if tool := known.get((asked["api"], asked["name"])):
+                yield replace(tool, queries=tuple(map(without_values, asked["requests"])))
 
 
 def labelled_tools(folder: Path, *, most_queries: int, seed: int) -> list[TrainingTool]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from toolsearch_indexes.reranking import as_read
 from toolsearch_indexes.semantic import first_sentence, spaced
 from training.corpora import TrainingTool
 from training.lessons import IntArray, Texts
-from training.transformer_lessons import MEASURED_FILES, MEASURED_SERVERS, Tokens
+from training.transformer_lessons import Tokens, requests_to_learn
 
 _LEAST_TEXT = 20  # characters that a part of a tool needs to become a question
 
@@ -115,7 +116,7 @@ def _requests(tools: Iterable[TrainingTool], texts: Texts) -> Shelf:
 def _shipped(folder: Path, unserved: Path, texts: Texts) -> Shelf:
     """Tools with only names and requests, and requests that none of them serves."""
     shelf, numbers = Shelf(), dict[tuple[str, str], int]()
-    for tool in _tools(folder):
+    for tool in chain.from_iterable(requests_to_learn(folder).values()):
         number = numbers[tool["server"], tool["name"]] = len(shelf.texts)
         name, requests = f"{tool['server']} {tool['name']}", tool["requests"]
         views = [spaced(name), *(as_read(name, "", _others(requests, place)) for place in range(4))]
@@ -156,13 +157,6 @@ def _neighbours(file: Path, public: Iterable[TrainingTool], texts: Texts) -> She
                 question = Question(texts.add(case["request"]), numbers[case["near"]], 0, is_served=False)
                 shelf.questions.append(question)
     return shelf
-
-
-def _tools(folder: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(folder.glob("*.jsonl")):
-        if path.stem not in MEASURED_FILES:
-            tools = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-            yield from (tool for tool in tools if tool["server"] not in MEASURED_SERVERS)
 
 
 def _others(requests: Sequence[str], place: int) -> Sequence[str]:

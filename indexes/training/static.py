@@ -1,6 +1,8 @@
 """Trains the built-in encoder and writes its folder.
 
-python -m training.static [--sets ../shared/eval] [--out FOLDER] [--leave SET,SET] [--cache FOLDER]
+python -m training.static [--sets ../shared/eval] [--out FOLDER] [--leave SET,SET] [--start FOLDER] [--cache FOLDER]
+
+The first stage learns from everything, and the second from requests of users alone. ``--start`` begins with the second.
 """
 
 from __future__ import annotations
@@ -11,16 +13,22 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toolsearch_indexes.encoders.protocol import require
 from toolsearch_indexes.encoders.static import BUILT_IN_FOLDER, StaticEncoder
+from toolsearch_indexes.values import without_values
 from training.corpora import (
     TrainingTool,
     labelled_tools,
+    neighbour_tools,
     written_tools,
 )
 from training.lessons import Lessons, Texts, whole_text
@@ -28,8 +36,9 @@ from training.pieces import cutter, english_pieces, foreign_pieces, word_counts
 from training.sentence_model import minilm_folder, read_tokenizer
 from training.sources import WORDNET, fetched, public_tools
 from training.static_training import StaticTraining, train
-from training.table import FloatArray, as_bytes, first_table
+from training.table import as_bytes, first_table
 from training.teacher import Teacher
+from training.transformer_lessons import requests_to_learn
 from training.wordnet import Synset, used_synsets
 
 _WRITTEN = Path(__file__).parent / "data"
@@ -37,18 +46,55 @@ _MOST_QUERIES = 6_000  # the most queries of one set
 _EXAMPLES = 24_000  # tools for which the teacher shows similar ones
 _COMMON_WORD = 25  # tools that must say a word to make it common
 _REPORT_EVERY = 50  # steps between two reports
+_SECOND = StaticTraining(steps=100, batch=512, rate=3e-3, words=0, likeness=0, together=32)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     started = time.perf_counter()
-    leave = [name for name in options.leave.split(",") if name]
-    how = StaticTraining(steps=options.steps, seed=options.seed)
     require("torch", what="training an encoder", extra="semantic").set_num_threads(options.threads)
     public = public_tools(options.cache, options.seed)
-    labelled = _labelled_tools(options.sets, leave, options.seed)
     written = list(written_tools(_WRITTEN))
-    print(f"{len(public)} public tools, {sum(map(len, labelled.values()))} of labelled sets, {len(written)} written")
+    print(f"{len(public)} public tools, {len(written)} written")
+    first = Made.read(options.start) if options.start else _first_stage(options, public, written, started)
+    digest = _second_stage(first, public, written, options.seed, started).write(options.out)
+    print(f"{options.out}: {digest}, after {time.perf_counter() - started:.0f} s")
+    return 0
+
+
+class Made(NamedTuple):
+    """An encoder as it is written: its rows, the row of each piece, and the labelled sets that it has not learnt."""
+
+    rows: NDArray[np.int8]
+    pieces: Mapping[str, int]
+    left_out: Sequence[str]
+
+    @classmethod
+    def read(cls, folder: Path) -> Made:
+        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+        pieces = json.loads((folder / "pieces.json").read_text(encoding="utf-8"))
+        return cls(np.load(folder / "table.npy"), pieces, about["left_out"])
+
+    def write(self, folder: Path) -> str:
+        """Return the digest."""
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(self.pieces, ensure_ascii=False, separators=(",", ":"))
+        digest = hashlib.sha256(self.rows.tobytes() + text.encode()).hexdigest()[:16]
+        np.save(folder / "table.npy", self.rows)
+        (folder / "pieces.json").write_text(text, encoding="utf-8")
+        about = {"name": "toolsearch", "digest": digest, "left_out": list(self.left_out)}
+        (folder / "about.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
+        StaticEncoder(folder)
+        return digest
+
+
+def _first_stage(
+    options: argparse.Namespace, public: Sequence[TrainingTool], written: Sequence[TrainingTool], started: float
+) -> Made:
+    leave = [name for name in options.leave.split(",") if name]
+    how = StaticTraining(steps=options.steps, seed=options.seed)
+    labelled = _labelled_tools(options.sets, leave, options.seed)
+    print(f"{sum(map(len, labelled.values()))} tools of labelled sets")
 
     counts = word_counts(f"{tool.name} {tool.description} {tool.parameters}" for tool in public)
     english = english_pieces(read_tokenizer(minilm_folder() / "tokenizer.json", max_tokens=1).get_vocab(), counts)
@@ -68,9 +114,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     alone = teacher.vectors([piece.removeprefix("##") for piece in english[1:]])
     table = first_table(alone, np.bincount(pieces, minlength=len(rows))[1:] + 1.0, options.dimensions)
     trained = train(table, lessons, teacher, _examples(public, synsets, options.seed), how, _report(how, started))
-    digest = _write(options.out, trained, rows | foreign_pieces(_WRITTEN / "words.tsv", rows), leave)
-    print(f"{options.out}: {digest}, after {time.perf_counter() - started:.0f} s")
-    return 0
+    return Made(as_bytes(trained), rows | foreign_pieces(_WRITTEN / "words.tsv", rows), leave)
+
+
+def _second_stage(
+    first: Made, public: Sequence[TrainingTool], written: Sequence[TrainingTool], seed: int, started: float
+) -> Made:
+    """Learn the requests of tools of one API from each other, and those that ship. No labelled set is among them."""
+    how = replace(_SECOND, seed=seed)
+    lessons = Lessons(Texts(cutter(first.pieces)))
+    lessons.add_tools("neighbours", neighbour_tools(_WRITTEN / "neighbours.jsonl", public))
+    lessons.add_tools("shipped", shipped_tools(_WRITTEN / "requests"), with_parts=False)
+    lessons.add_tools("written", written, with_parts=False)
+    table = first.rows.astype(np.float32) / np.float32(np.iinfo(np.int8).max)
+    trained = train(table, lessons, None, (), how, _report(how, started))
+    return first._replace(rows=as_bytes(trained))
+
+
+def shipped_tools(folder: Path) -> Iterator[TrainingTool]:
+    for tool in chain.from_iterable(requests_to_learn(folder).values()):
+        name = f"{tool['server']} {tool['name']}"  # the sources know no more of a tool
+        yield TrainingTool(tool["server"], name, "", "", tuple(map(without_values, tool["requests"])))
 
 
 def _labelled_tools(sets: Path, leave: Sequence[str], seed: int) -> dict[str, list[TrainingTool]]:
@@ -106,19 +170,6 @@ def _report(how: StaticTraining, started: float) -> Callable[[int, float], None]
     return on_step
 
 
-def _write(folder: Path, table: FloatArray, pieces: dict[str, int], leave: Sequence[str]) -> str:
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = as_bytes(table)
-    text = json.dumps(pieces, ensure_ascii=False, separators=(",", ":"))
-    digest = hashlib.sha256(rows.tobytes() + text.encode()).hexdigest()[:16]
-    np.save(folder / "table.npy", rows)
-    (folder / "pieces.json").write_text(text, encoding="utf-8")
-    about = {"name": "toolsearch", "digest": digest, "left_out": list(leave)}
-    (folder / "about.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
-    StaticEncoder(folder)
-    return digest
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training.static", description=(__doc__ or "").partition("\n")[0])
     root = Path(__file__).parents[2]
@@ -127,6 +178,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--cache", type=Path, default=root / ".training", help="for what is fetched and what it takes long"
     )
+    parser.add_argument("--start", type=Path, help="begin with the second stage, from this folder of an encoder")
     parser.add_argument("--leave", default="", help="labelled sets to leave out, by comma: to measure on them")
     parser.add_argument("--dimensions", type=int, default=256)
     parser.add_argument("--steps", type=int, default=StaticTraining().steps)

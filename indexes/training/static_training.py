@@ -31,6 +31,9 @@ _ONE_GROUP = 256  # lessons from one group of tools in a batch of neighbours
 class StaticTraining:
     """How long and how fast. *words*, *likeness*: the shares of steps on glosses and on the teacher's likenesses; the
     rest is halved between requests and parts of tools.
+
+    together  the requests that follow each other in a source and come into a batch together; tools that are alike
+              follow each other, so that the wrong answers are near ones
     """
 
     steps: int = 850
@@ -38,18 +41,21 @@ class StaticTraining:
     rate: float = 5e-3
     words: float = 0.15
     likeness: float = 0.15
+    together: int = 1
     seed: int = 0
 
 
 def train(
     table: FloatArray,
     lessons: Lessons,
-    teacher: Teacher,
+    teacher: Teacher | None,
     examples: Sequence[str],
     how: StaticTraining,
     on_step: Callable[[int, float], None],
 ) -> FloatArray:
-    """Return *table* after training. *examples* are texts whose similarities the teacher gives."""
+    """Return *table* after training. *examples* are texts whose similarities the teacher gives. Without a teacher, the
+    lessons alone count.
+    """
     torch = require("torch", what="training an encoder", extra="semantic")
     course = _Course(torch, table, lessons, teacher, examples, how)
     optimizer = torch.optim.Adam([course.table], lr=how.rate, fused=True)
@@ -75,7 +81,7 @@ class _Course:
         torch: Any,
         table: FloatArray,
         lessons: Lessons,
-        teacher: Teacher,
+        teacher: Teacher | None,
         examples: Sequence[str],
         how: StaticTraining,
     ) -> None:
@@ -89,6 +95,9 @@ class _Course:
         self._synsets = lessons.synsets
         self._examples = [lessons.texts.add(text) for text in examples]
         self._flat, self._ends = lessons.texts.flat()
+        self._is_taught = teacher is not None
+        if teacher is None:
+            return
         self._teach_examples = torch.tensor(teacher.vectors(examples))
         # Each source is embedded by itself, so that leaving one out gives the teacher no new texts.
         sources = list(lessons.requests.values())
@@ -107,8 +116,10 @@ class _Course:
         chosen = self._choose_requests()
         lessons = [self._requests[i].lesson for i in chosen]
         scores = self._lesson_scores(lessons, _REQUEST_DROPOUT)
-        known = self._teach_requests[chosen] @ self._teach_tools[chosen].T
-        return self._told_apart(scores, lessons) + self._as_taught(scores, known)
+        told_apart = self._told_apart(scores, lessons)
+        if not self._is_taught:
+            return told_apart
+        return told_apart + self._as_taught(scores, self._teach_requests[chosen] @ self._teach_tools[chosen].T)
 
     def _parts_loss(self) -> Any:
         lessons = [self._parts[i] for i in self._choose_parts()]
@@ -140,7 +151,10 @@ class _Course:
         share /= share.sum()
         if self._random.random() < 0.5:
             run = self._sources[self._random.choice(len(self._sources), p=share)]
-            return run[self._random.permutation(len(run))[: self._how.batch]]
+            together = self._how.together
+            starts = self._random.permutation(len(run) // together)[: self._how.batch // together] * together
+            chosen: IntArray = run[(starts[:, None] + np.arange(together)).ravel()]
+            return chosen
         sources = self._random.choice(len(self._sources), self._how.batch, p=share)
         return np.unique([self._sources[s][self._random.integers(len(self._sources[s]))] for s in sources])
 

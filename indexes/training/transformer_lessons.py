@@ -19,10 +19,22 @@ from training.corpora import TrainingTool
 from training.lessons import IntArray, Lesson, Lessons, Texts
 
 _FEWEST = 3  # requests that a tool needs: one is asked, and two describe the tool
-MEASURED_FILES = frozenset({"aws", "github", "google"})  # catalogues of benchmarks.agent_queries
-MEASURED_SERVERS = frozenset(
+_MEASURED_FILES = frozenset({"aws", "github", "google"})  # catalogues of benchmarks.agent_queries
+_MEASURED_SERVERS = frozenset(
     {"everything", "fetch", "filesystem", "git", "github", "memory", "sequential-thinking", "time"}
 )
+_MEASURED_SERVICES = "google_"  # what the servers' names begin with
+
+
+def requests_to_learn(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the tools of the requests that ship by file, without those that the benchmarks measure on."""
+    files = [path for path in sorted(folder.glob("*.jsonl")) if path.stem not in _MEASURED_FILES]
+    rows = {path.stem: map(json.loads, path.read_text(encoding="utf-8").splitlines()) for path in files}
+    return {name: [tool for tool in tools if not _is_measured(tool["server"])] for name, tools in rows.items()}
+
+
+def _is_measured(server: str) -> bool:
+    return server in _MEASURED_SERVERS or server.startswith(_MEASURED_SERVICES)
 
 
 class Tokens:
@@ -64,23 +76,21 @@ class Course:
         lessons.add_tools("public", public)
         lessons.add_tools("written", written, with_parts=False)
         requests = {name: _rows([request.lesson for request in found]) for name, found in lessons.requests.items()}
-        for path in sorted(shipped.glob("*.jsonl")):
-            if path.stem not in MEASURED_FILES and (found := list(_shipped(path, texts, lessons.tools + 1))):
-                requests[path.stem] = _rows(found)
+        for name, tools in requests_to_learn(shipped).items():
+            if found := list(_shipped(tools, texts, lessons.tools + 1)):
+                requests[name] = _rows(found)
                 lessons.tools = found[-1].tool
         flat, ends = texts.flat()
         return cls(requests, {name: _rows(found) for name, found in lessons.parts.items()}, flat, ends)
 
 
-def _shipped(path: Path, texts: Texts, first: int) -> Iterator[Lesson]:
+def _shipped(tools: Iterable[Mapping[str, Any]], texts: Texts, first: int) -> Iterator[Lesson]:
     """Each request of a tool, to be near to the tool's name and to two of its other requests.
 
     This is how a tool with requests is embedded; the sources know no more of a tool than its name.
     """
-    with path.open(encoding="utf-8") as lines:
-        tools = [json.loads(line) for line in lines]
     for number, tool in enumerate(tools, first):
-        if tool["server"] in MEASURED_SERVERS or len(tool["requests"]) < _FEWEST:
+        if len(tool["requests"]) < _FEWEST:
             continue
         name = texts.add(f"{spaced(tool['server'])} {spaced(tool['name'])}")
         requests = [texts.add(request) for request in tool["requests"]]
