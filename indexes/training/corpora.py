@@ -19,8 +19,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolsearch_indexes.values import without_values
-
 LEFT_OUT = (
     "azure.com",  # the source of azcli
     "github.com",
@@ -147,7 +145,7 @@ def neighbour_tools(file: Path, public: Iterable[TrainingTool]) -> Iterator[Trai
     for line in file.read_text(encoding="utf-8").splitlines():
         for asked in json.loads(line)["tools"]:
             if tool := known.get((asked["api"], asked["name"])):
-                yield replace(tool, queries=tuple(map(without_values, asked["requests"])))
+                yield replace(tool, queries=tuple(asked["requests"]))
 
 
 def labelled_tools(folder: Path, *, most_queries: int, seed: int) -> list[TrainingTool]:

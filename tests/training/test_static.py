@@ -59,10 +59,10 @@ def test_the_row_of_unknown_words_stays_zero(tools) -> None:
     assert trained[1:].any(axis=1).all()
 
 
-def test_neighbours_follow_each_other_with_requests_in_which_values_are_named_by_their_kind(tmp_path) -> None:
+def test_neighbours_follow_each_other_in_the_order_of_their_file(tmp_path) -> None:
     public = [TrainingTool("api", name, f"Does {name}.") for name in ("read", "write", "unasked")]
     asked = [
-        {"api": "api", "name": "write", "requests": ["put it in ./app/server.py"]},
+        {"api": "api", "name": "write", "requests": ["put it there"]},
         {"api": "gone", "name": "read", "requests": ["never"]},
         {"api": "api", "name": "read", "requests": ["show it", "what is in it?"]},
     ]
@@ -70,9 +70,14 @@ def test_neighbours_follow_each_other_with_requests_in_which_values_are_named_by
     file.write_text(json.dumps({"tools": asked, "unserved": []}) + "\n", encoding="utf-8")
 
     assert [(tool.name, tool.description, tool.queries) for tool in neighbour_tools(file, public)] == [
-        ("write", "Does write.", ("put it in file",)),
+        ("write", "Does write.", ("put it there",)),
         ("read", "Does read.", ("show it", "what is in it?")),
     ]
+
+
+def test_values_in_requests_are_named_by_their_kind() -> None:
+    (masked,) = static.masked([TrainingTool("api", "write", "Writes.", "", ("put it in ./app/server.py", "save it"))])
+    assert masked.queries == ("put it in file", "save it")
 
 
 def test_the_second_stage_learns_no_requests_of_measured_tools(tmp_path) -> None:
@@ -81,7 +86,8 @@ def test_the_second_stage_learns_no_requests_of_measured_tools(tmp_path) -> None
         (tmp_path / file).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
     write("mcp.jsonl", "linear", "filesystem")
-    write("github.jsonl", "octo")
+    for file in ("github", "mcp_more", "python"):
+        write(f"{file}.jsonl", file)
     assert [tool.name for tool in static.shipped_tools(tmp_path)] == ["linear list"]
 
 
