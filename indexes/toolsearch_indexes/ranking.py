@@ -100,7 +100,7 @@ def _ranking(
     space: SearchSpace, asked: Asked, best: list[RankedRow], favour: Mapping[str, float], words: Sequence[FloatArray]
 ) -> RankedHits:
     request = asked.request
-    is_sure = bool(best) and request.scale.is_sure([found.raw for found in best[:SURE_PLACE]])
+    is_sure = bool(best) and request.scale.score(best[0].raw) >= SURE_SCORE
     if request.conversion:
         best[:SURE_PLACE] = _this_way_first(space, request.conversion, best[:SURE_PLACE])
     if favour:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,15 +16,14 @@ LEAST = -1.8  # log odds that an answer needs; 1-2 % of correct best hits score 
 
 # Log odds that a hit after the best needs; it is lower because the next hits may be the tools that were meant.
 FOLLOWING = -2.5
-SURE = -0.2  # log odds of high confidence; 6 % of the best hits for requests without a right tool reach this
-_AS_GOOD = 0.5  # tools within these log odds of the best match as well as it
+SURE = -0.25  # log odds of high confidence; 6 % of the best hits for requests without a right tool reach this
 
 
 # These log odds are subtracted from each tool that has example requests of users, since examples also bring wrong tools
 # nearer to a request. If they were not, such tools would be found in place of right ones without examples. A hybrid
 # search subtracts both, each from its own part of the score.
 KEYWORD_REQUESTS = 0.7
-SEMANTIC_REQUESTS = 0.47
+SEMANTIC_REQUESTS = 0.32
 SEMANTIC_SLOPE = 0.99  # log odds of one deviation
 _NONSENSE_LOG_ODDS = -6.6  # log odds for requests without a meaningful word
 _FEW = 5  # tools; in smaller catalogs a tool is near by chance almost as often
@@ -52,14 +51,6 @@ class Scale(NamedTuple):
     def follows(self, raw: float) -> bool:
         """Whether a hit after the best may be in an answer; never without any match."""
         return raw > 0 and self.slope * raw + self.offset >= FOLLOWING
-
-    def is_sure(self, raws: Sequence[float]) -> bool:
-        """Whether the first of *raws*, best first, has high confidence. All that match as well as it share its odds,
-        since at most one of them is what was meant: ten tools that say the same are ten guesses.
-        """
-        best = self.slope * raws[0] + self.offset
-        as_good = sum(self.slope * raw + self.offset >= best - _AS_GOOD for raw in raws)
-        return best - math.log(as_good) >= SURE
 
     @property
     def least_following(self) -> float:

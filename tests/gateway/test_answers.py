@@ -47,7 +47,7 @@ async def test_an_answer_says_where_even_the_best_is_only_related_and_loads_none
         await servers["a"].lists(entry("mow", description="Cuts the grass of a lawn"))
         await servers["b"].lists(entry("bake", description="Bakes a loaf of bread"))
         for caller in (MODERN, LEGACY, EXPANDING):
-            weak = await search(gateway, caller, "what time is it")
+            weak = await search(gateway, caller, "plant a tree")
             assert weakly in weak.text
             assert weakly in weak.structured["note"]
             assert (weak.structured["tools"], weak.list_changed) == ([], False)

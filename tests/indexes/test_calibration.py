@@ -67,7 +67,7 @@ def test_a_score_is_the_probability_of_its_log_odds() -> None:
     assert Scale(1, 0).score(0) == 0.5
     assert Scale(2, -1).score(1) == pytest.approx(0.7311, abs=1e-4)  # 1 / (1 + 1/e)
     assert Scale(2, -1).score(0) == pytest.approx(0.2689, abs=1e-4)
-    assert pytest.approx(0.4502, abs=1e-4) == SURE_SCORE  # 1 / (1 + e^0.2)
+    assert pytest.approx(0.4378, abs=1e-4) == SURE_SCORE  # 1 / (1 + e^0.25)
 
 
 def test_what_fits_begins_at_the_least_log_odds_whatever_the_scale() -> None:
