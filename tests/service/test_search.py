@@ -63,7 +63,7 @@ async def test_definitions_are_given_once_for_all_answers_where_they_are_asked_f
 ) -> None:
     async with serving(tmp_path) as kit:
         client = await ready(kit)
-        answer = await asked(client, queries=["email", "email message"], names=["pay_bill"], definitions=wire_format)
+        answer = await asked(client, queries=["send mail", "mail a message"], names=["pay_bill"], definitions=wire_format)
         assert sorted(answer["definitions"]) == ["pay_bill", "send_mail"]
         assert answer["definitions"]["pay_bill"]["description"] == "Pay a bill with money."
         assert answer["definitions"]["pay_bill"][schema]["type"] == "object"
@@ -110,7 +110,7 @@ async def test_a_bad_query_alone_is_an_error_and_among_others_a_part_of_the_answ
         client = await ready(kit)
         alone = await client.post("/v1/search", json={"queries": ["/(/"]})
         assert codes([alone]) == [(400, "bad_pattern")]
-        answer = await asked(client, queries=["/(/", "email"])
+        answer = await asked(client, queries=["/(/", "send mail"])
         assert answer["answers"][0]["error"]
         assert names(answer) == [[], ["send_mail"]]
 
