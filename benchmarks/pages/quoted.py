@@ -35,7 +35,8 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _ENCODERS,
         "agent_queries",
-        "short queries as agents write them {*/hybrid (transformer)/all/recall_5:.3f} for {*/hybrid/all/recall_5:.3f}",
+        "short queries as agents write them it finds {*/hybrid (transformer)/all/recall_5:.3f}, and the built-in "
+        "encoder {*/hybrid/all/recall_5:.3f}",
     ),
     Sentence(
         _FIGURES,
