@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from toolsearch.session import Session
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
@@ -37,12 +35,6 @@ def for_framework(definition: ToolDefinition) -> ToolDefinition:
     send it.
     """
     return sendable_definition(definition, "openai")  # OpenAI has the tightest bound on descriptions
-
-
-def text_in(content: Any) -> str:
-    """The text of a message to a model API, whose *content* is a text or a list of blocks."""
-    blocks = content if isinstance(content, list) else [{"text": content}]
-    return "\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str)).strip()
 
 
 def anticipate(session: Session, said: object, wire_format: str = "mcp") -> None:

@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Any, Unpack, cast
 from urllib.parse import urlsplit
 
-from toolsearch.adapters.conversation import text_in
 from toolsearch.chat.models.sdk import betas_in, with_betas
 from toolsearch.engine import EngineOptions, ToolSearch
 from toolsearch.errors import BadQueryError, BadToolError, MissingExtraError
@@ -21,9 +20,11 @@ from toolsearch.wire.formats import (
     WireFormat,
     are_deferred,
     chosen_names,
+    is_answer,
     names_in,
     read_tool,
     render_change,
+    said_in,
     with_cache_mark,
 )
 from toolsearch.wire.messages import ToolChangeMessage
@@ -39,7 +40,6 @@ _UNTRANSLATED = {  # (provider, call) -> format, for requests that LiteLLM does 
     ("openai", "aresponses"): "openai-responses",
 }
 _HOSTS = {"anthropic": "api.anthropic.com", "openai": "api.openai.com"}
-_MOST_CHARACTERS = 2_000  # characters of one message; the question stands at the end of a long message
 
 
 class ToolSearchCallback(CustomLogger):
@@ -89,9 +89,9 @@ class ToolSearchCallback(CustomLogger):
 
     def _asked_for(self, engine: ToolSearch, message: Any) -> Iterator[str]:
         fields = _fields(message)
-        if fields.get("role") == "user" and (text := text_in(fields.get("content"))):
+        if text := said_in(fields):
             with suppress(BadQueryError):  # the text looks like a regular expression but is not one
-                yield from (found.name for found in engine.search(text[-_MOST_CHARACTERS:], limit=self._limit))
+                yield from (found.name for found in engine.search(text, limit=self._limit))
         yield from names_in(fields)
 
 
@@ -122,13 +122,8 @@ def _with_additions(
 
 def _answer_at(entries: Sequence[Any], start: int) -> int:
     """The place of the model's next answer from *start* on; the end if there is none."""
-    answers = (place for place in range(start, len(entries)) if _is_answer(_fields(entries[place])))
+    answers = (place for place in range(start, len(entries)) if is_answer(_fields(entries[place])))
     return next(answers, len(entries))
-
-
-def _is_answer(fields: Mapping[str, Any]) -> bool:
-    """Whether the entry is the model's. In Responses, an answer has several items."""
-    return fields.get("role") == "assistant" or str(fields.get("type")).endswith(("reasoning", "_call"))
 
 
 def _fields(message: Any) -> Mapping[str, Any]:

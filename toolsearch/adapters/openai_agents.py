@@ -8,11 +8,12 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
-from toolsearch.adapters.conversation import listed, next_turn, suit_model, text_in
+from toolsearch.adapters.conversation import listed, next_turn, suit_model
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
 from toolsearch.threads import search_threads
 from toolsearch.tools.results import image_of, in_words, text_block
+from toolsearch.wire.formats import text_in
 from toolsearch.wire.mcp.definitions import write_tool
 from toolsearch.wire.mcp.requests import write_result
 from toolsearch.wire.reply_parts import cut_off

@@ -307,6 +307,43 @@ def read_conversation(entries: Sequence[Json], request: JsonObject, wire_format:
     return MODULES[wire_format].read_messages({**request, key: entries})
 
 
+_MOST_SAID: Final = 2_000  # characters of one message; the question stands at the end of a long message
+
+
+def text_in(content: Any) -> str:
+    """The text of a message to a model API, whose *content* is a text or a list of blocks."""
+    blocks = as_list(content)
+    texts = [content] if blocks is None else [(as_object(block) or {}).get("text") for block in blocks]
+    return "\n".join(text for text in texts if isinstance(text, str)).strip()
+
+
+_NOTES: Final = ("system-reminder", "environment_context")  # tags of what programs add to their users' words
+
+
+def said_in(entry: Mapping[str, Any]) -> str:
+    """The words of the user in *entry*, as far as they are searched for; "" if it is not the user's."""
+    if entry.get("role") != "user":
+        return ""
+    said = text_in(entry.get("content"))
+    for tag in _NOTES:
+        said = _without(said, f"<{tag}>", f"</{tag}>")
+    return said.strip()[-_MOST_SAID:]
+
+
+def _without(text: str, opening: str, closing: str) -> str:
+    """Return *text* without all that stands from an *opening* to the next *closing*."""
+    pieces, at = list[str](), 0
+    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
+        pieces.append(text[at:start])
+        at = end + len(closing)
+    return "".join([*pieces, text[at:]])
+
+
+def is_answer(entry: Mapping[str, Any]) -> bool:
+    """Whether *entry* is the model's. In Responses, an answer has several items."""
+    return entry.get("role") == "assistant" or str(entry.get("type")).endswith(("reasoning", "_call"))
+
+
 _NAMES = re.compile(r'"name": "([\w-]+)"')
 
 
@@ -320,9 +357,30 @@ def names_in(value: Any) -> list[str]:
     return _NAMES.findall(json.dumps(value, default=str))
 
 
+CHOICE: Final = "tool_choice"  # key of the choice of tools in a request
+
+
 def chosen_names(request: Mapping[str, Any]) -> list[str]:
     """The tools that the model has to call, or has to choose from."""
-    return names_in(request.get("tool_choice"))
+    return names_in(request.get(CHOICE))
+
+
+def without_force(choice: Json) -> Json:
+    """Return *choice* of tools for a model that need not call any, if *choice* only says that it has to; else None."""
+    if choice == "required":
+        return "auto"
+    return {**choice, "type": "auto"} if is_object(choice) and choice.get("type") == "any" else None
+
+
+_MARK: Final = "cache_control"
+
+
+def has_cache_mark(entries: Iterable[Any]) -> bool:
+    return any(_MARK in entry for entry in entries)
+
+
+def without_cache_mark(entry: JsonObject) -> dict[str, Json]:
+    return {key: value for key, value in entry.items() if key != _MARK}
 
 
 def with_cache_mark(kept: Sequence[Any], entries: Iterable[Any]) -> list[Any]:
@@ -331,7 +389,7 @@ def with_cache_mark(kept: Sequence[Any], entries: Iterable[Any]) -> list[Any]:
 
     If an entry of *kept* has a mark of its own, it keeps it and none is added.
     """
-    marks = [entry["cache_control"] for entry in entries if "cache_control" in entry]
-    if not kept or not marks or any("cache_control" in entry for entry in kept):
+    marks = [entry[_MARK] for entry in entries if _MARK in entry]
+    if not kept or not marks or has_cache_mark(kept):
         return list(kept)
-    return [*kept[:-1], {**kept[-1], "cache_control": marks[-1]}]
+    return [*kept[:-1], {**kept[-1], _MARK: marks[-1]}]

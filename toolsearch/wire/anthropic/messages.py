@@ -46,6 +46,7 @@ from toolsearch.wire.reply_parts import (
 )
 from toolsearch.wire.request_parts import objects_in, refuse_request
 
+CALL: Final = "tool_use"
 _RESULT = "tool_result"
 
 
@@ -91,14 +92,14 @@ def _after_results(block: dict[str, Json]) -> bool:
     return block.get("type") != _RESULT
 
 
-_FINISHED: Final = frozenset(
+FINISHED: Final = frozenset(
     {"tool_use", "end_turn"}
 )  # "stop_sequence" is left out: the sequence may have cut a call's arguments
 
 
 def write_calls(calls: Iterable[ToolCall]) -> list[dict[str, Json]]:
     """The blocks of a message; arguments that are text are written as the object that they hold."""
-    return [{"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_object(call)} for call in calls]
+    return [{"type": CALL, "id": call.id, "name": call.name, "input": arguments_object(call)} for call in calls]
 
 
 def read_calls(entries: Iterable[object]) -> list[ToolCall]:
@@ -107,7 +108,7 @@ def read_calls(entries: Iterable[object]) -> list[ToolCall]:
 
 
 def read_call(item: JsonObject, position: int) -> ToolCall | None:
-    return call_in(item, item.get("id"), "input", position) if item.get("type") == "tool_use" else None
+    return call_in(item, item.get("id"), "input", position) if item.get("type") == CALL else None
 
 
 def reply_items(reply: JsonObject) -> ReplyItems | None:
@@ -115,7 +116,7 @@ def reply_items(reply: JsonObject) -> ReplyItems | None:
     if reply.get("role") != "assistant" or isinstance(reply.get("content"), str | None):
         return None
     is_whole = "stop_reason" in reply or reply.get("type") == "message"
-    unfinished = why_unfinished(reply.get("stop_reason"), _FINISHED) if is_whole else ""
+    unfinished = why_unfinished(reply.get("stop_reason"), FINISHED) if is_whole else ""
     return ReplyItems(list_in(reply, "content"), unfinished)
 
 

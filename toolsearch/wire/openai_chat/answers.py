@@ -97,7 +97,7 @@ class CompletionPiece(BaseModel):
 
 
 # Fields that the API sends in answers but refuses in requests.
-_OUTPUT_ONLY = ("annotations", "audio", "function_call", "refusal")
+OUTPUT_ONLY = ("annotations", "audio", "function_call", "refusal")
 
 _FINISH: Mapping[str, FinishReason] = {
     "stop": "stop",
@@ -174,7 +174,7 @@ def choice_answer(message: AssistantMessage, finish_reason: str | None, sent: di
     have and want them back, such as signed thoughts and reasoning.
     """
     said = taken_back({"role": "assistant", "content": None} | without_nulls(sent))
-    kept = {key: value for key, value in said.items() if key not in _OUTPUT_ONLY}
+    kept = {key: value for key, value in said.items() if key not in OUTPUT_ONLY}
     verbatim = ProviderItems(PROVIDER, (kept,))
     reason = finish_reason_with_calls(read_finish_reason(finish_reason), message.tool_calls)
     return ChatResponse(replace(message, verbatim=verbatim), reason)

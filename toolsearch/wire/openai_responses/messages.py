@@ -51,6 +51,7 @@ from toolsearch.wire.reply_parts import (
 from toolsearch.wire.request_parts import objects_in
 
 SEARCH_CALL: Final = "tool_search_call"
+SEARCH_OUTPUT: Final = "tool_search_output"
 _FINISHED: Final = frozenset({"completed"})  # status of a finished response or item; some endpoints leave it out
 
 
@@ -105,7 +106,6 @@ def _is_refusal(item: object) -> bool:
 
 
 _OUTPUT = "function_call_output"
-_SEARCH_OUTPUT = "tool_search_output"
 _ADDITION = "additional_tools"
 _IMAGE = "input_image"
 _DETAIL = "auto"
@@ -198,7 +198,7 @@ def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> lis
     The format does not mark failures: only the text tells them from results. Only the names of the tools that a search
     loaded are read, because the author of a conversation must not define tools.
     """
-    return [_read_result(entry, tools) for entry in entries if entry.get("type") in (_OUTPUT, _SEARCH_OUTPUT)]
+    return [_read_result(entry, tools) for entry in entries if entry.get("type") in (_OUTPUT, SEARCH_OUTPUT)]
 
 
 def sendable(entries: Iterable[object]) -> list[Any]:
@@ -240,7 +240,7 @@ def _write_result(result: ToolResult) -> dict[str, Json]:
 def _write_found(result: ToolResult, native_search: NativeSearch) -> dict[str, Json]:
     found = native_search.found(result)
     return {
-        "type": _SEARCH_OUTPUT,
+        "type": SEARCH_OUTPUT,
         "call_id": result.call_id,
         "execution": "client",
         "status": "completed",
@@ -281,7 +281,7 @@ def _grouped(items: Iterable[JsonObject]) -> list[tuple[str, list[JsonObject]]]:
 
 
 def _kind(item: JsonObject) -> str:
-    if item.get("type") in (_OUTPUT, _SEARCH_OUTPUT):
+    if item.get("type") in (_OUTPUT, SEARCH_OUTPUT):
         return "results"
     if item.get("type") == _ADDITION:
         return "change"
@@ -328,7 +328,7 @@ def _read_assistant(items: Sequence[JsonObject]) -> AssistantMessage:
 
 def _read_result(item: JsonObject, tools: Mapping[str, str]) -> ToolResult:
     call_id = str(item.get("call_id"))
-    if item.get("type") == _SEARCH_OUTPUT:
+    if item.get("type") == SEARCH_OUTPUT:
         names = [str(tool.get("name")) for tool in objects_in(item.get("tools"), "tools", api=API)]
         return ToolResult(call_id, tools.get(call_id, TOOL_NAME), (), structured={"tools": names})
     return ToolResult(call_id, tools.get(call_id, ""), tuple(_blocks(item.get("output"))))

@@ -1,0 +1,126 @@
+"""The history that a client of Responses sends back, as the model knows it. See `toolsearch.wire.carried`.
+
+The API refuses reasoning without the item that followed it. So a reply that ends without a call of the client carries
+its hidden rounds, too: by the id of its message. Clients that leave out this id leave out those of reasoning as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from toolsearch.documents.json_values import as_object
+from toolsearch.tools.calls import ToolCall
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import CALL_TOOL
+from toolsearch.wire.carried import CarriedCall, CarriedRound, Carriers, size_in
+from toolsearch.wire.openai_responses.messages import write_calls
+from toolsearch.wire.proxied import Found, History, Restored
+from toolsearch.wire.proxied_parts import call_tool_arguments
+
+_REFERENCE: Final = "item_reference"
+_REASONING: Final = "reasoning"
+
+
+def own_call(call: ToolCall, extra: JsonObject) -> dict[str, Json]:
+    """The item of a *call* that the proxy runs, as the model gets it back; *extra* holds its id, if it has one."""
+    (item,) = write_calls([call])
+    return {**extra, **item, "status": "completed"}
+
+
+def client_call(call: ToolCall) -> dict[str, Json]:
+    """The item of a *call* that the client gets, whose name may be ``namespace.name``."""
+    (item,) = write_calls([call])
+    namespace, _, name = call.name.rpartition(".")
+    return {**item, "name": name, **({"namespace": namespace} if namespace else {})}
+
+
+def own_output(call_id: str, text: str) -> dict[str, Json]:
+    return {"type": "function_call_output", "call_id": call_id, "output": text}
+
+
+def restored(entries: Sequence[Json], history: History) -> list[Restored]:
+    """Return the conversation as the model knows it. See `ProxiedWire.restored`."""
+    conversation = _Conversation(history)
+    for place, entry in enumerate(entries):
+        conversation.add(place, as_object(entry) or {})
+    return conversation.parts()
+
+
+class _Conversation:
+    """Builds a restored conversation, reply by reply. A reply ends with the outputs of its calls."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._carriers = Carriers(history.answer_to_search)
+        self._parts: list[Restored] = []
+        self._said: list[tuple[int, JsonObject]] = []  # of a reply, with the places of its items
+        self._outputs: list[tuple[int, JsonObject]] = []
+        self._read: set[str] = set()  # ids that have been read
+
+    def add(self, place: int, item: JsonObject) -> None:
+        if str(item.get("type")).endswith("_output"):
+            self._outputs.append((place, item))
+            return
+        is_said = bool(item) and item.get("role", "assistant") == "assistant"
+        if self._outputs or not is_said:
+            self._end_reply()
+        if is_said:
+            self._said.append((place, item))
+        else:
+            self._parts.append(place)
+
+    def parts(self) -> list[Restored]:
+        self._end_reply()
+        return self._parts
+
+    def _end_reply(self) -> None:
+        rest, outputs = self._said, [self._restored(*each) for each in self._outputs]
+        *hidden, last = self._rounds() or [CarriedRound({}, [])]
+        self._said, self._outputs = [], []
+        for each in hidden:
+            size = size_in([_kind(item) for _, item in rest], each.sizes)
+            self._add_round(rest[:size], each.calls)
+            rest = rest[size:]
+        self._add_round(rest, last.calls, outputs)
+
+    def _rounds(self) -> list[CarriedRound]:
+        """The rounds that the reply was made of. Each id carries those before it, and that of a call what stood beside
+        it as well. Some clients send a reference in the place of a call, so the ids of outputs are read, too.
+        """
+        items = [item for _, item in [*self._said, *self._outputs]]
+        ids = [str(item.get(key)) for key in ("call_id", "id") for item in items]
+        carriers = [carrier for each in ids if each not in self._read and (carrier := self._carriers.read(each))]
+        self._read.update(ids)
+        return max((carrier.rounds for carrier in carriers), key=len, default=list[CarriedRound]())
+
+    def _add_round(
+        self, said: Sequence[tuple[int, JsonObject]], calls: Sequence[CarriedCall], outputs: Sequence[Restored] = ()
+    ) -> None:
+        while said and not calls and _kind(said[-1][1]) == _REASONING:
+            said = said[:-1]  # a call came after it that is not shown
+        items = [self._restored(*each) for each in said]
+        for call in calls:
+            items.insert(call.place, own_call(ToolCall(call.id, call.name, call.arguments), call.extra))
+        answers = [own_output(call.id, self._carriers.answer(call)) for call in calls]
+        found = [Found(call.found) for call in calls if call.found]
+        self._parts += [*items, *answers, *outputs, *found]
+
+    def _restored(self, place: int, item: JsonObject) -> Restored:
+        """The item as the model wrote it, with the model's id, and by ``callTool`` if the model called it so."""
+        called = self._carriers.with_model_ids(item, "call_id", "id")
+        dotted = f"{item['namespace']}.{item.get('name')}" if item.get("namespace") else str(item.get("name"))
+        name = self._history.full_names.get(dotted, dotted)
+        if item.get("type") == "function_call" and name in self._history.called_by_call_tool:
+            called |= {"name": CALL_TOOL, "arguments": call_tool_arguments(name, str(item.get("arguments")))}
+            called.pop("namespace", None)
+        return place if called == item else called
+
+
+def _kind(item: JsonObject) -> str:
+    """The type of an *item*, or of the item that it refers to."""
+    kind = str(item.get("type") or "message")
+    if kind != _REFERENCE:
+        return kind
+    prefix = str(item.get("id")).partition("_")[0]
+    return {"msg": "message", "rs": _REASONING}.get(prefix, kind)

@@ -1,0 +1,134 @@
+"""What a proxy needs of the format of a model API: the history that a client sends back, and replies that are written
+to a client while the model may be asked several times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The place in a conversation right after an answer to a search that found the tools *names*."""
+
+    names: tuple[str, ...]
+
+
+Restored: TypeAlias = int | dict[str, Json] | Found
+"""A part of a restored history: the place of an entry that goes on as the client sent it, or an entry in its stead."""
+
+ToClient: TypeAlias = Callable[[ToolCall], ToolCall | None]
+"""The call that the client gets for a held call of the model, by ``namespace.name`` if it has a namespace; None if the
+proxy runs it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """How the history of a client is read.
+
+    called_by_call_tool  tools whose calls the model makes by ``callTool``, and the client sees as their own
+    answer_to_search     the text that the model reads for a search that found these names
+    binds_thinking       whether the API refuses thinking if what came before it has changed
+    full_names           names of tools in namespaces, by ``namespace.name``
+    """
+
+    called_by_call_tool: Collection[str]
+    answer_to_search: Callable[[Sequence[str]], str]
+    binds_thinking: bool = False
+    full_names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Reply(Protocol):
+    """One reply to a client, made of the replies of a model in one or more rounds, one after another.
+
+    Calls of the *held* names reach the client only as its *to_client* says. All from the first call of a round on waits
+    for the end of the round, since the id of the client's first call carries what the client is not shown. All else is
+    passed on at once. What comes is passed on with its bytes, unless something in it has changed.
+    """
+
+    def add_event(self, event: Event) -> list[Event]:
+        """Return what the client gets now. The events that end the model's reply are kept for `end`."""
+        ...
+
+    def add_whole(self, reply: dict[str, Json]) -> None:
+        """Take a reply of the model that is not streamed."""
+        ...
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the model's reply of this round has come to its end."""
+        ...
+
+    @property
+    def own_calls(self) -> list[ToolCall]:
+        """The calls of this round that the proxy runs, in order; marked `unfinished` if the reply was cut off."""
+        ...
+
+    @property
+    def has_client_calls(self) -> bool:
+        """Whether the client has to run calls of this round, so that the reply ends with it."""
+        ...
+
+    def next_entries(self, results: Sequence[ToolResult]) -> list[dict[str, Json]]:
+        """The entries that continue the conversation with the model after this round: its reply as it came, and the
+        *results* of the own calls.
+        """
+        ...
+
+    def end_round(self, results: Sequence[ToolResult]) -> list[Event]:
+        """Return what has waited, and begin a new round. The own calls and their *results* are carried by the next call
+        of the client, from which `restored` reads them.
+        """
+        ...
+
+    def end(self) -> list[Event]:
+        """What has waited, and the events that end the reply, with the usage of all rounds."""
+        ...
+
+    def fail(self, message: str) -> list[Event]:
+        """The events that end a reply whose model broke off, so that no client waits or takes it as whole."""
+        ...
+
+    def body(self) -> dict[str, Json]:
+        """The whole reply, if it is not streamed. It is the model's own, if nothing was held."""
+        ...
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the reply differs from the one that the model sent. If not, its bytes can be passed on."""
+        ...
+
+
+class ProxiedWire(Protocol):
+    """The functions of the module ``proxied`` of each model API."""
+
+    @property
+    def PATH(self) -> str:  # noqa: N802  a constant of the module
+        """Where requests are posted, below the address of the API, such as "/v1/messages"."""
+        ...
+
+    @property
+    def ENTRIES(self) -> str:  # noqa: N802
+        """The key of the conversation in a request."""
+        ...
+
+    def restored(self, entries: Sequence[Json], history: History) -> list[Restored]:
+        """Return the conversation as the model knows it, with the rounds that ids of the client's calls carry. Ids that
+        cannot be read stay as they are.
+        """
+        ...
+
+    def open_reply(self, held: Collection[str], to_client: ToClient, *, binds_thinking: bool = False) -> Reply:
+        """See `Reply`. *binds_thinking* as in `History`."""
+        ...
+
+    def error_body(self, message: str, code: str, status: int) -> JsonObject:
+        """An error of the proxy in the shape of the API."""
+        ...
