@@ -356,8 +356,13 @@ class ChatModelError(ToolSearchError, code="chat_model_error", status=502):
     error.
     """
 
-    remedy = "Look at `error.__cause__`, the SDK's own error: key, model name, quota or network."
+    remedy = (
+        "Look at `error.__cause__`, the SDK's own error: key, model name, quota or network. "
+        "Behind the proxy, read the message."
+    )
     model_text = "the model that this tool asks did not answer; go on without it, or try again later"
+    TIMEOUT = Case("chat_model_timeout", 504, "A model API behind the proxy was silent for too long.", "Ask again.")
+    cases = (TIMEOUT,)
 
 
 class BadAnswerError(ChatModelError, code="bad_answer"):

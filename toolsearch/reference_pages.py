@@ -99,6 +99,11 @@ OF_HTTP = {
         "Nobody could look after the service any more.",
         "Make another operator's key first. If all are lost, `toolsearch keys` makes one.",
     ),
+    "no_provider": Told(
+        "404",
+        "The tenant has no provider for this model API.",
+        "Have an administrator name one by `POST /v1/providers`.",
+    ),
     "operators_only": Told("403", "Only an operator may add this.", "Ask an operator."),
     "own_tenant": Told("409", "An operator's key was to delete its own tenant.", "Use a key of another tenant."),
     "precondition_failed": Told(

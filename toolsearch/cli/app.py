@@ -37,7 +37,7 @@ _MODULES: Final[dict[str, str | None]] = {
     "tokens": "show",
     **dict.fromkeys(("evaluate", "enrich")),
     **dict.fromkeys(("backup", "restore", "reseal", "keys", "serve"), "service"),
-    **dict.fromkeys(("bench", "usage", "gateway")),
+    **dict.fromkeys(("bench", "usage", "gateway", "proxy")),
 }
 
 _BEFORE: Final = ("--quiet", "-q", "--verbose", "-v", "-vv")  # options that may stand before a command's name
@@ -66,8 +66,8 @@ def _with(names: tuple[str, ...]) -> CommandLine:
         command = getattr(importlib.import_module(f"toolsearch.cli.{_MODULES[name] or name}"), name)
         if isinstance(command, CommandLine):
             app.add_typer(command, name=name)
-        else:  # serve has logging options of its own
-            app.command()(command if name == "serve" else with_verbosity(command))
+        else:  # servers have logging options of their own
+            app.command()(command if name in ("serve", "proxy") else with_verbosity(command))
     return app
 
 

@@ -84,12 +84,13 @@ def serve(
 def _serve(
     settings: ServiceSettings, store: str | None, data: Path, host: str, port: int, tools: Sequence[str]
 ) -> None:
+    from toolsearch.gateway.http import listening, url_of
     from toolsearch.service.app import make_app
     from toolsearch.service.catalogs.python_tools import load, read_registration
     from toolsearch.service.data_folder import INDEXES, STORE_FILE, data_folder
     from toolsearch.service.seal import open_seal, refuse_new_start
     from toolsearch.service.service import Service
-    from toolsearch.service.serving import listening, serve, url_of
+    from toolsearch.service.serving import serve
     from toolsearch.storage.opening import place_of
 
     for each in tools:  # loaded first for a short error, since uvicorn reports a failed start by a traceback

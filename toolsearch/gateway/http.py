@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import socket
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
@@ -28,6 +31,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from toolsearch.access.directory import make_directory
 from toolsearch.access.principals import PrincipalDirectory
 from toolsearch.access.settings import JwtSettings
+from toolsearch.errors import BadSettingError
 from toolsearch.gateway.caller import CredentialBackend, GrantToken
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http_guard import HostGuard, RetryAfter, require_safe_binding, served_hosts
@@ -35,6 +39,7 @@ from toolsearch.gateway.reports.page import status_routes
 from toolsearch.gateway.server import make_server
 from toolsearch.gateway.status import SESSION_IDLE_S
 
+_BACKLOG: Final = 2_048
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 _MOST_HEAD_BYTES: Final = 65_536  # uvicorn's default
 MAX_CONNECTIONS: Final = 10_000  # at once
@@ -192,6 +197,34 @@ def server_config(app: ASGIApp, *, http: type[asyncio.Protocol] | None = None, *
         timeout_keep_alive=_KEEP_ALIVE_S,
         **binding,
     )
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound to *host* and *port*; 0 is any free port. Raises BadSettingError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise BadSettingError(f"cannot listen at {host}:{port}: {_why(error)}") from error
+    # Connections inherit this option. Without it, the body of an answer waits 40 ms until the client has acknowledged
+    # the head.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _why(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "another program uses this port; end that one, or name another port by --bind (port 0: any free one)"
+    reason = os.strerror(error.errno) if error.errno is not None else str(error)
+    return f"{reason}; name another address by --bind"
+
+
+def url_of(listener: socket.socket) -> str:
+    """The URL for a client on this machine: a loopback address if all addresses are bound, else the bound one."""
+    address: tuple[str, int] = listener.getsockname()[:2]
+    host, port = address
+    named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"http://{f'[{named}]' if ':' in named else named}:{port}"
 
 
 def _for_credentials(directory: PrincipalDirectory | None) -> list[Middleware]:

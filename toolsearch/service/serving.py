@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import signal
@@ -19,14 +18,12 @@ from starlette.types import ASGIApp
 
 from toolsearch.access.jwt import is_loopback
 from toolsearch.errors import BadSettingError, StorageError, ToolSearchError
-from toolsearch.gateway.http import server_config
+from toolsearch.gateway.http import listening, server_config
 from toolsearch.service.seal import checked_seal, refuse_new_start
 from toolsearch.service.settings import ServeSettings, ServiceSettings
 from toolsearch.service.web.middleware import Shutdown
 from toolsearch.service.web.paths import named_hosts
 from toolsearch.storage.place import StorePlace
-
-_BACKLOG = 2_048
 
 
 async def serve(
@@ -44,34 +41,6 @@ async def serve(
     """
     config = server_config(app, timeout_graceful_shutdown=settings.shutdown_timeout_s, lifespan="on")
     await _Server(config, shutdown, on_started).serve([listener])
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """A socket that is bound to *host* and *port*; 0 is any free port. Raises BadSettingError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except OSError as error:
-        raise BadSettingError(f"cannot listen at {host}:{port}: {_why(error)}") from error
-    # Connections inherit this option. Without it, the body of an answer waits 40 ms until the client has acknowledged
-    # the head.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
-
-
-def _why(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "another program uses this port; end that one, or name another port by --bind (port 0: any free one)"
-    reason = os.strerror(error.errno) if error.errno is not None else str(error)
-    return f"{reason}; name another address by --bind"
-
-
-def url_of(listener: socket.socket) -> str:
-    """The URL for a client on this machine: a loopback address if all addresses are bound, else the bound one."""
-    address: tuple[str, int] = listener.getsockname()[:2]
-    host, port = address
-    named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
-    return f"http://{f'[{named}]' if ':' in named else named}:{port}"
 
 
 class _Server(uvicorn.Server):

@@ -254,11 +254,10 @@ def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> 
             "content": [part],
         }
         output.append(message)
-    searches = any(tool.get("type") == "tool_search" for tool in body.get("tools", []))
-    output += [
-        (_search_call if searches and call.name in (SEARCH, _OWN_SEARCH) else _function_call)(call, reply, new_id)
-        for call in reply.calls
-    ]
+    tools = body.get("tools", [])
+    functions = {tool.get("name") for tool in tools}
+    searches = {SEARCH, _OWN_SEARCH} - functions if any(tool.get("type") == "tool_search" for tool in tools) else ()
+    output += [(_search_call if call.name in searches else _function_call)(call, reply, new_id) for call in reply.calls]
     usage = reply.usage
     return {
         "id": new_id("resp"),
@@ -271,7 +270,7 @@ def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> 
         "output": output,
         "parallel_tool_calls": True,
         "tool_choice": "auto",
-        "tools": [],
+        "tools": body.get("tools") or [],
         "usage": {
             "input_tokens": usage.input,
             "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_write},

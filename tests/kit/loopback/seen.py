@@ -12,6 +12,7 @@ from tests.kit.loopback.anthropic_checks import blocks_of, references_of
 from tests.kit.loopback.memory import canonical
 
 _Json = dict[str, Any]
+_LOADING = ("tool_search_output", "additional_tools")
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class SeenTool:
 @dataclass(frozen=True)
 class Seen:
     """
-    tools    in the order in which they are sent, those that a result has loaded last
+    tools    in the order in which they are sent, those that the conversation has loaded last
     results  the text of each result so far, as the model reads it, oldest first
     said     all that has the user's role, which is the prompt and what the client wrote around it
     listing  the list of tools as JSON, without marks for the cache
@@ -79,7 +80,7 @@ def _of_chat(body: _Json) -> tuple[list[SeenTool], list[str], str]:
 
 def _of_responses(body: _Json) -> tuple[list[SeenTool], list[str], str]:
     items = [item for item in body["input"] if isinstance(item, dict)]
-    found = [tool for item in items if item.get("type") == "tool_search_output" for tool in item["tools"]]
+    found = [tool for item in items if item.get("type") in _LOADING for tool in item["tools"]]
     tools = [*_functions(body.get("tools") or [], is_found=False), *_functions(found, is_found=True)]
     outputs = [item for item in items if item.get("type", "").endswith("_output")]
     results = [canonical(item["tools"]) if "tools" in item else _text(item["output"]) for item in outputs]

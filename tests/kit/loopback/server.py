@@ -35,6 +35,7 @@ class Request:
     headers: dict[str, str]  # names in lower case
     body: dict[str, Any]
     came_s: float = 0.0  # on the monotonic clock
+    raw: bytes = b""  # the body as it came
 
     @property
     def is_streamed(self) -> bool:
@@ -132,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             with self.server.lock:
-                request = Request(path, headers, body, time.monotonic())
+                request = Request(path, headers, body, time.monotonic(), content)
                 self.server.requests.append(request)
                 reply, message = self._answer(dialect, request)
         except RefusedError as refused:

@@ -1,0 +1,343 @@
+"""A request in play: the list and the conversation that go to the model, made of the client's body alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+from toolsearch.access.reach import Reach
+from toolsearch.discovery.call_tools import CALL_TOOLS, inner_call
+from toolsearch.discovery.exposure import FIXED, MESSAGES
+from toolsearch.documents.json_values import as_list, as_object, is_object
+from toolsearch.proxy.body import Body, list_text
+from toolsearch.proxy.tools import NotInPlayError, ToolList
+from toolsearch.sessions.conversation import Conversation
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
+from toolsearch.tools.results import text_block
+from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
+from toolsearch.wire.formats import (
+    CHOICE,
+    WireFormat,
+    chosen_names,
+    has_cache_mark,
+    is_answer,
+    render_change,
+    render_definition,
+    said_in,
+    text_in,
+    with_cache_mark,
+    without_force,
+)
+from toolsearch.wire.messages import ToolChangeMessage
+from toolsearch.wire.native_search import found_names, loaded_text
+from toolsearch.wire.proxied import Found, History, ProxiedWire
+from toolsearch.wire.proxied_parts import compact
+from toolsearch.wire.sendable_tools import own_arguments
+
+_OWN_TOOLS: Final = 2  # the search tool and the call tool
+_REPEATED: Final = {"tools": "[]", CHOICE: '"auto"'}  # what answers repeat of a request, with its defaults
+_ANY_QUERY: Final = "this"  # an answer depends on the names alone
+_MOST_UNSURE: Final = 2  # tools that a search names although it is not sure of any
+_FREE: Final = (None, "auto", "required", "any")  # choices of any tool
+_ABSENT: Final = ("background", "conversation", "previous_response_id")  # the request holds not the whole conversation
+Texts: TypeAlias = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a request goes, and how it is written."""
+
+    wire_format: WireFormat
+    wire: ProxiedWire
+    cloud: Cloud = ""
+
+
+def require_in_play(body: Body | None, *, has_operator: bool) -> Body:
+    """Raises NotInPlayError for a body that cannot be read, or that the proxy cannot continue."""
+    if body is None:
+        raise NotInPlayError("the body is no JSON object, has a key twice, or has too many entries")
+    choices = body.get("n")
+    if choices not in (None, 1):
+        raise NotInPlayError("it asks for several choices")
+    for key in _ABSENT:
+        if body.get(key):
+            raise NotInPlayError(f"it has the parameter {key}")
+    part = body.parts.get("tools")
+    if not has_operator and (part is None or body.written(part) in ("null", "[]")):
+        raise NotInPlayError("it has no tools")
+    return body
+
+
+class Request:
+    """What the model is sent for one request of a client, and what its searches find.
+
+    held       names of tools whose calls do not reach the client as they are
+    hidden     number of tools that the model is not shown at first
+    revealed   names of those that it is shown by now
+    is_free    whether the model need not call a tool any more: it has called one of the operator's, or too many
+    """
+
+    def __init__(self, asked: Asked, body: Body, tools: ToolList) -> None:
+        """Make the request, which may search. Raises NotInPlayError if the request is not changed."""
+        self.asked, self._body, self._tools = asked, body, tools
+        self._known = capabilities_of(Endpoint(asked.wire_format, str(body.get("model") or ""), asked.cloud))
+        self._announces = "messages" in self._known.modes
+        if not tools.named and not self._known.tools_on_chat and body.get("reasoning_effort") != "none":
+            raise NotInPlayError("its model takes no functions while it reasons, and the client has none")
+        entries = self._client_entries()
+        kept = self._kept([value for value, _ in entries])
+        reach = _without(kept)
+        view = tools.engine.view(reach)
+        self.is_whole = view.is_shown_whole(tools.engine.options.pass_through)
+        if self.is_whole and not tools.operator:
+            own = "beside the client's own tool search, " if tools.has_search else ""
+            raise NotInPlayError(f"{own}its tools are too few to be searched")
+        surely = () if self._announces or self.is_whole else self._asked_first(reach, entries)
+        self.listed = self._listed(kept, surely, view.names)
+        clients = [name for name in self.listed if name in tools.named]
+        self._reach = reach if self.is_whole else _without(clients)  # the operator's run here, listed or not
+        self.hidden = len(view.names) - len(surely) if not self.is_whole else 0
+        self.revealed = list(surely)
+        self._sent: Texts = []
+        self._is_as_sent = True
+        self.is_free = False
+        self._pending: list[str] = []
+        self._announced = set(self.listed)
+        self._read(entries)
+
+    # What goes upstream
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers that the way of revealing tools needs."""
+        return self._known.headers.get("messages", {}) if self._announces else {}
+
+    def content(self) -> bytes:
+        """The body that goes to the model now."""
+        wire, body = self.asked.wire, self._body
+        values = {"tools": list_text(self.listed_texts)}
+        if self.is_free:
+            freed = without_force(body.get(CHOICE))
+            values |= {} if freed is None else {CHOICE: compact(freed)}
+        if not self._is_as_sent or self._pending:
+            values[wire.ENTRIES] = list_text([*self._sent, *self._change()])
+        return body.replaced(values)
+
+    def add(self, entries: Iterable[JsonObject], results: Sequence[ToolResult]) -> None:
+        """Continue the conversation by *entries*, the model's answer and the *results* of its calls."""
+        self._begin_answer()
+        self._is_as_sent = False
+        self._sent += map(compact, entries)
+        self.is_free = self.is_free or any(result.name in self._tools.operator for result in results)
+        for result in results:
+            self._reveal(found_names(result))
+
+    # The calls of the model
+
+    @property
+    def binds_thinking(self) -> bool:
+        return self._known.binds_thinking
+
+    @property
+    def held(self) -> Collection[str]:
+        own = () if self.is_whole else (TOOL_NAME,) if self._announces else (TOOL_NAME, CALL_TOOL)
+        return {*own, *self._tools.operator, *self._tools.full_names.values()}
+
+    def may_call(self, name: str) -> bool:
+        """Whether the client's choice leaves the model the tool *name*. A choice that is not known leaves only those
+        that it names.
+        """
+        choice = self._body.get(CHOICE)
+        kind = str(choice.get("type")) if is_object(choice) else choice
+        return kind in _FREE or name in chosen_names({CHOICE: choice})
+
+    def to_client(self, call: ToolCall) -> ToolCall | None:
+        """The client's call: one of the call tool, or one by the full name that the model has read of a tool in a
+        namespace.
+        """
+        inner = inner_call(call)
+        tool = self._tools.named.get(inner.name)
+        is_direct = inner is call
+        if tool is None or not (tool.namespace if is_direct else inner.name in self._called_by_call_tool):
+            return None
+        arguments = own_arguments(tool.definition.input_schema, inner.parsed_arguments)
+        is_as_sent = arguments == inner.parsed_arguments
+        written = call.arguments if is_direct else _as_written(call)
+        return replace(inner, name=tool.dotted_name, arguments=(written if is_as_sent else "") or arguments)
+
+    @cached_property
+    def conversation(self) -> Conversation:
+        """The tools that the proxy runs for this request."""
+        conversation = self._tools.conversation(self._reach)
+        conversation.show_as(MESSAGES if self._announces else FIXED)
+        return conversation
+
+    def as_shown(self, result: ToolResult) -> ToolResult:
+        """The *result* of a search in the form that a later request can make again from the names that it found."""
+        if result.name != TOOL_NAME:
+            return result
+        structured = as_object(result.structured) or {}
+        others = as_list(structured.get("alsoFound")) or []
+        names = found_names(result) or [name for name in others[:_MOST_UNSURE] if isinstance(name, str)]
+        text = text_block(self._answer(names))
+        return replace(result, content=(text,), structured={"tools": list(names)}, is_error=False, error_code=None)
+
+    @property
+    def tokens_saved(self) -> int:
+        """An estimate: the tokens of the tools that the model is not shown."""
+        return 0 if self.is_whole else self._tools.engine.view(_without(self.listed)).estimated_tokens
+
+    def as_listed(self, text: str) -> str:
+        """The *text* of an answer or of an event. One that repeats the tools and the choice repeats the client's."""
+        if '"tools"' not in text or (body := Body.read(text.encode(errors="surrogatepass"))) is None:
+            return text
+        if is_object(body.get("response")):
+            return body.replaced({"response": self.as_listed(body.written(body.parts["response"]))}).decode()
+        if body.get("tools"):
+            own = {key: self._body.written_at(key, default) for key, default in _REPEATED.items()}
+            return body.replaced({key: own[key] for key in own if key in body.parts}).decode()
+        return text
+
+    # The list
+
+    @cached_property
+    def listed_texts(self) -> Texts:
+        named, operator = self._tools.named, self._tools.operator
+        own = [operator[name].definition for name in self.listed if name not in named and name in operator]
+        if not self.is_whole:
+            own += [self._tools.search_definition] + ([] if self._announces else [CALL_TOOLS[CALL_TOOL]])
+        rendered: list[Any] = list(self._tools.rendered.of(own))
+        kept = [name for name in self.listed if name in named]
+        if not has_cache_mark(named[name].entry for name in kept):
+            rendered = with_cache_mark(rendered, [tool.entry for tool in named.values()])
+        return [*self._tools.others, *self._tools.written(kept), *map(compact, rendered)]
+
+    def _kept(self, entries: Sequence[Json]) -> list[str]:
+        """The client's tools that stay in its list, by name: the chosen ones first if there is no room for all."""
+        tools = self._tools
+        chosen = tools.chosen(chosen_names({CHOICE: self._body.get(CHOICE)}))
+        kept = sorted(tools.kept(_system_text(self._body, entries)).difference(chosen))
+        room = self._room
+        if room is not None and len(chosen) > room:
+            raise NotInPlayError("it chooses more tools than the model's API takes")
+        return sorted([*chosen, *kept][:room])
+
+    @property
+    def _room(self) -> int | None:
+        """How many tools the list can hold beside those that are in it anyway."""
+        most = self._known.max_tools
+        return None if most is None else max(0, most - _OWN_TOOLS - len(self._tools.others))
+
+    def _listed(self, kept: Sequence[str], surely: Iterable[str], in_reach: Sequence[str]) -> list[str]:
+        more = in_reach if self.is_whole else surely
+        return [*kept, *sorted(set(more).difference(kept))][: self._room]
+
+    def _asked_first(self, reach: Reach, entries: Sequence[tuple[Json, str]]) -> list[str]:
+        """The tools that the client asks for before the model's first answer."""
+        names: dict[str, None] = {}
+        for value, _ in entries:
+            fields = as_object(value) or {}
+            if is_answer(fields):
+                break
+            names |= dict.fromkeys(self._asked_for(reach, fields))
+        return list(names)
+
+    def _asked_for(self, reach: Reach, fields: JsonObject) -> Sequence[str]:
+        said = said_in(fields)
+        return self._tools.remembered.surely_asked(reach, said) if said else ()
+
+    # The conversation
+
+    def _client_entries(self) -> list[tuple[Json, str]]:
+        key = self.asked.wire.ENTRIES
+        said = self._body.get(key)
+        if isinstance(said, str):
+            text = self._body.written(self._body.parts[key])
+            return [({"role": "user", "content": said}, f'{{"role":"user","content":{text}}}')]
+        return self._body.items(key)
+
+    def _read(self, entries: Sequence[tuple[Json, str]]) -> None:
+        """Write the conversation as the model knows it."""
+        history = History(self._called_by_call_tool, self._answer, self.binds_thinking, self._tools.full_names)
+        parts = self.asked.wire.restored([value for value, _ in entries], history)
+        self._is_as_sent = parts == list(range(len(entries)))
+        for part in parts:
+            if isinstance(part, Found):
+                self._reveal(part.names)
+                continue
+            value, text = entries[part] if isinstance(part, int) else (part, compact(part))
+            fields = as_object(value) or {}
+            if is_answer(fields):
+                self._begin_answer()
+            elif self._announces and not self.is_whole:
+                self._reveal(self._asked_for(self._reach, fields))
+            self._sent.append(text)
+
+    def _begin_answer(self) -> None:
+        """Tell the model of new tools right before its next answer."""
+        if self._pending:
+            self._sent += self._change()
+            self._announced.update(self._pending)
+            self._pending, self._is_as_sent = [], False
+
+    @cached_property
+    def _called_by_call_tool(self) -> Collection[str]:
+        if self.is_whole or self._announces:
+            return ()
+        return {*self._tools.named, *self._tools.operator}.difference(self.listed)
+
+    def _reveal(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name in self._announced or name in self._pending or self.conversation.shown_tool(name) is None:
+                continue
+            if name not in self.revealed:
+                self.revealed.append(name)
+            if self._announces:
+                self._pending.append(name)
+
+    def _change(self) -> Texts:
+        """The message that adds the tools that the model is not told of yet: the client's as it has written them."""
+        known = {name: tool for name in self._pending if (tool := self.conversation.shown_tool(name)) is not None}
+        own = self._tools.added(known)
+        added = [tool.definition for name, tool in known.items() if name in own or name not in self._tools.named]
+        texts = list(map(compact, render_change(ToolChangeMessage(tuple(added)), self.asked.wire_format)))
+        for name, entry in own.items():
+            written = compact(render_definition(known[name].definition, self.asked.wire_format))
+            if not any(written in text for text in texts):
+                raise LookupError(f"the change of tools has no definition of {name!r}")
+            texts = [text.replace(written, compact(entry)) for text in texts]
+        return texts
+
+    def _answer(self, names: Sequence[str]) -> str:
+        """The text that the model reads for a search that found *names*."""
+        shown = tuple(name for name in names if self.conversation.shown_tool(name) is not None)
+        if not shown or not self._announces:
+            return self._tools.remembered.answer(self._reach, shown)
+        own = self._tools.named
+        return loaded_text(own[name].dotted_name if name in own else name for name in shown)
+
+
+def _as_written(call: ToolCall) -> str:
+    """The text of the inner arguments of a call of the call tool; "" if they are not written as an object."""
+    body = Body.read(call.arguments.encode(errors="surrogatepass")) if isinstance(call.arguments, str) else None
+    part = None if body is None else body.parts.get("arguments")
+    return body.written(part) if body is not None and part is not None and is_object(part.value) else ""
+
+
+def _without(names: Collection[str]) -> Reach:
+    return Reach.parse(deny=sorted(names))
+
+
+def _system_text(body: Body, entries: Iterable[Json]) -> str:
+    """The words of the application before the first answer, wherever the format has them."""
+    told = [body.get("system"), body.get("instructions")]
+    for entry in entries:
+        fields = as_object(entry) or {}
+        if is_answer(fields):
+            break
+        told += [fields.get("content")] if fields.get("role") in ("system", "developer") else []
+    return "\n".join(map(text_in, told))
