@@ -27,6 +27,8 @@ _BODIES: dict[tuple[str, str], Any] = {
         "reply": {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "made_up", "input": {}}]}
     },
     ("patch", "/v1/toolsets/{toolset}"): {"description": "Other words."},
+    # An address that is asked of no name server.
+    ("post", "/v1/providers"): {"api": "openai", "base_url": "https://93.184.215.14", "key": "made-up"},
     ("post", "/v1/feedback"): {"query": "count", "outcome": "right", "tool": "made_up", "catalog": "made-up"},
     ("post", "/v1/search"): {"queries": ["count"], "catalog": "made-up"},
 }

@@ -63,7 +63,9 @@ async def test_definitions_are_given_once_for_all_answers_where_they_are_asked_f
 ) -> None:
     async with serving(tmp_path) as kit:
         client = await ready(kit)
-        answer = await asked(client, queries=["send mail", "mail a message"], names=["pay_bill"], definitions=wire_format)
+        answer = await asked(
+            client, queries=["send mail", "mail a message"], names=["pay_bill"], definitions=wire_format
+        )
         assert sorted(answer["definitions"]) == ["pay_bill", "send_mail"]
         assert answer["definitions"]["pay_bill"]["description"] == "Pay a bill with money."
         assert answer["definitions"]["pay_bill"][schema]["type"] == "object"

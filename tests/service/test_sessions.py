@@ -104,7 +104,9 @@ async def test_a_search_adds_what_it_finds_to_what_the_model_is_sent(tmp_path: P
     async with serving(tmp_path, **ALWAYS_SEARCH) as kit:
         client = await ready(kit)
         session = await opened(client)
-        found = await client.post(f"/v1/sessions/{session}/search", json={"queries": ["send mail", "select:pay_bill,no"]})
+        found = await client.post(
+            f"/v1/sessions/{session}/search", json={"queries": ["send mail", "select:pay_bill,no"]}
+        )
         assert found.status_code == 200
         mail, bill = found.json()["answers"]
         assert [(tool["name"], tool["is_loaded"]) for tool in mail["tools"]] == [("send_mail", True)]

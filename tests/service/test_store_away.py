@@ -14,7 +14,7 @@ from tests.kit.service import ServiceKit, serving
 from tests.kit.service_routes import operations
 
 TOOL = {"name": "made_up", "description": "Count something."}
-NAMES = ("catalog", "toolset", "tenant", "key_id", "source", "job", "call", "server", "entry", "receipt")
+NAMES = ("api", "catalog", "toolset", "tenant", "key_id", "source", "job", "call", "server", "entry", "receipt")
 FROM_MEMORY = {  # what the service knows without the store, for a key that it has just asked for
     "get /v1/me",
     "get /v1/catalogs/{catalog}/tools",

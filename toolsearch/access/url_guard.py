@@ -29,6 +29,7 @@ _SCHEMES: Final = {"http": 80, "https": 443}
 # Ports below belong to mail, name and file servers, which a request could be made to talk to.
 _FIRST_FREE_PORT: Final = 1_024
 _RESOLVE_S: Final = 5.0
+_KEPT_S: Final = 5.0  # seconds for which a connection that nobody uses is kept
 
 _SPECIAL_NETWORKS: Final = tuple(  # networks that some Python version's is_global counts as internet
     map(
@@ -177,7 +178,12 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
     def __init__(self, guard: UrlGuard) -> None:
         super().__init__(verify=_certificates(), trust_env=False)
         self._guard = guard
-        self._pool = httpcore2.AsyncConnectionPool(ssl_context=_certificates(), network_backend=_CheckedNetwork(guard))
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=_certificates(),
+            max_connections=None,
+            keepalive_expiry=_KEPT_S,
+            network_backend=_CheckedNetwork(guard),
+        )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url

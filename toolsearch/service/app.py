@@ -9,7 +9,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Response
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
 
 from toolsearch.errors import UnknownRecordError
 from toolsearch.gateway.http_guard import HostGuard
@@ -35,6 +36,7 @@ from toolsearch.service.keys.sign_in import router as sign_in_page
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.frame import PageRoute, see_other, visit_with
 from toolsearch.service.playground import router as playground_page
+from toolsearch.service.providers import router as providers_routes
 from toolsearch.service.search import feedback_router as feedback_routes
 from toolsearch.service.search import router as search_routes
 from toolsearch.service.search import session_router as session_search_routes
@@ -63,7 +65,7 @@ from toolsearch.service.web.middleware import (
     UrlTokens,
 )
 from toolsearch.service.web.openapi import TITLE, operation_id, use_document
-from toolsearch.service.web.paths import API, OPEN, mcp_path, named_hosts
+from toolsearch.service.web.paths import API, MODELS, OPEN, PROXIED, mcp_path, named_hosts
 from toolsearch.service.web.problems import add_problem_handlers, problem
 from toolsearch.wiring import build_telemetry
 
@@ -107,8 +109,16 @@ _ROUTERS = (  # routes are tried in this order, so the most frequent ones come f
     *(search_routes, sessions_routes, session_search_routes, calls_routes),
     *(catalogs_routes, toolsets_routes, sources_routes, jobs_routes, approvals_routes),
     *(feedback_routes, usage_routes, misses_routes, receipts_routes),
-    *(keys_routes, tenants_routes, audit_routes),
+    *(keys_routes, tenants_routes, providers_routes, audit_routes),
 )
+
+
+class _ToldRoute(Route):
+    """A route that is no operation of the API. Like one, it is named in the log and the metrics."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, more = super().matches(scope)
+        return match, {**more, "route": self} if match is not Match.NONE else more
 
 
 def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = None) -> FastAPI:
@@ -133,8 +143,12 @@ def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = No
     use_document(app)
     app.state.service = service
     add_problem_handlers(app)
-    # Placed first, so that MCP requests are compared with no other route.
-    app.router.routes.append(Route(mcp_path("{session}"), service.mcp))
+    # Placed first, so that requests of MCP and to models are compared with few routes.
+    app.router.routes.append(_ToldRoute(mcp_path("{session}"), service.mcp))
+    app.router.routes.extend(_ToldRoute(path, service.proxy, methods=["POST"]) for path in PROXIED)
+    app.router.routes.extend(
+        _ToldRoute(path, service.proxy, methods=["GET"]) for path in (MODELS, f"{MODELS}/{{model}}")
+    )
     app.router.routes.extend(_routes())
     return app
 

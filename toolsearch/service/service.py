@@ -33,6 +33,8 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.keys.keys import FIRST_TENANT, TENANT, Keys, SessionTokens, is_session_token
 from toolsearch.service.mcp_face.connections import ConnectionIds
 from toolsearch.service.mcp_face.face import McpFace
+from toolsearch.service.providers import Providers
+from toolsearch.service.proxy_face import ProxyFace
 from toolsearch.service.replica_changes import POLL_S, Following
 from toolsearch.service.replicas import ReplicaLease, ReplicaPresence
 from toolsearch.service.seal import Seal
@@ -216,6 +218,7 @@ class Service(ServiceParts):
         self.readiness = Readiness(storage.records, self.replica, clock, steady)
         self.audit = Audit(storage.audit, clock)
         self.outbound = Outbound(UrlGuard.of(settings.outbound.allowed_hosts, settings.outbound.allowed_networks))
+        self.providers = Providers(storage.records, self.seal, self.outbound.guard, clock)
         sources = Sources(storage.records, self.seal, clock)
         self.python_tools = PythonTools()
         http_tools = HttpTools(sources, self.outbound.open_client)
@@ -258,6 +261,7 @@ class Service(ServiceParts):
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
         self.calls = Calls(self.sessions, self.corpora, storage.records, self.activity, self.limits, clock)
         self.replies = Replies(self.calls, self.sessions, self.limits)
+        self.proxy = ProxyFace(self.providers, self.corpora, self.calls, settings, self.outbound.transport())
         self.metrics = Metrics(self._reading)
         connection_ids = ConnectionIds(self.seal, storage.records, clock)
         self.mcp = McpFace(self.sessions, self.corpora, self.keys, self.limits, settings, connection_ids)
@@ -286,6 +290,7 @@ class Service(ServiceParts):
             finally:
                 await self.imports.aclose()
                 await self.lease.aclose()
+                await self.proxy.aclose()
                 await self.corpora.aclose()
                 await self.keys.aclose()
                 await self.idempotency.aclose()

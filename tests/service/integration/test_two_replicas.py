@@ -111,3 +111,19 @@ async def test_the_rates_of_a_key_are_those_of_all_replicas_together(tmp_path: P
 
     assert statuses == [200] * 10 + [429]
     assert (refused.status_code, refused.headers["retry-after"], again.status_code) == (429, "6", 200)
+
+
+async def test_a_provider_that_one_replica_is_told_is_that_of_both_at_once(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    """Its key is looked up with each request, so that an exchanged one is not used any more."""
+    outbound = {"allowed_networks": ["127.0.0.0/8"]}
+    async with two_replicas(tmp_path, postgres.new_database(), outbound=outbound) as (one, other):
+        for key in ("sk-1", "sk-2"):
+            body = {"api": "openai", "base_url": "http://127.0.0.1:9999", "key": key}
+            (await one.client(one.operator).post("/v1/providers", json=body)).raise_for_status()
+            assert (await other.service.providers.get("default", "openai")).key == key
+        await one.client(one.operator).delete("/v1/providers/openai")
+        answer = await other.client(one.operator).post("/v1/chat/completions", json={})
+
+    assert answer.json()["error"]["code"] == "no_provider"

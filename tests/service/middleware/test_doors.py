@@ -122,6 +122,17 @@ async def test_a_stream_may_last_longer_than_a_request() -> None:
         assert (await client.get("/v1/stream")).text == "data: 1\n\n"
 
 
+async def test_a_model_may_think_for_longer_than_a_request_lasts() -> None:
+    async def model(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0.01)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    app = Deadline(model, seconds=0.001)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://test") as client:
+        assert (await client.post("/v1/messages")).text == "{}"
+
+
 # Hosts, pages
 
 

@@ -57,6 +57,9 @@ ABOUT_ALL = {  # what no key with rules may use: it is about all tools, also tho
     "post /v1/jobs/{job}/cancel",
     "get /v1/misses",
     "delete /v1/misses",
+    "get /v1/providers",
+    "post /v1/providers",
+    "delete /v1/providers/{api}",
     "get /v1/tenants",
     "post /v1/tenants",
     "delete /v1/tenants/{tenant}",
@@ -170,6 +173,7 @@ async def world(folder: Path) -> AsyncGenerator[World]:
             "key_id": key.json()["id"],
             "session": session.json()["id"],
             "tenant": "default",
+            "api": "openai",
         }
         yield World(kit, folder, ids, whole)
 

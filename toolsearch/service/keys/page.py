@@ -25,9 +25,11 @@ from toolsearch.service.pages.frame import (
     visit_with,
     what_is_wrong,
 )
-from toolsearch.service.web.callers import Visit
+from toolsearch.service.providers import Providers
+from toolsearch.service.web.callers import ServiceCaller, Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.service.web.problems import HttpRefusal
+from toolsearch.storage.records import Record
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _Service = Annotated[ServiceParts, Depends(the_service)]
@@ -39,7 +41,7 @@ _DAY_S: Final = 86_400.0
 
 ABOUT: Final[dict[Scope, str]] = {
     "search": "search, and open sessions",
-    "call": "call tools",
+    "call": "call tools; with search also ask models",
     "feedback": "say whether what was found was right",
     "read-catalog": "read catalogs, toolsets and what was refused",
     "write-catalog": "write tools, import, and approve",
@@ -105,11 +107,18 @@ async def _page(
         fields=_TYPED,
         outcome=outcome,
         keys=known_keys(visit.caller, found),
+        providers=await _providers(service, visit.caller),
         scopes=ABOUT,
         chosen=outcome["sent"].form.getlist("scope") if "sent" in outcome else AGENT_SCOPES,
         lives=LIVES,
         now_s=service.clock(),
     )
+
+
+async def _providers(service: ServiceParts, caller: ServiceCaller) -> list[Record]:
+    """Only for those who may change them."""
+    whole = caller.principal.reach.is_everything
+    return await service[Providers].all_of(caller.tenant) if whole else []
 
 
 async def key_names(service: ServiceParts, visit: Visit, key_ids: Iterable[str]) -> dict[str, str]:

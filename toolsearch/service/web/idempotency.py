@@ -22,7 +22,7 @@ from toolsearch.service.replicas import ReplicaPresence, RetriedWrites
 from toolsearch.service.seal import Seal
 from toolsearch.service.web.bodies import read_body, replay
 from toolsearch.service.web.callers import ServiceCaller
-from toolsearch.service.web.paths import API, is_mcp, is_under
+from toolsearch.service.web.paths import API, is_mcp, is_under, model_api
 from toolsearch.service.web.problems import bad_request, other_request, outcome_lost, same_time
 from toolsearch.storage.records import Record, RecordStore
 
@@ -213,7 +213,7 @@ def _hashed(text: bytes) -> str:
 _WRITING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _KEPT_HEADERS: Final = ("content-type", "etag", "location")
 _PART_OF_REQUEST: Final = ("content-type", "if-match", "if-none-match")
-_KEPT_BY_NAME: Final = frozenset({"catalogs", "toolsets", "tenants", "sessions", "search"})
+_KEPT_BY_NAME: Final = frozenset({"catalogs", "toolsets", "tenants", "sessions", "search", "providers"})
 _ONCE: Final = frozenset({"calls", "execute", "keys"})
 _NOTHING_WAS_DONE: Final = frozenset({401, 403, 429, 503})  # statuses after which a repeated request runs anew
 
@@ -259,7 +259,7 @@ class IdempotentRequests:
 
 def _key(scope: Scope) -> str | None:
     is_write = scope["type"] == "http" and scope["method"] in _WRITING
-    is_write = is_write and is_under(API, scope["path"]) and not is_mcp(scope["path"])
+    is_write = is_write and is_under(API, scope["path"]) and not is_mcp(scope["path"]) and model_api(scope) is None
     return Headers(scope=scope).get("idempotency-key") if is_write else None
 
 

@@ -21,7 +21,7 @@ from toolsearch.access.principals import Grant
 from toolsearch.errors import NotAuthenticatedError
 from toolsearch.service.web.callers import ServiceCaller
 from toolsearch.service.web.limits import Limits
-from toolsearch.service.web.paths import OPEN, is_for_programs, is_mcp, mcp_path, session_token_in
+from toolsearch.service.web.paths import OPEN, is_for_programs, is_mcp, mcp_path, model_api, session_token_in
 from toolsearch.service.web.problems import answer_to, timed_out
 
 
@@ -162,6 +162,7 @@ class Failures:
             await answer_to(error, scope["path"])(scope, receive, send)
 
 
+_API_KEY: Final = "x-api-key"
 OfToken: TypeAlias = Callable[[str], Awaitable[Grant | None]]
 
 
@@ -180,15 +181,18 @@ class Authentication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             state = scope.setdefault("state", {})
-            grant = None if scope["path"] in OPEN else await self._grant(Headers(scope=scope))
+            grant = None if scope["path"] in OPEN else await self._grant(scope)
             caller = ServiceCaller.of(grant, state.get("request_id", "")) if grant else None
             state["caller"] = caller
             if caller is not None:
                 await self._limits.request(caller)
         await self._app(scope, receive, send)
 
-    async def _grant(self, headers: Headers) -> Grant | None:
+    async def _grant(self, scope: Scope) -> Grant | None:
+        headers = Headers(scope=scope)
         given = headers.get("authorization")
+        if given is None and _API_KEY in headers and model_api(scope) is not None:  # as Anthropic's SDKs send it
+            given = f"Bearer {headers[_API_KEY]}"
         if given is None:
             return None
         scheme, _, token = given.partition(" ")
@@ -201,7 +205,7 @@ class Authentication:
 class Deadline:
     """Gives up after *seconds*, unless the answer is a stream of events.
 
-    The MCP face has limits of its own, for each call.
+    The MCP face has limits of its own, for each call. A model may think for as long as its provider allows.
     """
 
     def __init__(self, app: ASGIApp, *, seconds: float) -> None:
@@ -209,7 +213,7 @@ class Deadline:
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or is_mcp(scope["path"]):
+        if scope["type"] != "http" or is_mcp(scope["path"]) or model_api(scope) is not None:
             await self._app(scope, receive, send)
             return
         limit = asyncio.timeout(self._seconds)

@@ -51,6 +51,7 @@ _TAGS: Final = {
     "activity": "What was used, saved and not found, and receipts of calls without their contents.",
     "keys": "What callers say who they are by.",
     "tenants": "Teams or customers, who see nothing of each other. For operators.",
+    "providers": "Who is asked for answers of models, and the keys for that.",
     "audit": "Who has changed what.",
     "operations": "What whoever runs the service asks it.",
 }
@@ -96,6 +97,7 @@ _EXAMPLES: Final[dict[str, object]] = {  # examples of bodies that people send
     "NewCall": {"catalog": "office", "name": "send_mail", "arguments": {"to": "ann@example.com", "text": "Hello"}},
     "NewOpenApiSource": {"kind": "openapi", "name": "shop", "url": "https://shop.example.com/openapi.json"},
     "NewKey": {"name": "Ann's agent", "scopes": ["search", "call", "feedback"], "expires_in_s": 2592000},
+    "NewProvider": {"api": "anthropic", "key": "sk-ant-..."},
     "NewTenant": {"name": "sales", "description": "The sales team."},
 }
 

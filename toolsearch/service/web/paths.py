@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from toolsearch.api.providers import ModelApi
 from toolsearch.gateway.http_guard import HostPort, served_hosts
 from toolsearch.service.settings import ServeSettings
 
@@ -40,6 +44,26 @@ def is_mcp(path: str) -> bool:
             return path.startswith(_SESSIONS) and mcp == _MCP
         case _:
             return False
+
+
+MODELS: Final = f"{API}/models"
+PROXIED: Final[dict[str, ModelApi]] = {  # paths of model APIs, whose requests are passed on to a provider
+    f"{API}/messages": "anthropic",
+    f"{API}/messages/count_tokens": "anthropic",
+    f"{API}/responses": "openai",
+    f"{API}/responses/input_tokens": "openai",
+    f"{API}/chat/completions": "openai",
+}
+
+
+def model_api(scope: Scope) -> ModelApi | None:
+    """The API of a request that is passed on to a provider; None for any other request.
+
+    Both APIs have a list of models. Anthropic's clients say which version of its API they speak.
+    """
+    if is_under(MODELS, scope["path"]):
+        return "anthropic" if "anthropic-version" in Headers(scope=scope) else "openai"
+    return PROXIED.get(scope["path"])
 
 
 def is_under(prefix: str, path: str) -> bool:

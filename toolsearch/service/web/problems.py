@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPMethod, HTTPStatus
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Mount
 from starlette.types import Receive, Scope, Send
 
 from toolsearch.api.base import Problem
+from toolsearch.api.providers import ModelApi
 from toolsearch.errors import (
     NotAuthenticatedError,
     StorageError,
@@ -27,8 +29,11 @@ from toolsearch.errors import (
     TooManyError,
     text_for_model,
 )
-from toolsearch.service.web.paths import is_mcp
+from toolsearch.service.web.paths import is_mcp, model_api
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.anthropic import proxied as anthropic
 from toolsearch.wire.mcp.requests import ERROR_CODE
+from toolsearch.wire.openai_chat import proxied as openai
 
 
 class HttpRefusal(HTTPException):
@@ -117,6 +122,12 @@ def operators_only(what: str) -> HttpRefusal:
     return HttpRefusal(403, "operators_only", f"only an operator's key may add {what}")
 
 
+def no_provider(api: ModelApi) -> HttpRefusal:
+    return HttpRefusal(
+        404, "no_provider", f"nobody is named who answers for {api}; an administrator does that by POST /v1/providers"
+    )
+
+
 def last_operator() -> HttpRefusal:
     return HttpRefusal(
         409,
@@ -134,20 +145,37 @@ MEDIA_TYPE: Final = "application/problem+json"
 _PASSING: Final = frozenset({429, 503})
 _INTERNAL_ERROR: Final = -32603  # JSON-RPC's code for internal errors
 _NO_BODY: Final = frozenset({204, 304})
+_ERROR_BODIES: Final[Mapping[ModelApi, Callable[[str, str, int], JsonObject]]] = {
+    "anthropic": anthropic.error_body,
+    "openai": openai.error_body,
+}
 
 
 class ProblemResponse(Response):
-    """It notes its code beside the request, for the log and the metrics."""
+    """It notes its code beside the request, for the log and the metrics. A client of a model API is told in the shape
+    of that API, which its SDK reads.
+    """
 
     def __init__(
-        self, code: str, content: str, status: int, headers: Mapping[str, str] | None, media_type: str = MEDIA_TYPE
+        self,
+        code: str,
+        detail: str,
+        content: str,
+        status: int,
+        headers: Mapping[str, str] | None,
+        media_type: str = MEDIA_TYPE,
     ) -> None:
         super().__init__(content, status, headers, media_type)
-        self._code = code
+        self._code, self._detail = code, detail
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})["problem"] = self._code
-        await super().__call__(scope, receive, send)
+        if (api := model_api(scope)) is None:
+            await super().__call__(scope, receive, send)
+            return
+        told = _ERROR_BODIES[api](self._detail, self._code, self.status_code)
+        headers = {name: value for name, value in self.headers.items() if not name.startswith("content-")}
+        await JSONResponse(told, self.status_code, headers)(scope, receive, send)
 
 
 def problem(
@@ -161,16 +189,17 @@ def problem(
     """The answer to a request that failed."""
     title = HTTPStatus(status).phrase
     body = Problem(title=title, status=status, code=code, detail=detail, errors=errors or [])
-    return ProblemResponse(code, body.model_dump_json(), status, headers)
+    return ProblemResponse(code, detail, body.model_dump_json(), status, headers)
 
 
 def answer_to(error: Exception, path: str) -> Response:
     """The answer for *error* to a request for *path*."""
     if is_mcp(path) and isinstance(error, ToolSearchError) and error.status in _PASSING:
         _log(error)
-        told = {"code": _INTERNAL_ERROR, "message": text_for_model(error), "data": {ERROR_CODE: error.code}}
+        text = text_for_model(error)
+        told = {"code": _INTERNAL_ERROR, "message": text, "data": {ERROR_CODE: error.code}}
         body = json.dumps({"jsonrpc": "2.0", "id": None, "error": told})
-        return ProblemResponse(error.code, body, error.status, headers_of(error), "application/json")
+        return ProblemResponse(error.code, text, body, error.status, headers_of(error), "application/json")
     return problem_of(error)
 
 
