@@ -38,19 +38,19 @@ class Programs:
         return str(json.loads(described.read_text(encoding="utf-8"))["version"])
 
 
-def pinned(place: Path) -> Programs:
-    """Install what the lock file names into a folder of *place*, if it is not there; about 2 GB.
+def pinned(place: Path, described: Path = PINNED) -> Programs:
+    """Install what the lock file in *described* names into a folder of *place*, if it is not there. The agents: 2 GB.
 
     npm does not do this by ``npm ci``, which fails where a registry lacks the agents' packages for other platforms.
     Raises NotInstalledError.
     """
-    content = "".join((PINNED / name).read_text(encoding="utf-8") for name in _FILES)
-    folder = place / f"agents-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+    content = "".join((described / name).read_text(encoding="utf-8") for name in _FILES)
+    folder = place / f"{described.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{folder.name}.lock")):
         if not (folder / _DONE).exists():
             for name in _FILES:
-                shutil.copy(PINNED / name, folder)
+                shutil.copy(described / name, folder)
             _install(folder, "--no-save")
             (folder / _DONE).touch()
     return Programs(folder)

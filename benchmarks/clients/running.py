@@ -53,7 +53,7 @@ class AgentHome:
     agent     who lives there
     programs  where it is installed
     folder    its home
-    url       of the model
+    url       where it finds its model: the scripted one, unless a proxy before that one is put here
     gateway   the folder with the program ``toolsearch`` that is imported with, and that is put before the servers
     """
 
@@ -62,6 +62,7 @@ class AgentHome:
         self.folder = folder
         self.work = folder / "work"
         self.own_config = folder / "gateway.json"
+        self.url = api.url
         self._programs = programs
         self._api = api
         self._gateway = gateway
@@ -76,7 +77,7 @@ class AgentHome:
     def write(self, servers: Servers) -> None:
         """Attach *servers* to the agent itself."""
         self._servers = [*servers]
-        for path, text in self.agent.files(self._api.url, servers).items():
+        for path, text in self.agent.files(self.url, servers).items():
             (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / path).write_text(text, encoding="utf-8")
 
@@ -117,7 +118,7 @@ class AgentHome:
 
         self._api.play = play
         command = [str(self._programs.on_path / self.agent.program), *self.agent.command(prompt, self._servers)]
-        variables = self._environment() | dict(self.agent.environment(self._api.url)) | dict(environment or {})
+        variables = self._environment() | dict(self.agent.environment(self.url)) | dict(environment or {})
         log = self.folder / "output.txt"
         started_s = time.monotonic()
         with log.open("w", encoding="utf-8") as out:
@@ -179,11 +180,18 @@ _PLACES = {"CONFIG": ".config", "CACHE": ".cache", "DATA": ".local/share", "STAT
 @contextmanager
 def agent_home(agent: Agent, programs: Programs, folder: Path, *, gateway: Path | None = None) -> Generator[AgentHome]:
     """Give *agent* a home in *folder*, and a model. *gateway* is the folder of another ``toolsearch`` than ours."""
+    with scripted_model() as api:
+        yield AgentHome(agent, programs, folder, api, gateway or _own_program(folder))
+
+
+@contextmanager
+def scripted_model() -> Generator[LoopbackApi]:
+    """A model API for real programs."""
     with LoopbackApi(is_strict=False) as api:
         thread = threading.Thread(target=api.serve_forever, args=(0.01,))
         thread.start()
         try:
-            yield AgentHome(agent, programs, folder, api, gateway or _own_program(folder))
+            yield api
         finally:
             api.shutdown()
             thread.join()

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.clients.installing import Programs, pinned
 from benchmarks.environments import NotInstalledError
-from tests.kit.framework_environment import _folder
+from tests.kit.framework_environment import environments_folder
 
 _TO_INSTALL_S = 600  # 2 GB, over whatever network there is
 
@@ -17,6 +17,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def programs() -> Programs:
     try:
-        return pinned(_folder())
+        return pinned(environments_folder())
     except NotInstalledError as error:
         pytest.skip(f"the coding agents cannot be installed here: {error}")

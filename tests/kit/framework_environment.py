@@ -73,12 +73,14 @@ def _framework(name: str) -> Framework:
     requires = _requirements(name)
     key = hashlib.sha256("\n".join((platform.python_version(), *requires)).encode()).hexdigest()[:12]
     try:
-        return Framework(python_in(_folder() / f"{name}-{key}", Environment(tuple(requires), sys.executable)))
+        return Framework(
+            python_in(environments_folder() / f"{name}-{key}", Environment(tuple(requires), sys.executable))
+        )
     except NotInstalledError as error:
         pytest.skip(f"the environment of {name} cannot be installed here: {error}")
 
 
-def _folder() -> Path:
+def environments_folder() -> Path:
     return Path(_GIVEN) if _GIVEN else platformdirs.user_cache_path("toolsearch") / "test-environments"
 
 
