@@ -11,6 +11,7 @@ from benchmarks import (
     enrichment,
     languages,
     out_of_scope,
+    proxy,
     published_savings,
     reading,
     savings,
@@ -51,6 +52,7 @@ OF_FILE: Final[Mapping[str, Callable[[Any], Tables]]] = {
     "scanning": costs.scanning,
     "gateway_start": costs.gateway_start,
     "gateway_load": costs.gateway_load,
+    "proxy": proxy.page_tables,
     "service_stores": service_load.stored_tables,
     "service_scaling": service_scaling.tables,
 }

@@ -312,6 +312,19 @@ QUESTIONS: Final[Sequence[Question]] = (
         compared=(Compared("lost_in_all", is_exact=True), Compared("rss_mib/end")),
     ),
     Question(
+        "proxy",
+        "What does the proxy add to a request of a program with 500 tools of its own, and what does it save?",
+        cpu_minutes=5,
+        needs=(*_LOOPBACKS, *_REAL_TOOLS),
+        keys=("wire", "way", "is_streamed"),
+        compared=(
+            Compared("added/*/cpu_ms"),
+            Compared("together/*/lost", is_exact=True),
+            *(Compared(f"tokens/*/{name}", is_exact=True) for name in ("requests", "prompt", "written", "breaks")),
+        ),
+        others=("*, off*", "*, direct*"),
+    ),
+    Question(
         "service_load",
         "How many searches a second does one service carry, and what do a request and a session cost?",
         cpu_minutes=15,
