@@ -26,14 +26,14 @@ from toolsearch.wire import render_tools
 PIN = "audit_firewall"
 FOUND = {
     "ann": [
-        ["rename_invoice", "assign_invoice", "rename_payslip"],
-        ["schedule_exam", "audit_exam", "assign_exam"],
-        ["compress_video", "compress_customer", "compress_lead"],
+        ["rename_invoice", "rename_customer", "rename_voucher"],
+        ["schedule_exam", "archive_exam", "audit_exam"],
+        ["compress_video", "compress_customer", "compress_trailer"],
     ],
     "bob": [
-        ["merge_lead", "merge_invoice", "merge_customer"],
-        ["print_barcode", "count_barcode", "label_barcode"],
-        ["translate_footnote", "describe_footnote", "count_footnote"],
+        ["merge_lead", "merge_video", "merge_campaign"],
+        ["print_barcode", "label_barcode", "count_barcode"],
+        ["translate_footnote", "schedule_footnote", "forward_footnote"],
     ],
 }
 RAN = {

@@ -150,13 +150,13 @@ def test_a_search_explains_what_it_found_and_tools_asked_about(indexed):
 def test_places_and_scores_are_explained_as_the_table_has_them(run):
     """One of these tools has its place for its words alone."""
     for limit in ("3", "5", "9"):
-        ran = run("search", "population rates", "--source", "statistics", "--explain", "--limit", limit, "--json")
+        ran = run("search", "deviation rates", "--source", "statistics", "--explain", "--limit", limit, "--json")
         hits, explained = ran.json["results"], ran.json["explained"]
 
         assert [one["place"] for one in explained] == list(range(1, len(hits) + 1))
         assert [one["score"] for one in explained] == [hit["score"] for hit in hits]
     assert "by its words" in {one["outcome"] for one in explained}
-    assert "place 5, by its words" in run("search", "population rates", "--source", "statistics", "--explain").out
+    assert "place 5, by its words" in run("search", "deviation rates", "--source", "statistics", "--explain").out
 
 
 def test_a_search_without_an_index_reads_the_sources_given(run):
