@@ -56,7 +56,8 @@ _UNLIMITED: Final[Mapping[str, Any]] = {
 _BARE = """
 from fastapi import FastAPI
 import asyncio
-from toolsearch.service.serving import listening, serve, url_of
+from toolsearch.gateway.http import listening, url_of
+from toolsearch.service.serving import serve
 from toolsearch.service.settings import ServeSettings
 from toolsearch.service.web.middleware import Shutdown
 app = FastAPI()
