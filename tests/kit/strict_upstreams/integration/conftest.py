@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -61,3 +63,12 @@ def bench(running: Bench) -> Bench:
     running.fake.brain = say("Hello.")
     running.fake.faults = None
     return running
+
+
+@pytest.fixture(autouse=True)
+def sockets_are_collected() -> Iterator[None]:
+    """Answers that break off leave sockets to the collector, which would warn in the midst of another test."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
