@@ -148,6 +148,14 @@ def pieces(draw: st.DrawFn, text: str) -> list[str]:
     return [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
+def carriers_in(value: object) -> list[str]:
+    """The ids in *value*, which holds JSON, that carry something. Texts of the model may well hold the mark."""
+    if isinstance(value, dict):
+        ids = [value[key] for key in ("id", "call_id", "tool_use_id") if "_ts_" in str(value.get(key))]
+        return ids + carriers_in(list(value.values()))
+    return [each for part in value for each in carriers_in(part)] if isinstance(value, list) else []
+
+
 def sdk(stream: bytes) -> OpenAI:
     """A client of OpenAI's whose requests are answered with *stream*. Making one takes long, so it has no TLS."""
     answer = httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
