@@ -34,7 +34,7 @@ from toolsearch.sessions.usage_evidence import vocabulary_of
 from toolsearch.setting_types import read_strategy
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
-from toolsearch.tools.definition import ToolReference, ToolSearchResponse
+from toolsearch.tools.definition import FOUND_KINDS, KINDS, EntryKind, ToolReference, ToolSearchResponse
 from toolsearch.tools.summaries import reference_to
 from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import RevealSetting
@@ -196,14 +196,15 @@ class ToolSearch:
         reach: Reach | None = None,
         server: str | None = None,
         principal: Principal | None = None,
+        kinds: Collection[EntryKind] = FOUND_KINDS,
     ) -> list[ToolReference]:
-        """Return at most *limit* tools, best first, ties by name; ``[]`` if nothing fits.
+        """Return at most *limit* tools and skills, best first, ties by name; ``[]`` if nothing fits.
 
-        Only tools in *reach*, in the reach of *principal*, and of *server* are ranked, if these are given. If the
+        Only entries of *kinds*, in *reach*, in the reach of *principal*, and of *server* are ranked. If the
         engine learns from use, tools that the principal has used rank a little higher. `ToolSearchIndex.search`
         describes the forms of a query, and when BadQueryError and BadPatternError are raised.
         """
-        return self._search(query, limit, 1, strategy, reach, server, principal).references
+        return self._search(query, limit, 1, strategy, reach, server, principal, kinds).references
 
     def search_with_total(
         self,
@@ -214,9 +215,11 @@ class ToolSearch:
         reach: Reach | None = None,
         server: str | None = None,
         principal: Principal | None = None,
+        kinds: Collection[EntryKind] = FOUND_KINDS,
     ) -> ToolSearchResponse:
-        """Return the result of `search`, and the number of tools found without a limit: all of them are ranked."""
-        return self._search(query, limit, len(self.catalog), strategy, reach, server, principal)
+        """Return the result of `search`, and the number of entries found without a limit: all of them are ranked."""
+        most = len(self.catalog) + len(self.catalog.contents)
+        return self._search(query, limit, most, strategy, reach, server, principal, kinds)
 
     def explain(
         self,
@@ -229,7 +232,7 @@ class ToolSearch:
         principal: Principal | None = None,
     ) -> Explanation:
         """Explain the place at which `search` finds *tool* for *query*, or why it does not, with every part of the
-        score.
+        score. The place of a skill, a prompt or a resource is among these.
 
         A tool that *principal* may not reach is explained as one that does not exist. Raises the errors of `search`,
         and BadSettingError if an index of your own has no method `explain`.
@@ -238,16 +241,17 @@ class ToolSearch:
 
         require_text(query, "the query")
         require_text(tool, "the name of a tool")
-        index = self.index
+        index = self._followed.contents if tool in self.catalog.contents else self.index
         if not isinstance(index, ExplainsSearches):
             raise BadSettingError(f"the index, a {type(index).__name__}, has no method 'explain'; see `ToolIndex`")
-        within = self.view(_bounded(reach, principal), server).selection
+        view = self.view(_bounded(reach, principal), server)
+        within = view.contents_of(KINDS) if tool in self.catalog.contents else view.selection
         favour = self._favour(query, principal)
         explained = self._with_keyword_fallback(
             lambda by: index.explain(query, tool, strategy=by, within=within, favour=favour),
             strategy or self._strategy,
         )
-        if principal is not None and not self.view(principal.reach).allows(explained.tool):
+        if principal is not None and self.view(principal.reach).entry(explained.tool) is None:
             return Explanation(explained.tool, explained.strategy, "no such tool")
         if explained.place is not None and explained.score < self.options.min_score:
             return replace(explained, outcome="below min_score", place=None)
@@ -379,25 +383,32 @@ class ToolSearch:
         reach: Reach | None,
         server: str | None,
         principal: Principal | None,
+        kinds: Collection[EntryKind],
     ) -> ToolSearchResponse:
-        """Return at most *limit* tools. At least *least_ranked* are ranked. The total counts the ranked tools
+        """Return at most *limit* entries. At least *least_ranked* are ranked. The total counts the ranked tools
         that fit.
         """
         require_text(query, "the query")
         limit = require_limit(limit)
         ranked = max(limit, least_ranked)
         chosen = strategy or self._strategy
-        view = self.view(_bounded(reach, principal), server)
+        view, kinds = self.view(_bounded(reach, principal), server), _read_kinds(kinds)
         ranks_by = self.index.resolve_strategy(chosen)
         with self.telemetry.search(strategy=ranks_by, limit=limit, query=query) as span:
             favour = self._favour(query, principal)
             hits = self._with_keyword_fallback(
                 lambda by: self._followed.search(
-                    query, limit=ranked, strategy=by, within=view.selection, favour=favour
+                    query,
+                    limit=ranked,
+                    strategy=by,
+                    within=view.selection,
+                    favour=favour,
+                    kinds=kinds,
+                    contents=view.contents_of(kinds),
                 ),
                 chosen,
             )
-            least, find = self.options.min_score, view.find
+            least, find = self.options.min_score, view.entry
             fitting = [(hit, tool) for hit in hits if hit.score >= least and (tool := find(hit.name)) is not None]
             found = [reference_to(tool, hit.score, hit.confidence) for hit, tool in fitting[:limit]]
             span.found(reference.name for reference in found)
@@ -445,6 +456,14 @@ def _require_usable(index: ToolIndex, strategy: str, *, index_dir: object, usage
         raise BadSettingError("index_dir keeps the built-in index; an index of your own keeps itself")
     if usage is not None:
         raise BadSettingError("learning from use needs the words of the built-in index; leave out usage, or index")
+
+
+def _read_kinds(kinds: Collection[EntryKind]) -> tuple[EntryKind, ...]:
+    """*kinds* in the order of `KINDS`. Raises BadSettingError for a kind that there is not, and for none."""
+    names = name_list(kinds, "kinds")
+    if not names or not set(names) <= set(KINDS):
+        raise BadSettingError(f"cannot search for the kinds {names!r}; there are {', '.join(KINDS)}")
+    return tuple(kind for kind in KINDS if kind in names)
 
 
 def _bounded(reach: Reach | None, principal: Principal | None) -> Reach:

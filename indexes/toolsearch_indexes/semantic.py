@@ -98,7 +98,7 @@ class SemanticArm:
 
     def __init__(self, encoder: Encoder, cache: VectorCache | None = None) -> None:
         self.encoder = encoder
-        self._cache = cache or VectorCache(None)
+        self.cache = cache or VectorCache(None)
         self._telling = lru_cache(_MOST_CACHED_SERVERS)(partial(_telling_words, encoder))
 
     def document_vectors(self, documents: Sequence[ToolDocument]) -> FloatArray:
@@ -156,7 +156,7 @@ class SemanticArm:
         if isinstance(self.encoder, StaticEncoder):
             vectors = self.encoder.encode_queries(list(place))
         else:
-            vectors = np.array([self._cache.embed_query(self.encoder, text) for text in place])
+            vectors = np.array([self.cache.embed_query(self.encoder, text) for text in place])
         return Meanings(vectors, [[place[text] for text in texts] for texts in parted])
 
     def knows(self, word: str) -> bool:
@@ -175,7 +175,7 @@ class SemanticArm:
     def _embedded(self, texts: Sequence[str]) -> FloatArray:
         if isinstance(self.encoder, StaticEncoder):
             return self.encoder.encode_documents(texts)  # embedding is faster than any cache
-        return self._cache.embed(self.encoder, texts)
+        return self.cache.embed(self.encoder, texts)
 
 
 def _knows(encoder: Encoder, word: str) -> bool:

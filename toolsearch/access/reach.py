@@ -1,4 +1,4 @@
-"""Restricts the tools that a caller may see: rules allow or deny tools by name, server, tag or class, before ranking.
+"""Restricts the tools that a caller may see: rules allow or deny by name, server, tag, class or kind, before ranking.
 
 The patterns of rules are shell globs, which RE2 matches in linear time.
 """
@@ -16,7 +16,7 @@ import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[rep
 
 from toolsearch.errors import BadSettingError
 from toolsearch.option_values import name_list
-from toolsearch.tools.definition import DESTRUCTIVE, READ_ONLY, SafetyClass, ToolDefinition, safety_of
+from toolsearch.tools.definition import DESTRUCTIVE, KINDS, READ_ONLY, SafetyClass, ToolDefinition, safety_of
 from toolsearch.tools.naming import MAX_NAME_LENGTH, NAME_CHARACTERS, namespaced
 
 _re2: Any = untyped_re2
@@ -118,13 +118,15 @@ class RuleKind(Enum):
     SERVER = "server"
     TAG = "tag"
     CLASS = "class"
+    KIND = "kind"
     SHOWN = "as"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule, as text: ``git__git_log`` or ``name:git__git_log``, ``server:git``, ``tag:read`` or
-    ``class:destructive``, where the class is one of `SafetyClass`.
+    """One rule, as text: ``git__git_log`` or ``name:git__git_log``, ``server:git``, ``tag:read``,
+    ``class:destructive``, where the class is one of `SafetyClass`, or ``kind:skill``, where the kind is one of `KINDS`.
+    All but the last apply to every kind.
 
     The part after the colon may be a glob (``git__*``, ``server:aws-*``), which has to match the whole name, server or
     tag; `GlobSet` describes globs. ``[*]`` is a literal star. Upper and lower case differ. A rule that matches no tool
@@ -150,7 +152,7 @@ class Rule:
             raise BadSettingError(
                 f"cannot use the reach rule {text[:_MAX_RULE_CHARACTERS]!r}: write a tool's name or a glob such as "
                 "'git__*', 'server:<server>', 'tag:<tag>', 'as:<shown name>' or 'class:read', 'class:write', "
-                "'class:destructive'"
+                "'class:destructive' and 'kind:tool', 'kind:skill', 'kind:prompt', 'kind:resource'"
             )
         if len(pattern) > _MAX_RULE_CHARACTERS:
             raise BadSettingError(
@@ -161,6 +163,8 @@ class Rule:
             _require_possible_name(pattern)
         if _KINDS[kind] is RuleKind.CLASS and pattern not in _CLASSES:
             raise BadSettingError(f"there is no class {pattern!r} of tools; there are {', '.join(_CLASSES)}")
+        if _KINDS[kind] is RuleKind.KIND and pattern not in KINDS:
+            raise BadSettingError(f"there is no kind {pattern!r}; there are {', '.join(KINDS)}")
         if is_glob(pattern):
             GlobSet([pattern])  # raises here, so that the message names only this glob
         return cls(_KINDS[kind], pattern)
@@ -241,7 +245,7 @@ class Reach:
         """
         return any(
             all(rules.could_match(tool) for rules in self._allowed) and not self._denied.matches(tool)
-            for tool in _some_tool_of_each_class(server)
+            for tool in _some_of_each_class_and_kind(server)
         )
 
     def __str__(self) -> str:
@@ -266,9 +270,12 @@ class Reach:
 _SOME_TOOL = "tool"
 
 
-def _some_tool_of_each_class(server: str) -> Iterator[ToolDefinition]:
+def _some_of_each_class_and_kind(server: str) -> Iterator[ToolDefinition]:
+    name = namespaced(server, _SOME_TOOL)
     for hints in ({READ_ONLY: True}, {}, {DESTRUCTIVE: True}):
-        yield ToolDefinition(namespaced(server, _SOME_TOOL), server=server, annotations=hints)
+        yield ToolDefinition(name, server=server, annotations=hints)
+    for kind in KINDS[1:]:
+        yield ToolDefinition(name, server=server, annotations={READ_ONLY: True}, kind=kind)
 
 
 def _rules(given: Iterable[Rule], option: str) -> tuple[Rule, ...]:
@@ -283,7 +290,9 @@ def _rules(given: Iterable[Rule], option: str) -> tuple[Rule, ...]:
 class _AnyRule:
     """Whether any of some rules matches a tool, in time that hardly grows with the rules."""
 
-    __slots__ = ("_is_any", "_match_class", "_match_name", "_match_server", "_match_shown", "_match_tag", "_names")
+    __slots__ = (
+        "_is_any", "_kinds", "_match_class", "_match_name", "_match_server", "_match_shown", "_match_tag", "_names",
+    )  # fmt: skip
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         patterns: dict[RuleKind, set[str]] = {kind: set() for kind in RuleKind}
@@ -297,6 +306,7 @@ class _AnyRule:
         self._match_server = _remembering(patterns[RuleKind.SERVER])
         self._match_tag = _remembering(patterns[RuleKind.TAG])
         self._match_class = _remembering(patterns[RuleKind.CLASS])
+        self._kinds = frozenset(patterns[RuleKind.KIND])
 
     def matches(self, definition: ToolDefinition, shown: str = "") -> bool:
         """*shown* is the shown name of the tool, if that differs."""
@@ -308,6 +318,7 @@ class _AnyRule:
             or (self._match_server and self._match_server(definition.server))
             or (self._match_tag and any(map(self._match_tag, definition.tags)))
             or (self._match_class and self._match_class(safety_of(definition.annotations).value))
+            or definition.kind in self._kinds
         )
 
     def could_match(self, tool: ToolDefinition) -> bool:

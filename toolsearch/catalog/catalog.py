@@ -1,4 +1,4 @@
-"""The catalog: all tools by unique name, their sources, and the tools that were refused."""
+"""The catalog: tools, skills, prompts and resources by unique name, their sources, and those that were refused."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class CopyableMapping(Protocol):
 
 
 class Catalog:
-    """Tools by unique name, in insertion order. Safe to share between threads.
+    """Tools by unique name, in insertion order; apart from them, `contents`: skills, prompts and resources, whose names
+    no tool has. Safe to share between threads.
 
     Each change is atomic: it happens as a whole, or it raises and nothing has changed. An iteration sees the tools as
     they were when it began.
@@ -68,7 +69,8 @@ class Catalog:
         if not isinstance(cast("object", tools), Iterable):
             raise BadToolError(f"a catalog is made of a list of tools, not of a {type(tools).__name__}; write [tool]")
         self._tools: CopyableMapping = dict[str, Tool]()
-        self._owners: dict[str, object] = {}  # tool -> its source; only that source may replace it
+        self._contents: Mapping[str, Tool] = MappingProxyType({})  # sorted by name; replaced as a whole
+        self._owners: dict[str, object] = {}  # name -> its source; only that source may replace it
         self._refused: dict[object, tuple[Refusal, ...]] = {}  # owner -> the tools that it refused
         self._purposes: dict[object, Mapping[str, str]] = {}  # owner -> server -> purpose
         self._sources: list[Source] = []
@@ -157,8 +159,8 @@ class Catalog:
         new = by_name(tools)
         with self._lock:
             for name, tool in new.items():
-                if name in self._tools:
-                    raise DuplicateToolError(name, first=self._tools[name].owner, second=tool.owner)
+                if (taken := self.entry(name)) is not None:
+                    raise DuplicateToolError(name, first=taken.owner, second=tool.owner)
             self._put(new)
         self._feed.deliver()
 
@@ -171,7 +173,9 @@ class Catalog:
         self._feed.deliver()
 
     def put(self, *tools: ToolLike) -> None:
-        """Add the tools whose names are new and replace the others."""
+        """Add the tools whose names are new and replace the others. Raises DuplicateToolError where an entry of another
+        kind has the name.
+        """
         new = by_name(tools)
         with self._lock:
             self._put(new)
@@ -182,10 +186,12 @@ class Catalog:
         gone = tuple(dict.fromkeys(names))
         with self._lock:
             self._require(gone)
-            for name in gone:
+            tools = tuple(name for name in gone if name in self._tools)
+            for name in tools:
                 del self._tools[name]
+            for name in gone:
                 self._forget(name)
-            self._changed(CatalogChange(removed=gone))
+            self._changed(CatalogChange(removed=tools, contents=self._exchange_contents({}, gone)))
         self._feed.deliver()
 
     def change(self, put: Iterable[ToolLike] = (), remove: Iterable[str] = ()) -> None:
@@ -195,17 +201,21 @@ class Catalog:
         """
         new, names = by_name(put), dict.fromkeys(remove)
         with self._lock:
-            gone = tuple(name for name in names if name in self._tools and name not in new)
-            replaced = tuple(name for name in new if name in self._tools)
+            self._require_same_kinds(new)
+            tools, contents = _by_kind(new)
+            gone = tuple(name for name in names if name in self._tools and name not in tools)
+            replaced = tuple(name for name in tools if name in self._tools)
             after = self._tools.copy()
-            after.update(new)
+            after.update(tools)
             for name in gone:
                 del after[name]
+            for name in (*gone, *(name for name in names if name in self._contents and name not in contents)):
                 self._forget(name)
-            for name in replaced:
+            for name in new:
                 self._owners.pop(name, None)
             self._tools, self._snapshot = after, None
-            self._changed(CatalogChange(added=tuple(new.values()), removed=(*gone, *replaced)))
+            are_contents_changed = self._exchange_contents(contents, names.keys() - new.keys())
+            self._changed(CatalogChange(tuple(tools.values()), (*gone, *replaced), are_contents_changed))
         self._feed.deliver()
 
     def load(self, source: Source | str | Path, *, spec: str = "") -> LoadReport:
@@ -251,6 +261,15 @@ class Catalog:
 
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name)
+
+    def entry(self, name: str) -> Tool | None:
+        """The tool, skill, prompt or resource of that name."""
+        return self._tools.get(name) or self._contents.get(name)
+
+    @property
+    def contents(self) -> Mapping[str, Tool]:
+        """The skills, prompts and resources by name, sorted."""
+        return self._contents
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -317,7 +336,13 @@ class Catalog:
                 known = tools.known_fingerprints if isinstance(tools, KnowsFingerprints) else dict[str, str]
                 read_once = tools.read_once if isinstance(tools, ReadsOnce) else None
                 self._snapshot = CatalogSnapshot(
-                    MappingProxyType(tools), self._version, self._fingerprints, self._all_purposes(), known, read_once
+                    MappingProxyType(tools),
+                    self._version,
+                    self._fingerprints,
+                    self._all_purposes(),
+                    known,
+                    read_once,
+                    self._contents,
                 )
             return self._snapshot
 
@@ -385,6 +410,7 @@ class Catalog:
         with self._lock:
             return {
                 "_tools": {name: self._tools[name] for name in self._tools},
+                "_contents": dict(self._contents),
                 "_owners": dict(self._owners),
                 "_refused": dict(self._refused),
                 "_purposes": dict(self._purposes),
@@ -405,15 +431,23 @@ class Catalog:
 
     def _require(self, names: Iterable[str]) -> None:
         for name in names:
-            if name not in self._tools:
+            if self.entry(name) is None:
                 raise UnknownToolError(name, near=near_names(name, self._tools))
 
+    def _require_same_kinds(self, new: Mapping[str, Tool]) -> None:
+        for name, tool in new.items():
+            taken = self.entry(name)
+            if taken is not None and taken.definition.kind != tool.definition.kind:
+                raise DuplicateToolError(name, first=taken.owner, second=tool.owner)
+
     def _put(self, new: Mapping[str, Tool]) -> None:
-        replaced = tuple(name for name in new if name in self._tools)
-        self._tools.update(new)
-        for name in replaced:
+        self._require_same_kinds(new)
+        tools, contents = _by_kind(new)
+        replaced = tuple(name for name in tools if name in self._tools)
+        self._tools.update(tools)
+        for name in new:
             self._owners.pop(name, None)
-        self._changed(CatalogChange(added=tuple(new.values()), removed=replaced))
+        self._changed(CatalogChange(tuple(tools.values()), replaced, self._exchange_contents(contents)))
 
     def _follow(self, source: Source, owner: object, report: LoadReport) -> None:
         self._take(owner, report, source.description, is_open=lambda: any(each is source for each in self._sources))
@@ -448,27 +482,47 @@ class Catalog:
 
         Caches are keyed by the object of a definition. The two are compared as JSON, because 1 == True in Python.
         """
-        known = self._tools.get(tool.name)
+        known = self.entry(tool.name)
         if known is None or self._fingerprints.of(known.definition) != tool.definition.fingerprint():
             return tool
         return replace(tool, definition=known.definition)
 
     def _of_another(self, owner: object, name: str) -> Tool | None:
-        return None if self._owners.get(name) == owner else self._tools.get(name)
+        return None if self._owners.get(name) == owner else self.entry(name)
 
     def _exchange(self, owner: object, new: Mapping[str, Tool]) -> None:
         """Make *new* the tools of *owner*. A reader without the lock sees the whole change or none of it."""
-        gone = tuple(name for name, other in self._owners.items() if other == owner and name not in new)
+        tools, contents = _by_kind(new)
+        given_up = [name for name, other in self._owners.items() if other == owner and name not in new]
+        gone = tuple(name for name in self._tools_of(owner) if name not in tools)
         before, after = self._tools, self._tools.copy()
-        after.update(new)
+        after.update(tools)
         for name in gone:
             del after[name]
+        for name in given_up:
             self._forget(name)
+        are_contents_changed = self._exchange_contents(contents, {*given_up, *tools})
         self._owners |= dict.fromkeys(new, owner)
         self._tools, self._snapshot = after, None
-        changed = [tool for tool in new.values() if not _is_defined_by(before.get(tool.name), tool.definition)]
+        changed = [tool for tool in tools.values() if not _is_defined_by(before.get(tool.name), tool.definition)]
         replaced = tuple(tool.name for tool in changed if tool.name in before)
-        self._changed(CatalogChange(added=tuple(changed), removed=(*gone, *replaced)))
+        self._changed(CatalogChange(tuple(changed), (*gone, *replaced), are_contents_changed))
+
+    def _tools_of(self, owner: object) -> list[str]:
+        return [name for name, other in self._owners.items() if other == owner and name in self._tools]
+
+    def _exchange_contents(self, new: Mapping[str, Tool], gone: Collection[str] = ()) -> bool:
+        """Put *new* in place of the entries of their names, and leave out *gone*. Returns whether any definition
+        differs.
+        """
+        before = self._contents
+        if not new and not any(name in before for name in gone):
+            return False
+        after = {name: tool for name, tool in before.items() if name not in gone} | dict(new)
+        self._contents, self._snapshot = MappingProxyType(dict(sorted(after.items()))), None
+        return before.keys() != after.keys() or not all(
+            _is_defined_by(before.get(name), tool.definition) for name, tool in new.items()
+        )
 
     def _all_purposes(self) -> Mapping[str, str]:
         """The purposes by server; if two owners describe one server, the first wins."""
@@ -480,7 +534,7 @@ class Catalog:
         self._fingerprints.forget(name)
 
     def _changed(self, change: CatalogChange) -> None:
-        if change.added or change.removed:
+        if change.added or change.removed or change.contents:
             self._version += 1
             self._snapshot = None
             self._feed.append(replace(change, version=self._version))
@@ -498,11 +552,19 @@ class StoredCatalog(Catalog):
         refused: Iterable[Refusal] = (),
         purposes: Mapping[str, str] | None = None,
         source: Source | None = None,
+        contents: Iterable[Tool] = (),
     ) -> None:
         """*source* runs the tools; *refused* and *purposes* are those from the time when the tools were loaded."""
         super().__init__()
+        self._contents = MappingProxyType({tool.name: tool for tool in contents})
         self._tools, self._refused, self._sources = tools, {source: tuple(refused)}, [source] if source else []
         self._purposes[source] = purposes or {}
+
+
+def _by_kind(entries: Mapping[str, Tool]) -> tuple[dict[str, Tool], dict[str, Tool]]:
+    """The tools, and the others."""
+    tools = {name: tool for name, tool in entries.items() if tool.definition.kind == "tool"}
+    return tools, {name: tool for name, tool in entries.items() if name not in tools}
 
 
 def _is_defined_by(tool: Tool | None, definition: ToolDefinition) -> bool:

@@ -23,11 +23,13 @@ logger = logging.getLogger(__name__)
 class CatalogChange:
     """One change. A replaced tool is in both fields: the new tool in *added*, its name in *removed*.
 
-    version  the catalog's version after the change; see CatalogSnapshot
+    contents  whether skills, prompts or resources have changed; `CatalogSnapshot` has them
+    version   the catalog's version after the change; see CatalogSnapshot
     """
 
     added: tuple[Tool, ...] = ()
     removed: tuple[str, ...] = ()
+    contents: bool = False
     version: int = field(default=0, compare=False)
 
 

@@ -168,7 +168,13 @@ class Generation:
     def catalog(self) -> Catalog:
         """Return the stored catalog. Close it, since a call of a tool may start servers. Raises IndexStoreError."""
         tools = self.tools
-        return StoredCatalog(tools, refused=tools.refused(), purposes=tools.purposes, source=tools.sources)
+        return StoredCatalog(
+            tools,
+            refused=tools.refused(),
+            purposes=tools.purposes,
+            source=tools.sources,
+            contents=tools.contents(),
+        )
 
     def index(self, *, encoder: Encoder | None, cache: VectorCache | None) -> ToolSearchIndex:
         """Raises IndexStoreError if the index is damaged, outdated, or was made with another encoder."""
@@ -295,6 +301,9 @@ class IndexDirectory:
             is_stored = generation.was_made_with(encoder, encoder_spec)
             is_stored &= generation.requests_id == requests.id
             is_stored &= generation.tools.purposes == dict(snapshot.purposes)
+            is_stored &= [tool.definition for tool in generation.tools.contents()] == [
+                tool.definition for tool in snapshot.contents.values()
+            ]
         except IndexStoreError as error:
             if not self._folders.is_empty:
                 logger.warning("the stored index is not used, a new one is built: %s", error)

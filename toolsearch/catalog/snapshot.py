@@ -41,10 +41,11 @@ class FingerprintCache:
 class CatalogSnapshot:
     """The tools of a catalog at one moment, by name, in insertion order.
 
-    version   grows with each change of its tools; it cannot be compared across catalogs or processes
+    version   grows with each change; it cannot be compared across catalogs or processes
     purposes  see `Catalog.server_purpose`
-    known    fingerprints of stored definitions, which need not be read for them
+    known     fingerprints of stored definitions, which need not be read for them
     read_once  returns a tool like *tools*, but does not keep it in memory; None: all are in memory
+    contents  the skills, prompts and resources by name, sorted
     """
 
     tools: Mapping[str, Tool]
@@ -53,6 +54,7 @@ class CatalogSnapshot:
     purposes: Mapping[str, str] = field(default_factory=dict[str, str])
     known: Callable[[], Mapping[str, str]] = field(default=dict[str, str], repr=False)
     read_once: Callable[[str], Tool] | None = field(default=None, repr=False)
+    contents: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
 
     def definitions_once(self, names: Iterable[str]) -> Iterator[ToolDefinition]:
         """The definitions of *names*, one after another; definitions that are read for this are not kept in memory."""
@@ -62,7 +64,8 @@ class CatalogSnapshot:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 (hex) over the content of all definitions; the order of insertion does not matter."""
-        each = sorted(self.tool_fingerprints().values())
+        contents = (self._fingerprints.of(each.definition) for each in self.contents.values())
+        each = sorted([*self.tool_fingerprints().values(), *contents])
         return hashlib.sha256("\n".join(each).encode()).hexdigest()
 
     def tool_fingerprints(self) -> dict[str, str]:

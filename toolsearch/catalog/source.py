@@ -14,7 +14,7 @@ from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadToolError, DuplicateToolError
 from toolsearch.tools.definition import Refusal, Tool, ToolDefinition
 from toolsearch.tools.json_types import Json
-from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, require_legal_name
+from toolsearch.tools.naming import CALL_TOOL, READ_SKILL, TOOL_NAME, require_legal_name
 from toolsearch.upstreams.interface import ServerHealth
 
 
@@ -77,7 +77,7 @@ def check_tool(tool: Tool) -> None:
     """Raise BadToolError unless models can be shown *tool*: a legal name, an object's schema, JSON of sane size."""
     definition = tool.definition
     require_legal_name(definition.name)
-    if definition.name in (TOOL_NAME, CALL_TOOL):
+    if definition.name in (TOOL_NAME, CALL_TOOL, READ_SKILL):
         raise BadToolError(f"the name {definition.name!r} is taken by tool search itself; give this tool another")
     root_type = definition.input_schema.get("type")
     if root_type != "object":

@@ -101,7 +101,7 @@ class ReopenedCallback:
 
 
 CATALOG_FILE = "catalog.sqlite"
-FORMAT = 1
+FORMAT = 2
 
 _SCHEMA = """
 create table facts (name text primary key, value text not null) without rowid;
@@ -114,10 +114,14 @@ create table tools (
     source text not null,
     spec text not null  -- the argument of open_source that gives the tool again, or ''
 );
+create table contents (
+    name text primary key, fingerprint text not null, definition text not null, metadata text not null,
+    source text not null, spec text not null
+) without rowid;  -- skills, prompts and resources
 create table refused (name text not null, source text not null, reason text not null);
 """
 
-_INSERT = "insert into tools (name, fingerprint, definition, metadata, source, spec) values (?, ?, ?, ?, ?, ?)"
+_INSERT = "insert into {} (name, fingerprint, definition, metadata, source, spec) values (?, ?, ?, ?, ?, ?)"
 _FIELDS = tuple(field.name for field in fields(ToolDefinition))
 
 
@@ -131,7 +135,11 @@ def save_catalog(snapshot: CatalogSnapshot, folder: Path, *, refused: Iterable[R
     try:
         with closing(sqlite3.connect(folder / CATALOG_FILE)) as connection, connection:
             connection.executescript(_SCHEMA)
-            connection.executemany(_INSERT, rows)
+            connection.executemany(_INSERT.format("tools"), rows)
+            contents = (
+                (name, each.definition.fingerprint(), *_texts(each)) for name, each in snapshot.contents.items()
+            )
+            connection.executemany(_INSERT.format("contents"), contents)
             connection.executemany(
                 "insert into refused values (?, ?, ?)", [(each.name, each.source, each.reason) for each in refused]
             )
@@ -183,11 +191,24 @@ class StoredTools(LazyTools):
             raise self._damaged(error) from error
 
     def _read(self, name: str) -> Tool:
-        query = "select definition, metadata, source, spec, fingerprint from tools where name = ?"
         try:
-            ((definition, metadata, source, spec, fingerprint),) = self._rows(query, name)
+            (row,) = self._rows(
+                "select definition, metadata, source, spec, fingerprint from tools where name = ?", name
+            )
+        except ValueError as error:
+            raise self._damaged(error) from error
+        return self._entry(row)
+
+    def contents(self) -> list[Tool]:
+        """The skills, prompts and resources, sorted by name."""
+        rows = self._rows("select definition, metadata, source, spec, fingerprint from contents order by name")
+        return list(map(self._entry, rows))
+
+    def _entry(self, row: tuple[str, str, str, str, str]) -> Tool:
+        definition, metadata, source, spec, fingerprint = row
+        try:
             read = _definition(definition, fingerprint)
-            callback = ReopenedCallback(self.sources, spec, read.server, name) if spec else None
+            callback = ReopenedCallback(self.sources, spec, read.server, read.name) if spec else None
             return Tool(read, callback, ToolMetadata(**json.loads(metadata)), source, spec)
         except (TypeError, ValueError, KeyError) as error:
             raise self._damaged(error) from error

@@ -1,10 +1,10 @@
-"""A caller's view of a catalog: the tools in its reach, computed once for all sessions with that reach."""
+"""A caller's view of a catalog: what is in its reach, computed once for all sessions with that reach."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from toolsearch.discovery.pass_through import PassThrough, PassThroughDecisions
 from toolsearch.discovery.servers import named, server_label, why_unsearchable
 from toolsearch.errors import BadQueryError, UnknownToolError, shown_name
 from toolsearch.tokens import HeuristicTokenCounter, TokenCounter, definition_tokens
-from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.definition import EntryKind, Tool, ToolDefinition
 from toolsearch.tools.naming import did_you_mean, near_names
 from toolsearch.upstreams.interface import ServerHealth
 from toolsearch_indexes.queries import Selection
@@ -47,6 +47,7 @@ class View:
         self._listed: _Listing | None = None
         is_everything = reach.is_everything and server is None
         self.selection = None if is_everything else Selection(self.allows)  # the index applies it before it ranks
+        self._contents: dict[frozenset[EntryKind], Selection] = {}
 
     def allows(self, name: str) -> bool:
         """Whether there is such a tool, and the caller may see it."""
@@ -55,6 +56,39 @@ class View:
     def find(self, name: str) -> Tool | None:
         tool = self._catalog.find(name)
         return tool if tool is not None and (self.selection is None or self._admits(tool)) else None
+
+    def find_content(self, name: str) -> Tool | None:
+        """The skill, prompt or resource of that name, if the caller may see it."""
+        entry = self._catalog.contents.get(name)
+        return entry if entry is not None and (self.selection is None or self._admits(entry)) else None
+
+    def entry(self, name: str) -> Tool | None:
+        """What `find` or `find_content` finds."""
+        return self.find(name) or self.find_content(name)
+
+    def contents_of(self, kinds: Collection[EntryKind]) -> Selection:
+        """Selects the contents in reach that are of *kinds*, before they are ranked."""
+        wanted = frozenset(kinds)
+        if wanted not in self._contents:
+
+            def allows(name: str) -> bool:
+                entry = self.find_content(name)
+                return entry is not None and entry.definition.kind in wanted
+
+            self._contents[wanted] = Selection(allows)
+        return self._contents[wanted]
+
+    @property
+    def contents(self) -> Mapping[str, Tool]:
+        """The skills, prompts and resources in reach by name, sorted."""
+        everything = self._catalog.contents
+        if self.selection is None or not everything:
+            return everything
+        return {name: entry for name, entry in everything.items() if self._admits(entry)}
+
+    @property
+    def has_skills(self) -> bool:
+        return self._listing().has_skills
 
     def get(self, name: str) -> Tool:
         """Return a tool. Raises UnknownToolError, whose near names are in reach too."""
@@ -138,7 +172,11 @@ class View:
         if listed is None or listed.version != snapshot.version:
             tools = snapshot.tools
             names = sorted(name for name in tools if self.selection is None or self._admits(tools[name]))
-            listed = self._listed = _Listing(snapshot.version, tuple(names), self.find, self._costs)
+            has_skills = any(
+                each.definition.kind == "skill" and (self.selection is None or self._admits(each))
+                for each in snapshot.contents.values()
+            )
+            listed = self._listed = _Listing(snapshot.version, tuple(names), has_skills, self.find, self._costs)
         return listed
 
 
@@ -148,6 +186,7 @@ class _Listing:
 
     version: int
     names: tuple[str, ...]
+    has_skills: bool
     _find: Callable[[str], Tool | None]
     _costs: DefinitionCosts
 
@@ -207,7 +246,7 @@ class ViewCache:
         view = self._get(reach, None)
         if server is None:
             return view
-        if server not in view.servers:
+        if server not in view.servers and all(each.definition.server != server for each in view.contents.values()):
             if health := view.server_health.get(server):
                 raise BadQueryError(why_unsearchable(server, health))
             known = list(map(server_label, view.servers))

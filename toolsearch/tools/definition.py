@@ -12,13 +12,17 @@ import unicodedata
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 from toolsearch.errors import BadToolError
 from toolsearch.option_values import name_list
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.results import Converter
 from toolsearch_indexes.documents import Confidence
+
+EntryKind: TypeAlias = Literal["tool", "skill", "prompt", "resource"]
+KINDS: Final[tuple[EntryKind, ...]] = ("tool", "skill", "prompt", "resource")
+FOUND_KINDS: Final[tuple[EntryKind, ...]] = ("tool", "skill")  # kinds that a search finds unless it is told others
 
 NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
@@ -40,6 +44,7 @@ class ToolDefinition:
     annotations   MCP's hints: readOnlyHint, destructiveHint, idempotentHint, openWorldHint
     requests      requests of users who need the tool, written by its author. They are searched, and no model sees them.
                   Definitions that differ only in their requests are equal
+    kind          a skill, a prompt and a resource are found like tools, and read where a tool is called
     """
 
     name: str
@@ -51,6 +56,7 @@ class ToolDefinition:
     server: str = ""
     tags: tuple[str, ...] = ()
     requests: tuple[str, ...] = field(default=(), compare=False)
+    kind: EntryKind = "tool"
 
     def __post_init__(self) -> None:
         # tuple("text") would give one tag per letter, and no rule about the tag would match.
@@ -76,6 +82,7 @@ class ToolDefinition:
             self.name, self.title, self.description, self.input_schema, self.output_schema,
             self.annotations, self.server, self.tags,
             *([self.requests] if self.requests else []),  # left out if empty, so that old fingerprints stay valid
+            *([] if self.kind == "tool" else [{"kind": self.kind}]),
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
@@ -189,11 +196,12 @@ class ToolReference:
     summary: str
     confidence: Confidence = "high"
     is_callable: bool = True
+    kind: EntryKind = "tool"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSearchResponse:
-    """The best tools that a search found, and *total_matches*: the number of all tools that fit."""
+    """The best tools and skills that a search found, and *total_matches*: the number of all that fit."""
 
     references: list[ToolReference]
     total_matches: int

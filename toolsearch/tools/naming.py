@@ -17,6 +17,7 @@ SEPARATOR = "__"
 NAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_-")
 TOOL_NAME = "toolSearchTool"  # name of our search tool; no other tool may have it
 CALL_TOOL = "callTool"  # name of the tool that runs found tools where the list must not change
+READ_SKILL = "readSkill"  # name of the tool that reads found skills
 
 _LETTERS_AND_REST = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^A-Za-z]+")  # splits a whole name into parts
 _WORDS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")

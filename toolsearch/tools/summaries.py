@@ -164,7 +164,7 @@ def _summary(description: str, title: str) -> str:
 def reference_to(tool: Tool, score: float = 1.0, confidence: Confidence = "high") -> ToolReference:
     """Show a tool as a search result."""
     definition = tool.definition
-    return ToolReference(definition.name, score, summary_of(definition), confidence, tool.is_callable)
+    return ToolReference(definition.name, score, summary_of(definition), confidence, tool.is_callable, definition.kind)
 
 
 def purpose_of(text: str) -> str:
