@@ -87,6 +87,21 @@ class UnapprovedToolError(ToolSearchError, code="unapproved_tool", status=403):
         self.name = name
 
 
+class ChangedSkillError(ToolSearchError, code="skill_changed", status=409):
+    """A file of a skill is not the one of its manifest: it has changed since the skill was listed or approved.
+
+    Nothing of its content is passed on.
+    """
+
+    remedy = "List the skill's server again, or load its folder again; a changed skill waits for approval again."
+
+    def __init__(self, name: str, path: str) -> None:
+        super().__init__(
+            f"the file {shown_name(path)} of the skill {name!r} is not the one that was listed, so it is not shown; "
+            "the skill has to be listed and approved again"
+        )
+
+
 class UndiscoveredToolError(ToolSearchError, LookupError, code="undiscovered_tool", status=409):
     """The tool is in reach, but this session has to find it with a search before it may call it."""
 

@@ -1,0 +1,210 @@
+"""Skills: folders with a ``SKILL.md`` of instructions and further files, by Agent Skills and MCP's extension.
+
+A skill is known by its manifest: every file with its size and digest. A file that is read has to be the one listed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from toolsearch.documents.json_values import as_list, as_object
+from toolsearch.documents.reading import parse_yaml
+from toolsearch.errors import BadArgumentsError, BadToolError, ChangedSkillError, shown_name
+from toolsearch.tools.definition import READ_ONLY, ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
+
+SKILL_FILE: Final = "SKILL.md"
+MOST_FILES: Final = 512  # files and bytes that every host of the extension has to take
+MOST_BYTES: Final = 16 * 1024 * 1024
+_MOST_FRONTMATTER: Final = 64 * 1024  # characters
+_LONGEST_NAME: Final = 64
+_LONGEST_DESCRIPTION: Final = 1_024
+_MOST_NAMED: Final = 20  # files that an error names
+_NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+
+SKILL_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "file": {"type": "string", "description": f"Path of a file of the skill; {SKILL_FILE} if left out."}
+    },
+    "additionalProperties": False,
+}
+
+
+class SkillFile(NamedTuple):
+    """A file of a skill. *path* is relative to the skill's folder, with ``/``; *digest* is ``sha256:`` and hex."""
+
+    path: str
+    digest: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """The manifest of a skill.
+
+    uri    of its SKILL.md; identifies it at its server
+    files  by path; SKILL.md is among them. Empty for a dynamic skill, whose files nobody can verify
+    """
+
+    uri: str
+    frontmatter: JsonObject
+    files: Mapping[str, SkillFile] = field(default_factory=dict[str, SkillFile])
+
+    @property
+    def name(self) -> str:
+        return str(self.frontmatter["name"])
+
+    @property
+    def description(self) -> str:
+        return str(self.frontmatter["description"])
+
+    @property
+    def is_dynamic(self) -> bool:
+        return not self.files
+
+    @classmethod
+    def from_entry(cls, entry: JsonObject) -> Skill:
+        """Read an entry of ``skills/list``. Raises BadToolError, which says what is wrong with it."""
+        uri, frontmatter = entry.get("uri"), as_object(entry.get("frontmatter"))
+        if not isinstance(uri, str) or not uri.endswith(f"/{SKILL_FILE}") or frontmatter is None:
+            raise BadToolError(f"a skill needs the 'uri' of its {SKILL_FILE} and its 'frontmatter'")
+        require_frontmatter(frontmatter)
+        root = uri.removesuffix(SKILL_FILE)
+        if root.rstrip("/").rpartition("/")[2] != frontmatter["name"]:
+            raise BadToolError(
+                f"the skill {frontmatter['name']!r} is not in a folder of its name, but at {shown_name(uri)}"
+            )
+        if entry.get("resources") == "dynamic":
+            return cls(uri, frontmatter)
+        return cls(uri, frontmatter, _manifest([_listed(each, root) for each in as_list(entry.get("resources")) or ()]))
+
+    @classmethod
+    def of_files(cls, uri: str, frontmatter: JsonObject, files: Sequence[SkillFile]) -> Skill:
+        """Raises BadToolError if these are not the files of a skill."""
+        require_frontmatter(frontmatter)
+        return cls(uri, frontmatter, _manifest(files))
+
+    def entry(self) -> dict[str, object]:
+        """The skill as ``skills/list`` has it."""
+        resources = [
+            {"uri": self.uri_of(each.path), "digest": each.digest, "size": each.size} for each in self.files.values()
+        ]
+        return {"uri": self.uri, "frontmatter": self.frontmatter, "resources": resources or "dynamic"}
+
+    def uri_of(self, path: str) -> str:
+        return f"{self.uri.removesuffix(SKILL_FILE)}{path}"
+
+    def file(self, path: str) -> SkillFile:
+        """The listed file of that path. Raises BadArgumentsError, written for the model, for any other."""
+        if (file := self.files.get(path.removeprefix("./"))) is not None:
+            return file
+        more = f" and {len(self.files) - _MOST_NAMED} more" if len(self.files) > _MOST_NAMED else ""
+        there = ", ".join(list(self.files)[:_MOST_NAMED])
+        raise BadArgumentsError(f"the skill {self.name!r} has no file {shown_name(path)!r}; it has {there}{more}")
+
+    def require_same(self, file: SkillFile, data: bytes) -> None:
+        """Raise ChangedSkillError unless *data* is what the manifest says of *file*."""
+        if len(data) != file.size or digest_of(data) != file.digest:
+            raise ChangedSkillError(self.name, file.path)
+        if file.path == SKILL_FILE:
+            self.require_same_frontmatter(data)
+
+    def require_same_frontmatter(self, data: bytes) -> None:
+        """Raise ChangedSkillError unless the SKILL.md *data* begins with the frontmatter of the manifest."""
+        try:
+            frontmatter, _ = split_frontmatter(data.decode())
+        except (ValueError, BadToolError):
+            raise ChangedSkillError(self.name, SKILL_FILE) from None
+        if _as_json(frontmatter) != _as_json(self.frontmatter):
+            raise ChangedSkillError(self.name, SKILL_FILE)
+
+    def definition(self, name: str, server: str) -> ToolDefinition:
+        """The entry of a catalog, under the catalog's *name*."""
+        return ToolDefinition(
+            name,
+            self.description,
+            SKILL_SCHEMA,
+            title=self.name,
+            annotations={READ_ONLY: True},
+            server=server,
+            kind="skill",
+        )
+
+
+def _as_json(value: JsonObject) -> str:
+    return json.dumps(value, sort_keys=True)  # since 1 equals True in Python, and not for a model
+
+
+def digest_of(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def split_frontmatter(text: str) -> tuple[JsonObject, str]:
+    """The frontmatter of a SKILL.md, and its instructions. Raises BadToolError, which says what is wrong with it."""
+    begin, newline, rest = text.removeprefix("\ufeff").replace("\r\n", "\n").partition("\n")
+    head, end, body = f"\n{rest}".partition("\n---")
+    if begin.rstrip() != "---" or not newline or not end or body.partition("\n")[0].strip():
+        raise BadToolError(f"a {SKILL_FILE} begins with '---', its name and description in YAML, and another '---'")
+    if len(head) > _MOST_FRONTMATTER:
+        raise BadToolError(f"the frontmatter has {len(head):,} characters; {_MOST_FRONTMATTER:,} may be")
+    try:
+        frontmatter = as_object(parse_yaml(head))
+    except ValueError as error:
+        raise BadToolError(f"the frontmatter is no YAML that can be read: {error}") from error
+    if frontmatter is None:
+        raise BadToolError("the frontmatter is no mapping with a name and a description")
+    return frontmatter, body.partition("\n")[2]
+
+
+def require_frontmatter(frontmatter: JsonObject) -> None:
+    """Raise BadToolError unless the name and the description are as Agent Skills demand."""
+    name, description = frontmatter.get("name"), frontmatter.get("description")
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
+        raise BadToolError(
+            f"a skill's name has at most {_LONGEST_NAME} characters of a-z 0-9 and single hyphens between; "
+            f"{shown_name(str(name))!r} is none"
+        )
+    if not isinstance(description, str) or not description.strip():
+        raise BadToolError(f"the skill {name!r} has no description, by which it could be found")
+    if len(description) > _LONGEST_DESCRIPTION:
+        raise BadToolError(
+            f"the description of the skill {name!r} has {len(description):,} characters, "
+            f"and {_LONGEST_DESCRIPTION:,} may be"
+        )
+
+
+def _manifest(files: Sequence[SkillFile]) -> Mapping[str, SkillFile]:
+    manifest = {each.path: each for each in files}
+    if SKILL_FILE not in manifest or len(manifest) != len(files):
+        raise BadToolError(f"the files of a skill are listed once each, {SKILL_FILE} among them")
+    size = sum(each.size for each in files)
+    if len(files) > MOST_FILES or size > MOST_BYTES:
+        raise BadToolError(
+            f"the skill has {len(files):,} files and {size:,} bytes; {MOST_FILES} files and {MOST_BYTES:,} bytes may be"
+        )
+    return MappingProxyType(manifest)
+
+
+def _listed(value: Json, root: str) -> SkillFile:
+    entry = as_object(value) or {}
+    uri, digest, size = entry.get("uri"), entry.get("digest"), entry.get("size")
+    if not isinstance(uri, str) or not uri.startswith(root) or not is_inside(path := uri.removeprefix(root)):
+        raise BadToolError(f"a file of the skill is not in its folder: {shown_name(str(uri))}")
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise BadToolError(f"the file {shown_name(path)} has no digest 'sha256:' and 64 hex digits")
+    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        raise BadToolError(f"the file {shown_name(path)} has no size in bytes")
+    return SkillFile(path, digest, size)
+
+
+def is_inside(path: str) -> bool:
+    """Whether *path* names a file below the folder that it is relative to."""
+    return bool(path) and not path.startswith("/") and ".." not in path.split("/") and "\\" not in path
