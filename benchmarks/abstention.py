@@ -30,7 +30,7 @@ from benchmarks.recall import (
     reader_to_measure,
 )
 from benchmarks.results import write_figures
-from toolsearch_indexes.documents import Hit
+from toolsearch_indexes.documents import Confidence, Hit
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.reader import Reader
 
@@ -39,6 +39,7 @@ Search = Callable[[str], Sequence[Hit]]
 KINDS = ("no_tool", "other_domain", "smalltalk", "gibberish")
 SAMPLE = 500  # answerable queries of a set at most
 ALL = "all sets"
+_BY_CONFIDENCE = ("fitting", "weak", "sure", "unsure")
 _SEED = 0
 
 
@@ -57,11 +58,23 @@ class Unanswerable:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One query and whether it was answered with any tool; *kind* is empty where a right tool exists."""
+    """One query and the confidence of its best tool, None for no answer; *kind* is empty where a right tool exists."""
 
     kind: str
-    is_answered: bool
-    is_sure: bool = False  # answered with confidence "high"
+    confidence: Confidence | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        return self.confidence is not None
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether a model is told that probably no tool fits."""
+        return self.confidence in (None, "low")
+
+    @property
+    def is_sure(self) -> bool:
+        return self.confidence == "high"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,8 @@ class Abstention:
 
     answered   of the requests that nothing serves, those answered with a tool; by kind, too
     refused    of the requests that have a right tool, those answered with none
+    fitting    of the requests that nothing serves, those whose answer is not weak
+    weak       of the requests that have a right tool, those whose answer is weak, or none
     sure       of the requests that nothing serves, those answered with high confidence
     unsure     of the requests that have a right tool, those not answered with high confidence
     """
@@ -77,6 +92,8 @@ class Abstention:
     answered: float | None
     answered_by_kind: Mapping[str, float | None]
     refused: float | None
+    fitting: float | None
+    weak: float | None
     sure: float | None
     unsure: float | None
 
@@ -138,7 +155,7 @@ def ask(search: Search, labelled: LabelledSet, unanswerable: Iterable[Unanswerab
 
 
 def outcome_of(kind: str, hits: Sequence[Hit]) -> Outcome:
-    return Outcome(kind, is_answered=bool(hits), is_sure=bool(hits) and hits[0].confidence == "high")
+    return Outcome(kind, hits[0].confidence if hits else None)
 
 
 def judge(outcomes: Sequence[Outcome]) -> Abstention:
@@ -148,6 +165,8 @@ def judge(outcomes: Sequence[Outcome]) -> Abstention:
         answered=_share(outcome.is_answered for outcome in unanswerable),
         answered_by_kind={kind: _share(o.is_answered for o in unanswerable if o.kind == kind) for kind in KINDS},
         refused=_share(not outcome.is_answered for outcome in answerable),
+        fitting=_share(not outcome.is_weak for outcome in unanswerable),
+        weak=_share(outcome.is_weak for outcome in answerable),
         sure=_share(outcome.is_sure for outcome in unanswerable),
         unsure=_share(not outcome.is_sure for outcome in answerable),
     )
@@ -163,11 +182,12 @@ def _plain(results: Mapping[str, Mapping[str, Abstention]]) -> dict[str, dict[st
 
 
 def _print_table(results: Mapping[str, Mapping[str, Abstention]]) -> None:
-    columns = ("set", "system", "answered", *(f"- {kind}" for kind in KINDS), "refused", "sure", "unsure")
+    columns = ("set", "system", "answered", *(f"- {kind}" for kind in KINDS), "refused", *_BY_CONFIDENCE)
     rows: list[Sequence[str]] = []
     for name, by_system in results.items():
         for system, judged in by_system.items():
-            shares = (judged.answered, *judged.answered_by_kind.values(), judged.refused, judged.sure, judged.unsure)
+            of_confidence = (getattr(judged, name) for name in _BY_CONFIDENCE)
+            shares = (judged.answered, *judged.answered_by_kind.values(), judged.refused, *of_confidence)
             rows.append((name, system, *("" if share is None else f"{share:.1%}" for share in shares)))
     print_table(columns, rows, by_first=True)
 

@@ -38,11 +38,12 @@ from toolsearch.sessions import anticipation
 from toolsearch.tokens import default_counter
 from toolsearch.tools.naming import all_namespaced
 from toolsearch.wire.capabilities import Endpoint, capabilities_of
+from toolsearch_indexes.confidence import RIVALS
 from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.queries import sentences
 
-CHOSEN: Final = anticipation.LEAST_SURENESS
-THRESHOLDS: Final = (1.0, 2.0, CHOSEN, 4.0, 5.0)
+CHOSEN: Final = anticipation.LEAST_CHANCE
+THRESHOLDS: Final = (0.35, 0.45, CHOSEN, 0.65, 0.75)
 PLAYED: Final = ("metatool", "bfcl", "sealtools", "livemcp", "azcli")
 ALL: Final = "all"
 _ASKED, _REQUESTS, _TURNS = 250, 28, 4
@@ -129,7 +130,7 @@ def curve(asked: Asked) -> Figures:
         found = [(_surest(engine, query.text), query.relevant) for query in asked.queries]
     shares: Figures = {}
     for least in THRESHOLDS:
-        shown = [({name for name, sure in by_name.items() if sure >= least}, right) for by_name, right in found]
+        shown = [({name for name, chance in by_name.items() if chance >= least}, right) for by_name, right in found]
         there, count = sum(len(names & right) for names, right in shown), sum(len(names) for names, _ in shown)
         needs = sum(len(right) for _, right in shown)
         shares[str(least)] = {"there": round(there / needs, 4), "needed": round(there / count, 4) if count else None}
@@ -137,9 +138,9 @@ def curve(asked: Asked) -> Figures:
 
 
 def _surest(engine: ToolSearch, said: str) -> dict[str, float]:
-    """The best tool for each sentence, with how sure it is."""
-    answers = (engine.search(part[:MAX_QUERY_CHARACTERS], limit=2) for part in sentences(said) or [said])
-    return {found[0].name: anticipation.sureness(found) for found in answers if found}
+    """The best tool for each sentence, with its chance to be the one meant."""
+    answers = (engine.search(part[:MAX_QUERY_CHARACTERS], limit=RIVALS) for part in sentences(said) or [said])
+    return {found[0].name: anticipation.chance_of_best(found) for found in answers if found}
 
 
 # Conversations
@@ -181,7 +182,7 @@ async def _played(
 ) -> Figures:
     player, mode = Player(endpoint, clock, PartCounter(default_counter())), capabilities_of(endpoint).modes[0]
     played, anticipated, calls = [], 0, 0
-    with patch.object(anticipation, "LEAST_SURENESS", CHOSEN if least is None else least):
+    with patch.object(anticipation, "LEAST_CHANCE", CHOSEN if least is None else least):
         for conversation in made:
             way = Searched(engine, endpoint, mode, anticipates=least is not None)
             played.append(await player.play(conversation, way))

@@ -55,9 +55,9 @@ STRATEGIES: tuple[Ranking, ...] = ("keyword", "semantic", "hybrid")
 _PLACES = 10
 _COSTS = {  # columns of a row as a page names them
     "answered": "answered",
-    "sure": "with high confidence",
+    "sure": "not weak",
     "refused": "served, but refused",
-    "unsure": "served, but not with high confidence",
+    "unsure": "served, but weak",
 }
 _PASSES = 2  # over the queries, of which the quicker counts
 
@@ -93,11 +93,11 @@ class Condition:
 class Row:
     """
     tools      and for how many of them there are requests
-    refused    share of the queries that got no answer, and *unsure* of those that got none of high confidence
+    refused    share of the queries that got no answer, and *unsure* of those that got a weak one or none
     index_s    CPU time of indexing them, and *search_ms* of a search on average
     index_mib  about what the index takes of memory
-    answered   share of the unanswerable that got an answer, and *sure* of those with high confidence; None where none
-               were asked
+    answered   share of the unanswerable that got an answer, and *sure* of those whose answer is not weak; None where
+               none were asked
     """
 
     catalogue: str
@@ -254,7 +254,7 @@ def measure(asked: Asked, encoder: Encoder, reader: Reader | None = None) -> Ite
 
 
 def _is_sure(hits: Sequence[Hit]) -> bool:
-    return bool(hits) and hits[0].confidence == "high"
+    return bool(hits) and hits[0].confidence != "low"
 
 
 def conditions(documents: Sequence[ToolDocument]) -> list[Condition]:

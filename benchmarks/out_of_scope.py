@@ -61,18 +61,22 @@ class Row:
     requests          of users that tools are indexed with: "none" or "shipped"; where a reader has read the first tools
                       of each answer again, "none, read" or "shipped, read"
     asked             by kind: how many requests that nothing serves
-    answered, sure    by kind: the share of them that is answered, and the share with high confidence
+    answered          by kind: the share of them that is answered
+    fitting, sure     by kind: the share that gets an answer that is not weak, and one of high confidence
     served            how many requests that some tool serves
-    refused, unsure   the share of them that gets no answer, and the share that gets none of high confidence
+    refused           the share of them that gets no answer
+    weak, unsure      the share that gets a weak answer or none, and the share that gets none of high confidence
     """
 
     catalogue: str
     requests: str
     asked: Mapping[str, int]
     answered: Mapping[str, float]
+    fitting: Mapping[str, float]
     sure: Mapping[str, float]
     served: int
     refused: float
+    weak: float
     unsure: float
 
 
@@ -140,9 +144,11 @@ def judged(catalogue: str, requests: str, outcomes: Sequence[Outcome]) -> Row:
         requests,
         asked={EVERY_KIND: len(outcomes) - len(served), **{kind: len(by_kind[kind]) for kind in shares}},
         answered=_with_mean({kind: share.answered or 0.0 for kind, share in shares.items()}),
+        fitting=_with_mean({kind: share.fitting or 0.0 for kind, share in shares.items()}),
         sure=_with_mean({kind: share.sure or 0.0 for kind, share in shares.items()}),
         served=len(served),
         refused=judge(served).refused or 0.0,
+        weak=judge(served).weak or 0.0,
         unsure=judge(served).unsure or 0.0,
     )
 
@@ -156,12 +162,19 @@ def page_tables(figures: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     return {"out of scope": markdown_table(_COLUMNS, _cells([row for row in figures if row["catalogue"] == ALL]))}
 
 
+_LINES: Final = (
+    ("answered", "answered", "refused"),
+    ("not weak", "fitting", "weak"),
+    ("with high confidence", "sure", "unsure"),
+)
+
+
 def _cells(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """How many were asked, and then two lines for each of *rows*, which are of one catalogue."""
+    """How many were asked, and then three lines for each of *rows*, which are of one catalogue."""
     counts = rows[0]["asked"]
     yield ["", "asked", *(str(counts.get(kind, 0)) for kind in (EVERY_KIND, *KINDS)), str(rows[0]["served"])]
     for row in rows:
-        for what, by_kind, served in (("answered", "answered", "refused"), ("with high confidence", "sure", "unsure")):
+        for what, by_kind, served in _LINES:
             shares = [row[by_kind].get(kind) for kind in (EVERY_KIND, *KINDS)] + [row[served]]
             yield [row["requests"], what, *("-" if share is None else f"{share:.1%}" for share in shares)]
 

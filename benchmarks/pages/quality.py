@@ -60,12 +60,13 @@ def abstention(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Tables
         [
             system,
             *(_percent(of["answered"]), *(_percent(of["answered_by_kind"][kind]) for kind in kinds)),
-            *(_percent(of[name]) for name in ("sure", "refused", "unsure")),
+            *(_percent(of[name]) for name in ("fitting", "sure", "refused", "weak", "unsure")),
         ]
         for system, of in over_all.items()
     ]
     asked = [kind.replace("_", " ") for kind in kinds]
-    head = ["search", "answered", *asked, "with high confidence", "refused", "with low confidence"]
+    of_others = ["refused", "weak", "not with high confidence"]
+    head = ["search", "answered", *asked, "not weak", "with high confidence", *of_others]
     return {"abstention": markdown_table(head, rows)}
 
 

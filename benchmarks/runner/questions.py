@@ -103,7 +103,10 @@ QUESTIONS: Final[Sequence[Question]] = (
         cpu_minutes=0.3,
         needs=(*_REAL_TOOLS, *_MCP_SERVERS),
         keys=("catalogue", "requests"),
-        compared=tuple(Compared(f"*/{name}", is_exact=True) for name in ("answered/*", "sure/*", "refused", "unsure")),
+        compared=tuple(
+            Compared(f"*/{name}", is_exact=True)
+            for name in ("answered/*", "fitting/*", "sure/*", "refused", "weak", "unsure")
+        ),
     ),
     Question(
         "reading",

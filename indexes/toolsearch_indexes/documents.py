@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from toolsearch_indexes.values import without_values
 
-Confidence: TypeAlias = Literal["high", "low"]
+Confidence: TypeAlias = Literal["high", "medium", "low"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,12 @@ class ToolDocument:
 class Hit:
     """One match.
 
-    score       the probability that a tool with such a match was meant, in (0, 1]; for names and patterns, how
-                good a match it is
-    confidence  "low" if requests without a right tool often have a best hit with such a score, or if the index does
-                not know. If the best hit of an answer is "low", all are, and the query is worth rewording
+    score       the probability that a tool with such a match serves the request, in (0, 1]; for names and patterns,
+                how good a match it is
+    confidence  "high" if this very tool is probably the one meant. "medium" if it fits, but others fit nearly as well:
+                look at the first few. "low" if requests that no tool serves often have a best hit with such a score, or
+                if the index does not know. If the best hit of an answer is "low", all are, and the query is worth
+                rewording
     """
 
     name: str

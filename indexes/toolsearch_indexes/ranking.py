@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, chain, repeat
 from typing import NamedTuple, TypeAlias
@@ -15,7 +16,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.documents import Confidence, Hit
+from toolsearch_indexes.confidence import compared
+from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.keyword import BoolArray, FloatArray
 from toolsearch_indexes.regex import CompiledPattern
 from toolsearch_indexes.request import Bounds, Direction, Request, Together, direction, word_scores
@@ -135,16 +137,10 @@ def _direction_of(space: SearchSpace, found: RankedRow) -> Direction | None:
 
 
 def _hits(found: Sequence[RankedRow], scale: Scale, *, is_sure: bool) -> list[Hit]:
-    """Make a hit of each, as `_hit` does."""
+    """Make a hit of each, whose confidence is not yet `compared`."""
     least = SURE_SCORE if is_sure else math.inf
     scores = scale.scores([-negated for negated, _, _, _ in found])
     return [Hit(each[1], score, "high" if score >= least else "low") for each, score in zip(found, scores, strict=True)]
-
-
-def _hit(name: str, score: float, *, is_sure: bool) -> Hit:
-    """*is_sure* is about the whole answer; if it is false, no hit is sure."""
-    confidence: Confidence = "high" if is_sure and score >= SURE_SCORE else "low"
-    return Hit(name, score, confidence)
 
 
 def favoured(request: Request, favour: Mapping[str, float], name: str) -> float:
@@ -319,8 +315,8 @@ def with_places_for(ranked: Sequence[Hit], sure: Sequence[Hit]) -> tuple[list[Hi
     """Move each tool of *sure* that is behind the first five of *ranked* up to the last of these places.
 
     The best of *ranked* stays the first. The score of a moved hit is put between its neighbours', so that scores fall
-    along the answer. The second result has the names of the moved. *ranked* has at least five hits, unless there are no
-    more.
+    along the answer. The hits are `compared`. The second result has the names of the moved. *ranked* has at least five
+    hits, unless there are no more.
     """
     first = [hit.name for hit in ranked[:SURE_PLACE]]
     best = sorted((hit for hit in sure if hit.name not in first), key=lambda hit: (-hit.score, hit.name))
@@ -329,14 +325,19 @@ def with_places_for(ranked: Sequence[Hit], sure: Sequence[Hit]) -> tuple[list[Hi
     others = [hit for hit in ranked if hit.name not in names]
     place = max(0, min(SURE_PLACE, len(ranked) + len(moved)) - len(moved)) if ranked else 0
     before, behind = others[:place], others[place:]
-    return [*before, *_between(before, moved, behind), *behind], names
+    return compared([*before, *_between(before, moved, behind), *behind]), names
 
 
 def _between(before: Sequence[Hit], moved: Sequence[Hit], behind: Sequence[Hit]) -> list[Hit]:
     most = before[-1].score if before else 1.0
     least = behind[0].score if behind else 0.0
-    is_sure = not before or before[0].confidence == "high"
-    return [_hit(hit.name, max(least, min(most, hit.score)), is_sure=is_sure) for hit in moved]
+    is_weak = bool(before) and before[0].confidence == "low"
+    return [_bounded(hit, max(least, min(most, hit.score)), is_weak=is_weak) for hit in moved]
+
+
+def _bounded(hit: Hit, score: float, *, is_weak: bool) -> Hit:
+    """*hit* with another score. *is_weak* says that no tool of the answer may fit."""
+    return replace(hit, score=score, confidence="low" if is_weak or score < SURE_SCORE else hit.confidence)
 
 
 def merged(
@@ -347,8 +348,8 @@ def merged(
     The best of the whole stays the first. Each of the first MERGED hits of a ranking is worth its squared score, times
     a factor for each place. So the best tools of all parts come before the second best of one. The more parts, the less
     the whole counts: two sentences are often a request and its reason. A hit's score is its best for a part, and the
-    first hit's at most that for the whole. Scores fall along the answer. The second result has the names of the tools
-    that are there for a part alone.
+    first hit's at most that for the whole. Its confidence is that for the part, since tools for other parts are no
+    rivals. Scores fall along the answer. The second result has the names of the tools that are there for a part alone.
     """
     worth: defaultdict[str, float] = defaultdict(float)
     for place, hit in enumerate(whole[:MERGED]):
@@ -360,13 +361,18 @@ def merged(
             worth[hit.name] += hit.score**2 * _NEXT_OF_PART**place
     found = [hit.name for hit in whole[:MERGED]]
     order = sorted(worth, key=lambda name: (name not in found[:1], -worth[name], name))
-    first = [min(hit, best[hit.name], key=lambda one: one.score) for hit in whole[:1]]
+    first = [_no_surer_than(hit, best[hit.name]) for hit in whole[:1]]
     hits = [*first, *(best[name] for name in order[len(first) :]), *(hit for hit in whole if hit.name not in worth)]
     return _falling(hits[:limit]), [name for name in order if name not in found]
 
 
+def _no_surer_than(of_whole: Hit, of_part: Hit) -> Hit:
+    """*of_part* with at most the score of *of_whole*, the same tool, and as weak as that."""
+    return _bounded(of_part, min(of_whole.score, of_part.score), is_weak=of_whole.confidence == "low")
+
+
 def _falling(hits: Sequence[Hit]) -> list[Hit]:
-    """Lower scores to those of earlier hits. If the first is not sure, none is."""
+    """Lower scores to those of earlier hits. If the first is weak, all are."""
     scores = accumulate((hit.score for hit in hits), min)
-    is_sure = bool(hits) and hits[0].confidence == "high"
-    return [_hit(hit.name, score, is_sure=is_sure) for hit, score in zip(hits, scores, strict=True)]
+    is_weak = bool(hits) and hits[0].confidence == "low"
+    return [_bounded(hit, score, is_weak=is_weak) for hit, score in zip(hits, scores, strict=True)]

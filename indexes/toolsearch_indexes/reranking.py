@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from toolsearch_indexes.analysis import name_words
+from toolsearch_indexes.confidence import compared
 from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.scores import READ_FOLLOWING, READ_LEAST, SURE, SURE_SCORE, log_odds_of, read_log_odds, score_of
@@ -53,7 +54,7 @@ def read_again(hits: Sequence[Hit], said: Mapping[str, float]) -> list[Hit]:
         for odds, hit in kept
     ]
     if len(first) < len(read):
-        return first
+        return compared(first)
     most = first[-1].score
     others = (hit for hit in hits if hit.name not in said)
-    return [*first, *(replace(hit, score=min(most, hit.score), confidence="low") for hit in others)]
+    return compared([*first, *(replace(hit, score=min(most, hit.score), confidence="low") for hit in others)])

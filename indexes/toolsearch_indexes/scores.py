@@ -16,7 +16,7 @@ LEAST = -1.8  # log odds that an answer needs; 1-2 % of correct best hits score 
 
 # Log odds that a hit after the best needs; it is lower because the next hits may be the tools that were meant.
 FOLLOWING = -2.5
-SURE = -0.25  # log odds of high confidence; 6 % of the best hits for requests without a right tool reach this
+SURE = -0.25  # log odds of an answer that is not weak; 6 % of the best hits for unserved requests reach this
 
 
 # These log odds are subtracted from each tool that has example requests of users, since examples also bring wrong tools
@@ -32,7 +32,7 @@ _SHRINKAGE = 20  # tools from which on a catalog's own figures count for more th
 
 
 # A reader gives log odds of its own. READ_WEIGHT times these, and READ_OFFSET, are added to those of the search.
-# READ_OFFSET keeps the share of served requests that get high confidence. All four numbers are fitted by
+# READ_OFFSET keeps the share of served requests whose answer is not weak. All four numbers are fitted by
 # `training.calibration_reader`.
 READ_OFFSET, READ_WEIGHT = 0.52, 0.22
 READ_LEAST, READ_FOLLOWING = -1.39, -2.89  # LEAST and FOLLOWING with a reader; 1 % of correct answers fall below

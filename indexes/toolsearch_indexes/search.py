@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from toolsearch_indexes.analysis import name_words
+from toolsearch_indexes.confidence import compared
 from toolsearch_indexes.documents import Explanation, Hit, RankOutcome
 from toolsearch_indexes.errors import EncoderError
 from toolsearch_indexes.explanation import explain_row
@@ -150,14 +151,15 @@ class Search:
         answers = [with_places_for(ranking.hits, ranking.sure()) for ranking in self._rank(texts, asked)]
         ranked, moved = answers[0]
         how: dict[str, RankOutcome] = dict.fromkeys(moved, "by its words")
-        if parts and (ranked or any(hits and hits[0].confidence == "high" for hits, _ in answers)):
+        if parts and (ranked or any(hits and hits[0].confidence != "low" for hits, _ in answers)):
             ranked, of_parts = merged(ranked, [hits for hits, _ in answers[1:]], wanted)
             how |= dict.fromkeys(of_parts, "by a part")
         if exact:
             ranked = [hit for hit in ranked if hit.name not in exact]
         is_for_reader = not parts and len(text.split()) <= _SHORT_REQUEST
         said = self._read_beside(text, ranked[:READ] if is_for_reader else ())
-        hits = [*(Hit(name, 1.0, "high") for name in exact), *(read_again(ranked, said) if said else ranked)]
+        named = compared([Hit(name, 1.0, "high") for name in exact])
+        hits = [*named, *(read_again(ranked, said) if said else ranked)]
         return Answer(hits[:limit], {**how, **dict.fromkeys(exact, "by name")}, said)
 
     def _read_beside(self, text: str, hits: Sequence[Hit]) -> Mapping[str, float]:

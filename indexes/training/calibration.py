@@ -98,8 +98,8 @@ def labelled_samples(sets: Path, nothing: Sequence[Unanswerable], left_out: Path
 
 
 class Outcomes(NamedTuple):
-    """Shares of unserved requests that get an answer, and high confidence; shares of others that get neither, or only
-    low.
+    """Shares of unserved requests that get an answer, and one that is not weak; shares of others that get none, and
+    none or a weak one.
     """
 
     catalog: str

@@ -95,7 +95,7 @@ def reads(sets: Path, encoder: Encoder, reader: Reader) -> Iterator[Read]:
 
 def reader_terms(of: Sequence[Read]) -> dict[str, float]:
     """A reader's constants in `toolsearch_indexes/calibration.py`: the weight of its log odds; an offset that keeps the
-    share of served requests with high confidence; and the limits for the best tool and for those after it.
+    share of served requests whose answer is not weak; and the limits for the best tool and for those after it.
     """
     found, said = np.array([each.found for each in of]), np.array([each.said for each in of])
     counts = Counter((each.catalog, each.kind) for each in of)

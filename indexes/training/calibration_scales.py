@@ -14,7 +14,7 @@ from training.calibration_samples import FEW_TOOLS, Sample
 from training.logistic import DoubleArray, fit_logistic
 
 _MISSED_SHARE = 0.015  # the share of correct best hits that may get no answer
-_WRONGLY_SURE_SHARE = 0.06  # the share of wrong best hits that may get high confidence
+_WRONGLY_SURE_SHARE = 0.06  # the share of wrong best hits whose answers need not be weak
 _FOLLOWING_DISTANCE = 0.7  # log odds by which a later hit may be below LEAST: half as likely
 
 _Features: TypeAlias = Callable[[Sample], Mapping[str, float]]

@@ -29,22 +29,23 @@ LISTS = {"unanswerable_dev.jsonl": 150, "unanswerable.jsonl": 100}
 
 def test_shares_are_of_the_queries_without_and_with_a_right_tool() -> None:
     outcomes = [
-        Outcome("gibberish", is_answered=False),
-        Outcome("gibberish", is_answered=False),
-        Outcome("no_tool", is_answered=True, is_sure=True),
-        Outcome("no_tool", is_answered=False),
-        Outcome("", is_answered=False),
-        Outcome("", is_answered=True),
-        Outcome("", is_answered=True, is_sure=True),
-        Outcome("", is_answered=True, is_sure=True),
-        Outcome("", is_answered=True, is_sure=True),
+        Outcome("gibberish"),
+        Outcome("gibberish", "medium"),
+        Outcome("no_tool", "high"),
+        Outcome("no_tool"),
+        Outcome(""),
+        Outcome("", "low"),
+        Outcome("", "medium"),
+        Outcome("", "high"),
+        Outcome("", "high"),
     ]
 
     judged = judge(outcomes)
 
-    assert (judged.answered, judged.refused) == (1 / 4, 1 / 5)
-    assert (judged.sure, judged.unsure) == (1 / 4, 2 / 5)
-    assert judged.answered_by_kind == {"no_tool": 1 / 2, "other_domain": None, "smalltalk": None, "gibberish": 0}
+    assert (judged.answered, judged.refused) == (1 / 2, 1 / 5)
+    assert (judged.fitting, judged.weak) == (1 / 2, 2 / 5)
+    assert (judged.sure, judged.unsure) == (1 / 4, 3 / 5)
+    assert judged.answered_by_kind == {"no_tool": 1 / 2, "other_domain": None, "smalltalk": None, "gibberish": 1 / 2}
 
 
 def test_a_search_is_asked_what_nothing_serves_and_at_most_a_sample_of_what_something_does() -> None:
@@ -57,7 +58,7 @@ def test_a_search_is_asked_what_nothing_serves_and_at_most_a_sample_of_what_some
 
     outcomes = ask(search, LabelledSet("s", [], queries), [Unanswerable("s", "xqzv", "gibberish")])
 
-    assert outcomes == [Outcome("gibberish", is_answered=False), *[Outcome("", is_answered=True)] * SAMPLE]
+    assert outcomes == [Outcome("gibberish"), *[Outcome("", "low")] * SAMPLE]
     assert len(set(asked)) == SAMPLE + 1
 
 

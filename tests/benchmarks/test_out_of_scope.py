@@ -63,21 +63,23 @@ def test_a_query_whose_right_tool_is_removed_is_answered_by_another_tool_that_fi
 
 def test_all_kinds_are_the_mean_of_the_kinds_and_not_of_the_requests() -> None:
     outcomes = [
-        *[Outcome(REMOVED, is_answered=True, is_sure=True)] * 3,
-        Outcome(REMOVED, is_answered=True),
-        Outcome("other field", is_answered=False),
-        Outcome("", is_answered=False),
-        Outcome("", is_answered=True),
-        Outcome("", is_answered=True, is_sure=True),
-        Outcome("", is_answered=True, is_sure=True),
+        *[Outcome(REMOVED, "high")] * 2,
+        Outcome(REMOVED, "medium"),
+        Outcome(REMOVED, "low"),
+        Outcome("other field"),
+        Outcome(""),
+        Outcome("", "low"),
+        Outcome("", "medium"),
+        Outcome("", "high"),
     ]
 
     row = judged("two", "none", outcomes)
 
     assert row.asked == {"all kinds": 5, REMOVED: 4, "other field": 1}
     assert row.answered == {"all kinds": 0.5, REMOVED: 1.0, "other field": 0.0}
-    assert row.sure == {"all kinds": 0.375, REMOVED: 0.75, "other field": 0.0}
-    assert (row.served, row.refused, row.unsure) == (4, 0.25, 0.5)
+    assert row.fitting == {"all kinds": 0.375, REMOVED: 0.75, "other field": 0.0}
+    assert row.sure == {"all kinds": 0.25, REMOVED: 0.5, "other field": 0.0}
+    assert (row.served, row.refused, row.weak, row.unsure) == (4, 0.25, 0.5, 0.75)
 
 
 def test_the_figures_are_of_each_catalogue_and_of_all_and_make_the_table(
@@ -100,7 +102,7 @@ def test_the_figures_are_of_each_catalogue_and_of_all_and_make_the_table(
         "|  | asked | 6 | 4 | 1 | 0 | 1 | 4 |",
         "| none | answered | 33.3% | 0.0% | 100.0% | - | 0.0% | 50.0% |",
     ]
-    assert rows[5] == "| shipped | answered | 33.3% | 0.0% | 100.0% | - | 0.0% | 0.0% |"
+    assert rows[6] == "| shipped | answered | 33.3% | 0.0% | 100.0% | - | 0.0% | 0.0% |"
 
 
 def test_with_a_reader_the_table_has_rows_without_and_with_it(

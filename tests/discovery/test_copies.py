@@ -68,6 +68,7 @@ def test_an_answer_names_copies_in_a_line_loads_none_and_gives_their_places_to_o
     session = engine_of(catalog=Catalog([OPEN, *copies, CLOSE]), limit=2).session("a")
     result = session.call_sync(SEARCH, {"query": "open a web page in the browser"})
 
+    assert "none of these fits" not in result.text
     assert session.discovered == ["chrome__open_page"]
     assert "- firefox__close_page(url*)" in result.text
     assert result.text.endswith("\nMore like chrome__open_page: edge__open_page, firefox__open_page, safari__open_page")

@@ -35,6 +35,7 @@ def test_a_weak_answer_loads_nothing_and_nothing_of_it_fits() -> None:
 
     assert is_weak(weak)
     assert fits_of(weak) == ["related", "related"]
+    assert fits_of(found(0.4, 0.39, confidence="medium")) == ["likely", "likely"]
     assert loaded("send mail", fits_of(weak)) == 0
 
 

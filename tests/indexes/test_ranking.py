@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch_indexes.documents import Hit, ToolDocument
+from toolsearch_indexes.documents import Confidence, Hit, ToolDocument
 from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.encoders.static import HashingEncoder, StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
@@ -58,7 +58,7 @@ def test_a_moved_tool_keeps_its_score_if_that_is_between_its_neighbours() -> Non
 
 def test_what_is_sure_is_the_answer_where_nothing_else_fits() -> None:
     hits, _ = with_places_for([], [sure("y", 0.8), sure("x", 0.8), sure("z", 0.9)])
-    assert hits == [Hit("z", 0.9, "high"), Hit("x", 0.8, "high"), Hit("y", 0.8, "high")]
+    assert hits == [Hit("z", 0.9, "high"), Hit("x", 0.8, "medium"), Hit("y", 0.8, "medium")]
 
 
 def test_the_best_tools_of_all_parts_come_before_the_second_best_of_one() -> None:
@@ -267,3 +267,14 @@ def test_what_use_favours_is_moved_up_however_few_tools_are_wanted(strategy: str
     for limit in (1, 2, 3):
         found = index.search("email message", strategy=strategy, limit=limit, favour=favour)
         assert [hit.name for hit in found] == wanted[:limit]
+
+
+@pytest.mark.parametrize(("of_whole", "of_first"), [("medium", "high"), ("low", "low")])
+def test_the_first_tool_for_steps_is_as_sure_as_for_its_step_unless_the_whole_is_weak(
+    of_whole: Confidence, of_first: Confidence
+) -> None:
+    whole = [Hit("a", 0.6, of_whole), Hit("b", 0.6, of_whole)]
+
+    hits, _ = merged(whole, [[sure("a", 0.9)], [sure("b", 0.8)]])
+
+    assert hits == [Hit("a", 0.6, of_first), Hit("b", 0.6, of_first)]

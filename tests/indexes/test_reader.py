@@ -251,7 +251,8 @@ FOUND = [Hit("a", 0.9, "high"), Hit("b", 0.8, "high"), Hit("c", 0.7, "high")]
     [
         ((READ_LEAST - 0.01, READ_FOLLOWING - 1, READ_FOLLOWING - 1), []),
         ((READ_LEAST + 0.01, READ_FOLLOWING + 0.01, READ_FOLLOWING - 0.01), [("a", "low"), ("b", "low")]),
-        ((SURE - 0.01, SURE - 0.02, SURE + 0.01), [("c", "high"), ("a", "low"), ("b", "low")]),
+        ((SURE - 0.01, SURE - 0.02, SURE + 0.01), [("c", "medium"), ("a", "low"), ("b", "low")]),
+        ((SURE - 1.5, SURE - 2.0, SURE + 1.5), [("c", "high"), ("a", "low"), ("b", "low")]),
     ],
 )
 def test_log_odds_of_both_decide_what_stays_its_order_and_its_confidence(
@@ -261,6 +262,13 @@ def test_log_odds_of_both_decide_what_stays_its_order_and_its_confidence(
     hits = read_again(FOUND, {hit.name: said(hit, wanted[hit.name]) for hit in FOUND})
     assert [(hit.name, hit.confidence) for hit in hits] == expected
     assert [hit.score for hit in hits] == pytest.approx([score_of(wanted[hit.name]) for hit in hits])
+
+
+def test_tools_of_which_the_reader_says_the_same_share_the_chance_to_be_the_one_meant() -> None:
+    equal = {hit.name: said(hit, 0.5) for hit in FOUND[:2]}
+
+    for third in (NO, said(FOUND[2], -0.5)):  # left out, and kept
+        assert [hit.confidence for hit in read_again(FOUND, {**equal, "c": third})[:2]] == ["medium", "medium"]
 
 
 def test_equal_log_odds_go_by_name() -> None:

@@ -2,11 +2,18 @@
 
 from pathlib import Path
 
+from toolsearch.sessions.anticipation import LEAST_CHANCE
+from toolsearch_indexes.confidence import MEANT
 from toolsearch_indexes.scores import LEAST, SURE_SCORE, Scale
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scores.md").read_text(encoding="utf-8")
 
 
-def test_the_page_names_the_least_score_of_an_answer_and_that_of_a_sure_one() -> None:
-    assert f"| from {SURE_SCORE:.2f} | `high` |" in PAGE
+def test_the_page_names_the_least_score_of_an_answer_and_that_of_one_that_is_not_weak() -> None:
+    assert f"| from {SURE_SCORE:.2f} | `medium` |" in PAGE
     assert f"| below {Scale(1, 0).score(LEAST):.2f} | |" in PAGE
+
+
+def test_the_page_names_the_chances_of_high_confidence_and_of_anticipation() -> None:
+    assert f"From a chance of {MEANT} on, confidence is high" in PAGE
+    assert f"asks for a chance of {LEAST_CHANCE}," in PAGE

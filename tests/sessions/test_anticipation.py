@@ -123,6 +123,17 @@ def test_a_tool_out_of_reach_is_never_shown() -> None:
     assert (session.begin_turn(MAIL, **GPT), session.discovered) == ([], [])
 
 
+def test_of_tools_that_say_the_same_none_is_shown_before_the_model_has_chosen() -> None:
+    servers = ("mail", "gmail", "outlook")
+    tools = [ToolDefinition(f"{server}__send", "Send an email message.", server=server) for server in servers]
+    one, three = (engine_of(catalog=Catalog(found)).session("a") for found in (tools[:1], tools))
+
+    assert (one.begin_turn(MAIL, **GPT) != [], one.discovered) == (True, ["mail__send"])
+    assert (three.begin_turn(MAIL, **GPT), three.discovered) == ([], [])
+    assert three.begin_turn("Send an email message by Outlook.", **GPT) != []
+    assert three.discovered == ["outlook__send"]
+
+
 class Finder:
     """An index of an application's own, which finds one tool for everything, or fails."""
 

@@ -50,13 +50,15 @@ class SearchRequest(OverCorpus):
 @with_config(ANSWER)
 @dataclass(frozen=True, slots=True)
 class FoundTool(ToolReference):
-    """*score* is how likely a tool that matches so well is what was asked for, from 0 to 1."""
+    """*score* is how likely a tool that matches so well serves the request, from 0 to 1."""
 
     confidence: Annotated[
         Confidence,
         Field(
-            description="low: requests that no tool serves often have an answer of such a score. If the first tool of "
-            "an answer is low, all are: ask again in other words."
+            description="high: this very tool is probably the one meant. "
+            "medium: it fits, and others fit nearly as well. "
+            "low: requests that no tool serves often have an answer of such a score. If the first tool of an answer is "
+            "low, all are: ask again in other words."
         ),
     ] = "high"
     is_callable: Annotated[

@@ -137,10 +137,9 @@ def search(
             print_json(answer | {"notes": engine.notes})
         elif found:
             shown = table("", ("tool", "score", "what it does"), numbers=("score",), flexible="what it does")
-            is_any_doubtful = any(reference.confidence == "low" for reference in found)
-            marks = {"low": "?", "high": " " if is_any_doubtful else ""}
+            no_mark = " " if any(reference.confidence == "low" for reference in found) else ""
             for reference in found:
-                score = f"{reference.score:.2f}{marks[reference.confidence]}"
+                score = f"{reference.score:.2f}{'?' if reference.confidence == 'low' else no_mark}"
                 shown.add_row(line(reference.name, "cyan"), score, line(reference.summary))
             stdout().print(shown)
             _tell_what_is_left_to_do(found, left_out=len(every) - len(found))

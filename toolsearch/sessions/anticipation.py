@@ -5,7 +5,6 @@ search for them.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -17,6 +16,7 @@ from toolsearch.sessions.answering import Searching
 from toolsearch.sessions.tool_lists import ListingConversation, bounds_of, that_fit
 from toolsearch.tools.definition import ToolReference
 from toolsearch.wire.capabilities import RevealMode
+from toolsearch_indexes.confidence import RIVALS, chances_of
 from toolsearch_indexes.queries import Words, read_form, sentences
 
 ANTICIPATING: Final[tuple[RevealMode, ...]] = ("messages", "append")
@@ -26,10 +26,7 @@ logger = logging.getLogger(__name__)
 
 # A lower threshold saves more money, but where users speak less plainly, most of what it shows is not needed:
 # `benchmarks.anticipation` draws the curve.
-LEAST_SURENESS: Final = 3.0
-_LEAD_WEIGHT: Final = 2.0
-_MOST_LEAD: Final = 1.5  # in log odds; a greater lead says no more
-_LEAST_SCORE, _MOST_SCORE = 0.0025, 0.9975
+LEAST_CHANCE: Final = 0.55
 
 
 class Anticipating(Searching, ListingConversation, Protocol):
@@ -69,7 +66,7 @@ def _asked_for(conversation: Anticipating, part: str) -> str:
         if host.strategies[0] == "regex" or not isinstance(read_form(query), Words):
             return ""
         found = host.search(
-            query, limit=2, strategy=None, reach=conversation.reach, server=None, principal=conversation.principal
+            query, limit=RIVALS, strategy=None, reach=conversation.reach, server=None, principal=conversation.principal
         )
     except ToolSearchError as error:
         logger.debug("session %s: nothing is anticipated: %s", conversation.state.id, error)
@@ -77,20 +74,11 @@ def _asked_for(conversation: Anticipating, part: str) -> str:
     except Exception:  # an index of the application's own may raise anything
         logger.exception("session %s: nothing is anticipated", conversation.state.id)
         return ""
-    if is_weak(found) or sureness(found) < LEAST_SURENESS:
+    if is_weak(found) or chance_of_best(found) < LEAST_CHANCE:
         return ""
     return successors_first(found, conversation.view.find)[0].name
 
 
-def sureness(found: Sequence[ToolReference]) -> float:
-    """How sure the best of *found* is: the log odds of its score, raised by its lead over the second."""
-    if not found:
-        return -math.inf
-    best, *others = (_log_odds(each.score) for each in found)
-    lead = min(_MOST_LEAD, best - others[0]) if others else _MOST_LEAD
-    return best + _LEAD_WEIGHT * lead
-
-
-def _log_odds(score: float) -> float:
-    bounded = min(max(score, _LEAST_SCORE), _MOST_SCORE)
-    return math.log(bounded / (1 - bounded))
+def chance_of_best(found: Sequence[ToolReference]) -> float:
+    """The chance that the best of *found* is the tool meant; see `chances_of`."""
+    return chances_of([each.score for each in found])[0]
