@@ -44,6 +44,7 @@ from toolsearch_indexes.queries import RANKINGS, Ranking, Strategy, require_limi
 
 if TYPE_CHECKING:  # indexes and numpy are loaded when an engine is made, since many imports make none
     from toolsearch.catalog.index_opening import IndexKeeper
+    from toolsearch.catalog.indexing import SharedIndex
     from toolsearch_indexes.encoders.protocol import Encoder
     from toolsearch_indexes.reader import Reader
     from toolsearch_indexes.tool_index import ToolIndex
@@ -95,7 +96,7 @@ class ToolSearch:
     index      an index of your own (see `ToolIndex`), in place of the built-in one and its encoder
     requests   index widely used tools with their users' requests, which ship with the package
     requests_files  index your tools with the requests in these files of ``toolsearch enrich``, which win. They are read
-               now, each as a whole. Raises RequestsFileError
+               now, each as a whole. Raises SourceError
 
     If an encoder or a reader cannot be loaded, or fails, MissingExtraError or EncoderError is raised. Under "auto" the
     engine searches by keyword instead, or without the reader, and `notes` has the reason.
@@ -121,6 +122,7 @@ class ToolSearch:
         requests: bool = True,
         requests_files: Iterable[str | Path] = (),
         _keeper: IndexKeeper | None = None,  # the service keeps indexes beside its store
+        _shared: SharedIndex | None = None,  # the proxy searches the operator's tools beside those of each client
     ) -> None:
         from toolsearch.catalog.index_directory import Generation, IndexDirectory
         from toolsearch.catalog.index_opening import IndexOpener, own_cache
@@ -151,7 +153,7 @@ class ToolSearch:
         self._cache = cache or own_cache(keeper, encoder)
         self.requests = request_source(shipped=requests, files=requests_files)
         self._opener = IndexOpener(
-            self.catalog, strategy, encoder, keeper, self._cache, self._note, self.requests, reader
+            self.catalog, strategy, encoder, keeper, self._cache, self._note, self.requests, reader, _shared
         )
         own = None if index is None else CatalogIndex(self.catalog, index, requests=self.requests)
         self._followed = own or self._opener.open(stored)
@@ -198,7 +200,8 @@ class ToolSearch:
         principal: Principal | None = None,
         kinds: Collection[EntryKind] = FOUND_KINDS,
     ) -> list[ToolReference]:
-        """Return at most *limit* tools and skills, best first, ties by name; ``[]`` if nothing fits.
+        """Return at most *limit* tools and skills, best first, ties with tools first and then by name. If nothing fits:
+        ``[]``.
 
         Only entries of *kinds*, in *reach*, in the reach of *principal*, and of *server* are ranked. If the
         engine learns from use, tools that the principal has used rank a little higher. `ToolSearchIndex.search`
@@ -245,13 +248,13 @@ class ToolSearch:
         if not isinstance(index, ExplainsSearches):
             raise BadSettingError(f"the index, a {type(index).__name__}, has no method 'explain'; see `ToolIndex`")
         view = self.view(_bounded(reach, principal), server)
-        within = view.contents_of(KINDS) if tool in self.catalog.contents else view.selection
+        within = view.selection_of(KINDS) if tool in self.catalog.contents else view.selection
         favour = self._favour(query, principal)
         explained = self._with_keyword_fallback(
             lambda by: index.explain(query, tool, strategy=by, within=within, favour=favour),
             strategy or self._strategy,
         )
-        if principal is not None and self.view(principal.reach).entry(explained.tool) is None:
+        if principal is not None and self.view(principal.reach).find_entry(explained.tool) is None:
             return Explanation(explained.tool, explained.strategy, "no such tool")
         if explained.place is not None and explained.score < self.options.min_score:
             return replace(explained, outcome="below min_score", place=None)
@@ -404,11 +407,11 @@ class ToolSearch:
                     within=view.selection,
                     favour=favour,
                     kinds=kinds,
-                    contents=view.contents_of(kinds),
+                    contents=view.selection_of(kinds),
                 ),
                 chosen,
             )
-            least, find = self.options.min_score, view.entry
+            least, find = self.options.min_score, view.find_entry
             fitting = [(hit, tool) for hit in hits if hit.score >= least and (tool := find(hit.name)) is not None]
             found = [reference_to(tool, hit.score, hit.confidence) for hit, tool in fitting[:limit]]
             span.found(reference.name for reference in found)

@@ -88,18 +88,23 @@ class UnapprovedToolError(ToolSearchError, code="unapproved_tool", status=403):
 
 
 class ChangedSkillError(ToolSearchError, code="skill_changed", status=409):
-    """A file of a skill is not the one of its manifest: it has changed since the skill was listed or approved.
+    """A file of a skill is not the one of its manifest: it has changed since the skill was listed.
 
     Nothing of its content is passed on.
     """
 
-    remedy = "List the skill's server again, or load its folder again; a changed skill waits for approval again."
+    remedy = (
+        "List the server or load the folder again. Behind the gateway or the service, the changed skill then waits for "
+        "approval."
+    )
 
-    def __init__(self, name: str, path: str) -> None:
+    def __init__(self, name: str, path: str, now: str = "load its folder again") -> None:
+        """*now* is a clause about what has become of the skill."""
         super().__init__(
             f"the file {shown_name(path)} of the skill {name!r} is not the one that was listed, so it is not shown; "
-            "the skill has to be listed and approved again"
+            f"{now}"
         )
+        self.name, self.path = name, path
 
 
 class UndiscoveredToolError(ToolSearchError, LookupError, code="undiscovered_tool", status=409):
@@ -117,6 +122,11 @@ class SourceError(ToolSearchError, ValueError, code="source_error", status=422):
 
     remedy = "Check the path, the format and the network of the source; the message names what cannot be read."
     model_text = "this tool's source cannot be read at the moment; go on without it, or try again later"
+    BAD_REQUESTS = Case(
+        *("bad_requests_file", 422, "A file of users' requests is missing or damaged. The whole file is then ignored."),
+        "Mend the line that the message names, or remove it: `toolsearch enrich` writes it again.",
+    )
+    cases = (BAD_REQUESTS,)
 
 
 class ServerUnavailableError(ToolSearchError, ConnectionError, code="server_unavailable", status=503):
@@ -414,13 +424,6 @@ class BadSettingError(ToolSearchError, ValueError, code="bad_setting", status=40
     """An option has a value that cannot be used; the message names the values that can."""
 
     remedy = "Give one of the values that the message names; [Settings](settings.md) has them all."
-    model_text = "this is set up in a way that cannot work; go on without it"
-
-
-class RequestsFileError(ToolSearchError, ValueError, code="bad_requests_file", status=422):
-    """A file of users' requests is missing or damaged; the message names the line. The whole file is then ignored."""
-
-    remedy = "Mend the line that the message names, or remove it: `toolsearch enrich` writes it again."
     model_text = "this is set up in a way that cannot work; go on without it"
 
 

@@ -352,7 +352,7 @@ class Session:
         turn: TurnCounter | None,
     ) -> list[ToolResult]:
         turn = self._turn if turn is None else turn
-        calls = list(map(inner_call, calls))
+        calls = [inner_call(call, conversation.view.find_entry) for call in calls]
         results = await self._engine.manager.execute(calls, ConversationScope(conversation), context=context, turn=turn)
         note_results(conversation, calls, results)
         return results

@@ -13,6 +13,7 @@ from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import ToolCallbackResolver
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.index_opening import IndexKeeper
+from toolsearch.catalog.indexing import SharedIndex
 from toolsearch.catalog.source import ToolLike
 from toolsearch.chat.advisor import Advisor
 from toolsearch.chat.client import ChatClient
@@ -103,14 +104,16 @@ def build_engine(
     clock: Callable[[], float] = time.time,
     cache: VectorCache | None = None,
     _keeper: IndexKeeper | None = None,
+    _shared: SharedIndex | None = None,
 ) -> ToolSearch:
-    """Index *catalog* in the place that *settings* name, unless *_keeper* keeps the index.
+    """Index *catalog* in the place that *settings* name, unless *_keeper* keeps the index. *_shared* holds some of its
+    tools already.
 
     Raises BadSettingError for a strategy without the encoder that it needs.
     """
     options = _engine_options(settings, persistence, manager, telemetry, clock)
     options["usage"], options["cache"] = usage, cache
-    return ToolSearch(catalog, index_dir=settings.index.index_dir, _keeper=_keeper, **options)
+    return ToolSearch(catalog, index_dir=settings.index.index_dir, _keeper=_keeper, _shared=_shared, **options)
 
 
 def open_engine(settings: Settings, index_dir: str | Path) -> ToolSearch:

@@ -19,7 +19,7 @@ class ToolDocument:
     name              unique in its index, such as ``git__git_status``; ties in a ranking are broken by it
     local_name        the name without its server's prefix (``git_status``); empty means *name* itself
     parameter_names   every property name of the input schema, at any depth, in schema order
-    parameter_text    titles, descriptions and enum values of the parameters, at any depth
+    parameter_text    titles, descriptions and enum values of the parameters, at any depth; of a skill, its text
     requests          example requests of users that need this tool; searched by keyword and by meaning, never
                       by pattern, and shown to nobody but a reader (see `Reader`)
     """

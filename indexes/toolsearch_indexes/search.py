@@ -66,8 +66,9 @@ def _postings(segment: Segment, row: int, reading: WordReading) -> list[int]:
 _NAMESAKE: Final = 3.0
 
 
-def _doubted(hit: Hit) -> Hit:
-    score = score_of(log_odds_of(hit.score) - _NAMESAKE)
+def lowered(hit: Hit, log_odds: float) -> Hit:
+    """The hit with a score that is lower by *log_odds*, and "low" confidence if that is not enough for a high one."""
+    score = score_of(log_odds_of(hit.score) - log_odds)
     return Hit(hit.name, score, hit.confidence if score >= SURE_SCORE else "low")
 
 
@@ -186,7 +187,7 @@ class Search:
         first = ranking.first
         if first is None or not is_namesake(self.space.segments[first.segment], first.row, request, text):
             return ranking
-        return ranking._replace(hits=list(map(_doubted, ranking.hits)))
+        return ranking._replace(hits=[lowered(hit, _NAMESAKE) for hit in ranking.hits])
 
     def _without_values(self, text: str) -> str:
         return without_values(text, lambda piece: bool(self._by_whole_name(piece)))

@@ -22,6 +22,7 @@ FOR_MODELS = {
     "BadQueryError",
     "CallDeniedError",
     "CallLimitError",
+    "ChangedSkillError",
     "LoginRequiredError",
     "NotCallableHereError",
     "RepeatedCallError",

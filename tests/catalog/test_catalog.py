@@ -18,7 +18,7 @@ from toolsearch.catalog.loading import open_source
 from toolsearch.catalog.source import LoadReport
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import BadToolError, DuplicateToolError, SourceError, UnknownToolError
-from toolsearch.tools.definition import Refusal, Tool, ToolDefinition, ToolOrigin
+from toolsearch.tools.definition import EntryKind, Refusal, Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import all_namespaced, namespaced, near_names
 
 
@@ -300,9 +300,11 @@ def test_a_command_line_argument_becomes_the_source_it_means(tmp_path: Path) -> 
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    specs = [*(str(tmp_path / name) for name in files), "statistics", "module:os.path"]
+    specs = [*(str(tmp_path / name) for name in files), "statistics", "module:os.path", f"skills:{tmp_path}"]
     kinds = [type(open_source(spec)).__name__ for spec in specs]
-    assert kinds == ["OpenApiSource", "McpSource", "McpSource", "JsonListingSource", "ModuleSource", "ModuleSource"]
+    assert kinds == [
+        "OpenApiSource", "McpSource", "McpSource", "JsonListingSource", "ModuleSource", "ModuleSource", "SkillsSource",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -465,3 +467,14 @@ def test_what_a_server_is_for_follows_its_owner() -> None:
     assert before.purposes == {"shop": "Sells books."}
     catalog.sync("owner", [])
     assert catalog.server_purpose("shop") == ""
+
+
+@pytest.mark.parametrize(("before", "after"), [("tool", "skill"), ("skill", "tool"), ("prompt", "resource")])
+def test_one_change_can_give_a_name_to_an_entry_of_another_kind(before: EntryKind, after: EntryKind) -> None:
+    catalog = Catalog([ToolDefinition("refund", kind=before)])
+    with pytest.raises(DuplicateToolError):
+        catalog.put(ToolDefinition("refund", kind=after))
+    assert catalog.find_entry("refund") == Tool(ToolDefinition("refund", kind=before))
+    catalog.change([ToolDefinition("refund", kind=after)])
+    assert catalog.find_entry("refund") == Tool(ToolDefinition("refund", kind=after))
+    assert len(catalog) + len(catalog.contents) == 1

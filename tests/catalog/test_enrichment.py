@@ -9,12 +9,14 @@ import pytest
 
 from tests.kit.request_writer import answer_to, asked_in, requests_for, well_written
 from tests.kit.scripted_model import Reply, ScriptedModel, says
-from toolsearch import Catalog, ToolDefinition
+from toolsearch import Catalog, ToolDefinition, ToolSearch
 from toolsearch.catalog.enrichment import Enrichment
+from toolsearch.catalog.enrichment_prompt import SYSTEM
 from toolsearch.catalog.requests_file import read_requests
 from toolsearch.chat import ChatClient
 from toolsearch.chat.model import Prompt
-from toolsearch.errors import BadSettingError, ChatModelError, RequestsFileError
+from toolsearch.documents.skills import SKILL_SCHEMA
+from toolsearch.errors import BadSettingError, ChatModelError, SourceError
 from toolsearch.wire.answers import ChatResponse, Usage
 
 
@@ -243,8 +245,57 @@ async def test_wrong_options_and_a_damaged_file_are_told_before_anything_is_aske
     for options in ({"tools_per_call": 0}, {"at_once": 0}, {"max_calls": -1}, {"max_tokens": -1}):
         with pytest.raises(BadSettingError, match=f"{next(iter(options))} must be at least"):
             await Catalog(FIVE).enrich(client, path, **options)
-    with pytest.raises(RequestsFileError, match="cannot be written: there is no folder"):
+    with pytest.raises(SourceError, match="cannot be written: there is no folder"):
         await Catalog(FIVE).enrich(client, tmp_path / "none" / "r.jsonl")
     path.write_text("{")
-    with pytest.raises(RequestsFileError, match="line 1 is not JSON"):
+    with pytest.raises(SourceError, match="line 1 is not JSON"):
         await Catalog(FIVE).enrich(client, path)
+
+
+# ---- skills
+
+
+def skill(name: str, description: str = "Does a thing") -> ToolDefinition:
+    return ToolDefinition(name, description, SKILL_SCHEMA, server="s", title="own-name", kind="skill")
+
+
+async def test_skills_get_requests_as_tools_do_and_prompts_and_resources_none(tmp_path: Path) -> None:
+    path, model = tmp_path / "r.jsonl", ScriptedModel(well_written)
+    others = [ToolDefinition(f"s__{kind}", server="s", kind=kind) for kind in ("prompt", "resource")]
+    catalog = Catalog([*FIVE[:1], skill("s__refunds", "Refund a customer"), *others])
+    report = await catalog.enrich(ChatClient(model), path)
+
+    told = {each["name"]: each for each in json.loads(question(model.prompts[0]))["tools"]}
+    assert set(report.written) == told.keys() == {"s__a", "s__refunds"}
+    assert told["s__refunds"] == {
+        "name": "s__refunds",
+        "kind": "skill",
+        "server": "s",
+        "title": "own-name",
+        "description": "Refund a customer",
+    }
+    assert "kind" not in told["s__a"]
+    assert catalog.plan_enrichment(path).tools == 0
+    changed = Catalog([skill("s__refunds", "Refund a company")])
+    assert changed.plan_enrichment(path).tools == 1
+
+
+def test_the_model_is_told_what_requests_for_a_skill_say() -> None:
+    assert 'An entry with "kind": "skill" is a guide for a whole task.' in SYSTEM
+
+
+async def test_a_skill_is_found_by_the_requests_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    catalog = Catalog([skill("s__refunds", "Refund a customer"), skill("s__other", "Do something else"), *FIVE])
+    model = ScriptedModel(says_of(s__refunds=["money back for broken headphones"]))
+    await catalog.enrich(ChatClient(model), path)
+
+    def found(**options: Any) -> list[str]:
+        with ToolSearch(catalog, encoder=None, **options) as engine:
+            return [each.name for each in engine.search("headphones are broken, I want my money")]
+
+    assert found() == []
+    assert found(requests_files=[path])[0] == "s__refunds"
+    found(requests_files=[path], index_dir=tmp_path / "index")
+    with ToolSearch.open(tmp_path / "index") as engine:
+        assert engine.search("headphones are broken, I want my money")[0].name == "s__refunds"

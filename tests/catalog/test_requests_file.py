@@ -12,7 +12,7 @@ from toolsearch import Catalog, ToolDefinition, ToolSearch, tool
 from toolsearch.catalog.index_directory import IndexDirectory
 from toolsearch.catalog.indexing import document_of
 from toolsearch.catalog.requests_file import packed_tool, packs_in, read_requests, request_source, write_requests
-from toolsearch.errors import BadSettingError, RequestsFileError
+from toolsearch.errors import BadSettingError, SourceError
 
 LOG = ToolDefinition("git__git_log", "Shows the commit logs of a repository, newest first", server="git")
 CONVERT = ToolDefinition("clock__convert_time", "Convert time between timezones", server="clock")
@@ -75,7 +75,7 @@ def test_the_requests_of_a_file_are_those_of_its_definition_and_of_near_ones(tmp
 def test_a_line_that_cannot_be_used_is_refused_with_its_number_and_the_reason(
     tmp_path: Path, changes: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(RequestsFileError) as raised:
+    with pytest.raises(SourceError) as raised:
         read_requests(file_of(tmp_path / "r.jsonl", **changes))
     assert reason in str(raised.value)
     assert str(raised.value).startswith(f"{tmp_path / 'r.jsonl'}, line 1: ")
@@ -94,7 +94,7 @@ def test_a_line_that_cannot_be_used_is_refused_with_its_number_and_the_reason(
 def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(content)
-    with pytest.raises(RequestsFileError) as raised:
+    with pytest.raises(SourceError) as raised:
         read_requests(path)
     assert reason in str(raised.value)
 
@@ -103,12 +103,12 @@ def test_one_bad_line_costs_the_whole_file_and_one_tool_twice_does_too(tmp_path:
     path = file_of(tmp_path / "r.jsonl")
     good = path.read_text()
     path.write_text(f"{good}{{}}\n")
-    with pytest.raises(RequestsFileError, match="line 2: it has no 'server'"):
+    with pytest.raises(SourceError, match="line 2: it has no 'server'"):
         ToolSearch([LOG], encoder=None, requests_files=[path])
     path.write_text(good * 2)
-    with pytest.raises(RequestsFileError, match="line 2: 'git_log' is in line 1, too; keep one"):
+    with pytest.raises(SourceError, match="line 2: 'git_log' is in line 1, too; keep one"):
         ToolSearch([LOG], encoder=None, requests_files=[path])
-    with pytest.raises(RequestsFileError, match="cannot be read: No such file"):
+    with pytest.raises(SourceError, match="cannot be read: No such file"):
         ToolSearch([LOG], encoder=None, requests_files=[tmp_path / "none.jsonl"])
 
 

@@ -43,6 +43,8 @@ class FakeServer:
         self.called: list[tuple[str, Any]] = []
         self.woken = 0
         self.lists_first: tuple[dict[str, Any], ...] = ()  # once it is connected for the next request
+        self.has: dict[str, dict[str, Any]] = {}  # what it answers, by the name or the URI that is asked for
+        self.skills: tuple[dict[str, Any], ...] = ()  # what it lists besides, when it is asked to list again
 
     def start(self) -> None: ...
 
@@ -53,8 +55,12 @@ class FakeServer:
         if self.lists_first:
             await self.lists(*self.lists_first)
         request.admit()
-        self.called.append((request.params["name"], request.params["arguments"]))
-        return {"content": []}
+        asked = str(request.params.get("name", request.params.get("uri")))
+        self.called.append((asked, request.params.get("arguments")))
+        return self.has.get(asked, {"content": []})
+
+    async def relist(self) -> None:
+        await self.lists(skills=self.skills)
 
     async def aclose(self) -> None: ...
 

@@ -117,7 +117,19 @@ def _written(service: Service, key_id: str, session: str) -> None:
         TENANT,
         [
             Receipt(
-                tool, "ab" * 32, "refused", "refused", "c" * 60, 1e7, f"rec_{place}", key, session, corpus, "", NOW_S
+                tool,
+                "tool",
+                "ab" * 32,
+                "refused",
+                "refused",
+                "c" * 60,
+                1e7,
+                f"rec_{place}",
+                key,
+                session,
+                corpus,
+                "",
+                NOW_S,
             )
             for place, (key, tool) in enumerate([(key_id, NAME), (LONG, LONG)])
         ],

@@ -27,19 +27,24 @@ def inspecting(target: list[str], home: Path) -> Inspect:
     """Give what runs the Inspector once with some options and returns the result that it prints."""
 
     async def run(*options: str) -> dict[str, Any]:
-        process = await asyncio.create_subprocess_exec(
-            str(NODE),
-            *[str(INSPECTOR), "--cli", *target, "--quiet", *options],
-            env={"PATH": os.environ["PATH"], "HOME": str(home)},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        output, errors = await process.communicate()
-        assert process.returncode == 0, errors.decode()
-        result: dict[str, Any] = json.loads(output)
+        result: dict[str, Any] = json.loads(await inspected([*target, *options], home))
         return result
 
     return run
+
+
+async def inspected(options: list[str], home: Path) -> str:
+    """What the Inspector prints, which found nothing that it should not have."""
+    process = await asyncio.create_subprocess_exec(
+        str(NODE),
+        *[str(INSPECTOR), "--cli", "--quiet", *options],
+        env={"PATH": os.environ["PATH"], "HOME": str(home)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+    return output.decode()
 
 
 def calling(tool: str, arguments: dict[str, Any]) -> list[str]:

@@ -207,6 +207,7 @@ def _receipts(service: Service, tenant: str) -> None:
             session="ses_00112233445566778899aabb",
             corpus="catalog/default",
             tool=tool,
+            kind="tool",
             fingerprint=f"{number:x}7" * 32,
             decision=decision,
             outcome=outcome,

@@ -13,21 +13,28 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.cli.proxy import guarded
 from toolsearch.gateway.http import listening, server_config
-from toolsearch.proxy.app import guarded, make_proxy_app
+from toolsearch.proxy.app import ProxyApp
+from toolsearch.proxy.upstream import SILENCE_S, Upstream
 from toolsearch.settings import Settings
 from toolsearch.wire.capabilities import Cloud
 
 
 @contextmanager
 def served_proxy(
-    upstream: str, *, tools: Catalog | None = None, settings: Settings | None = None, cloud: Cloud | None = None
+    upstream: str,
+    *,
+    tools: Catalog | None = None,
+    settings: Settings | None = None,
+    cloud: Cloud | None = None,
+    silence_s: float = SILENCE_S,
 ) -> Iterator[str]:
     """Yields the proxy's address."""
     settings = settings or Settings.model_validate({"index": {"encoder": None, "strategy": "keyword"}})
     listener = listening("127.0.0.1", 0)
     port: int = listener.getsockname()[1]
-    app = guarded(make_proxy_app(upstream, tools=tools, settings=settings, cloud=cloud), (), "127.0.0.1", port)
+    app = guarded(ProxyApp(Upstream(upstream, silence_s=silence_s), settings, tools, cloud), (), "127.0.0.1", port)
     server = uvicorn.Server(server_config(app, lifespan="on"))
     thread = threading.Thread(target=_serve, args=(server, listener))
     thread.start()
@@ -111,6 +118,12 @@ class _RawHandler(socketserver.StreamRequestHandler):
             return body
         lengths = [line for line in head.split(b"\r\n") if line.startswith(b"content-length:")]
         return self.rfile.read(int(lengths[0].split(b":")[1])) if lengths else b""
+
+
+def post(path: str, body: bytes, *headers: bytes) -> bytes:
+    """The bytes of a request, for `exchanged`."""
+    lines = [f"POST {path} HTTP/1.1".encode(), b"Host: HOST", b"Connection: close", *headers]
+    return b"\r\n".join([*lines, f"Content-Length: {len(body)}".encode(), b"", body])
 
 
 def exchanged(url: str, request: bytes) -> bytes:

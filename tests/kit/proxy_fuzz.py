@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import httpx
@@ -16,7 +16,7 @@ from tests.kit.strict_upstreams.clients import ToolDef, make_tools
 from tests.kit.strict_upstreams.core import Wire
 from tests.kit.strict_upstreams.fuzz import Options, Report, fuzz_async
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.proxy.app import ProxyApp
+from toolsearch.proxy.app import ProxiedRequest, ProxyApp
 from toolsearch.proxy.upstream import Upstream
 from toolsearch.settings import Settings
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
@@ -116,7 +116,9 @@ async def fuzzed(wire: Wire, conversations: int, seed: int, *, cloud: Cloud) -> 
     return Fuzzed(fake, report)
 
 
-def strict_proxy(fake: StrictUpstreams, cloud: Cloud, tools: Catalog | None) -> ProxyApp:
+def strict_proxy(
+    fake: StrictUpstreams, cloud: Cloud, tools: Catalog | None, note: Callable[[ProxiedRequest], None] | None = None
+) -> ProxyApp:
     """A proxy in front of *fake*, without sockets."""
     upstream = Upstream("http://api.test", silence_s=60, transport=httpx2.ASGITransport(fake.app))
-    return ProxyApp(upstream, KEYWORDS, tools, cloud)
+    return ProxyApp(upstream, KEYWORDS, tools, cloud, note=note)

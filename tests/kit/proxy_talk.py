@@ -12,6 +12,7 @@ from tests.kit.strict_upstreams import Reply, StrictUpstreams, ToolCall, scripte
 from tests.kit.strict_upstreams.clients import Call, ChatClient, Client, MessagesClient, ResponsesClient, ToolDef
 from tests.kit.strict_upstreams.core import Wire
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.proxy.app import ProxiedRequest
 from toolsearch.wire.capabilities import Cloud
 
 KINDS: dict[str, type[Client]] = {"messages": MessagesClient, "responses": ResponsesClient, "chat": ChatClient}
@@ -49,13 +50,14 @@ class Talk:
     problems: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     last: dict[str, Any] = field(default_factory=dict)
+    done: list[ProxiedRequest] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fake = StrictUpstreams(scripted(list(self.replies)))
         self.client = KINDS[self.api](self.model or OLD[self.api], TOOLS, random.Random(1))  # noqa: S311
         if self.api == "chat" and self.client.model.startswith("gpt-5.6"):
             self.client.extra["reasoning_effort"] = "none"
-        self.proxy = strict_proxy(self.fake, self.cloud, self.tools)
+        self.proxy = strict_proxy(self.fake, self.cloud, self.tools, self.done.append)
 
     async def ask(self, said: str = "Please do something", **more: Any) -> None:
         """Say something, unless the client has to answer calls first."""

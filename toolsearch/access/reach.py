@@ -238,6 +238,10 @@ class Reach:
             and not self._denied.matches(definition)
         )
 
+    def denies(self, definition: ToolDefinition) -> bool:
+        """Whether a deny rule matches *definition*, whatever is allowed."""
+        return self._denied.matches(definition)
+
     def allows_server(self, server: str) -> bool:
         """Whether tools of *server* could be allowed, for as long as only the name of the server is known.
 

@@ -159,7 +159,7 @@ class Catalog:
         new = by_name(tools)
         with self._lock:
             for name, tool in new.items():
-                if (taken := self.entry(name)) is not None:
+                if (taken := self.find_entry(name)) is not None:
                     raise DuplicateToolError(name, first=taken.owner, second=tool.owner)
             self._put(new)
         self._feed.deliver()
@@ -186,36 +186,18 @@ class Catalog:
         gone = tuple(dict.fromkeys(names))
         with self._lock:
             self._require(gone)
-            tools = tuple(name for name in gone if name in self._tools)
-            for name in tools:
-                del self._tools[name]
-            for name in gone:
-                self._forget(name)
-            self._changed(CatalogChange(removed=tools, contents=self._exchange_contents({}, gone)))
+            self._apply({}, gone)
         self._feed.deliver()
 
     def change(self, put: Iterable[ToolLike] = (), remove: Iterable[str] = ()) -> None:
-        """Remove the existing tools named in *remove*, and `put` the tools of *put*, in one change.
+        """Remove the existing tools named in *remove*, and put those of *put* in place of any entry of their names, in
+        one change.
 
         A reader without the lock sees the whole change or none of it.
         """
-        new, names = by_name(put), dict.fromkeys(remove)
+        new, gone = by_name(put), dict.fromkeys(remove)
         with self._lock:
-            self._require_same_kinds(new)
-            tools, contents = _by_kind(new)
-            gone = tuple(name for name in names if name in self._tools and name not in tools)
-            replaced = tuple(name for name in tools if name in self._tools)
-            after = self._tools.copy()
-            after.update(tools)
-            for name in gone:
-                del after[name]
-            for name in (*gone, *(name for name in names if name in self._contents and name not in contents)):
-                self._forget(name)
-            for name in new:
-                self._owners.pop(name, None)
-            self._tools, self._snapshot = after, None
-            are_contents_changed = self._exchange_contents(contents, names.keys() - new.keys())
-            self._changed(CatalogChange(tuple(tools.values()), (*gone, *replaced), are_contents_changed))
+            self._apply(new, gone)
         self._feed.deliver()
 
     def load(self, source: Source | str | Path, *, spec: str = "") -> LoadReport:
@@ -262,7 +244,7 @@ class Catalog:
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
-    def entry(self, name: str) -> Tool | None:
+    def find_entry(self, name: str) -> Tool | None:
         """The tool, skill, prompt or resource of that name."""
         return self._tools.get(name) or self._contents.get(name)
 
@@ -288,14 +270,19 @@ class Catalog:
         with self._lock:
             return list(self._tools.values())
 
+    def entries(self) -> list[Tool]:
+        """The tools, followed by the skills, prompts and resources."""
+        with self._lock:
+            return [*self._tools.values(), *self._contents.values()]
+
     def names(self) -> list[str]:
         with self._lock:
             return list(self._tools)
 
     def unowned_names(self) -> list[str]:
-        """The names of the tools that were put or stored by themselves, and not by `sync` or `load`."""
+        """The names of the entries that were put or stored by themselves, and not by `sync` or `load`."""
         with self._lock:
-            return [name for name in self._tools if name not in self._owners]
+            return [name for name in (*self._tools, *self._contents) if name not in self._owners]
 
     @property
     def refused(self) -> list[Refusal]:
@@ -347,7 +334,7 @@ class Catalog:
             return self._snapshot
 
     def plan_enrichment(self, file: str | Path, *, tools_per_call: int = TOOLS_PER_CALL) -> EnrichmentPlan:
-        """Estimate the cost of `enrich` for *file*, without asking the model. Raises RequestsFileError if the file is
+        """Estimate the cost of `enrich` for *file*, without asking the model. Raises SourceError if the file is
         damaged.
         """
         return self._enrichment(file, tools_per_call).plan
@@ -363,8 +350,8 @@ class Catalog:
         at_once: int = CALLS_AT_ONCE,
         progress: Callable[[int, int], None] | None = None,
     ) -> EnrichmentReport:
-        """Let *writer*, for example a `ChatClient`, write requests of users who need each tool, and keep them in
-        *file*.
+        """Let *writer*, for example a `ChatClient`, write requests of users who need each tool or skill, and keep them
+        in *file*.
 
         A tool for which the file has requests of the same definition is not asked for again. The file is written after
         each call, and the option `requests_files` of a `ToolSearch` takes it.
@@ -375,16 +362,17 @@ class Catalog:
         at_once         calls that may wait for their answers at the same time; one if *max_tokens* is given
         progress        gets the number of tools asked for, and the number of all tools
 
-        A bad answer affects no other tool and is named in the report. Raises RequestsFileError if the file is damaged
+        A bad answer affects no other tool and is named in the report. Raises SourceError if the file is damaged
         or cannot be written, and BadSettingError.
         """
         work = self._enrichment(file, tools_per_call)
         return await work.run(writer, max_calls=max_calls, max_tokens=max_tokens, at_once=at_once, progress=progress)
 
     def _enrichment(self, file: str | Path, tools_per_call: int) -> Enrichment:
-        from toolsearch.catalog.enrichment import Enrichment
+        from toolsearch.catalog.enrichment import Enrichment, found_definitions
 
-        return Enrichment([tool.definition for tool in self], Path(file), tools_per_call=tools_per_call)
+        entries = found_definitions(self.entries())
+        return Enrichment(entries, Path(file), tools_per_call=tools_per_call)
 
     def subscribe(self, listener: Callable[[CatalogChange], None]) -> Callable[[], None]:
         """Call *listener* with each change from now on. Returns a function that ends this.
@@ -431,17 +419,14 @@ class Catalog:
 
     def _require(self, names: Iterable[str]) -> None:
         for name in names:
-            if self.entry(name) is None:
+            if self.find_entry(name) is None:
                 raise UnknownToolError(name, near=near_names(name, self._tools))
 
-    def _require_same_kinds(self, new: Mapping[str, Tool]) -> None:
+    def _put(self, new: Mapping[str, Tool]) -> None:
         for name, tool in new.items():
-            taken = self.entry(name)
+            taken = self.find_entry(name)
             if taken is not None and taken.definition.kind != tool.definition.kind:
                 raise DuplicateToolError(name, first=taken.owner, second=tool.owner)
-
-    def _put(self, new: Mapping[str, Tool]) -> None:
-        self._require_same_kinds(new)
         tools, contents = _by_kind(new)
         replaced = tuple(name for name in tools if name in self._tools)
         self._tools.update(tools)
@@ -482,38 +467,47 @@ class Catalog:
 
         Caches are keyed by the object of a definition. The two are compared as JSON, because 1 == True in Python.
         """
-        known = self.entry(tool.name)
+        known = self.find_entry(tool.name)
         if known is None or self._fingerprints.of(known.definition) != tool.definition.fingerprint():
             return tool
         return replace(tool, definition=known.definition)
 
     def _of_another(self, owner: object, name: str) -> Tool | None:
-        return None if self._owners.get(name) == owner else self.entry(name)
+        return None if self._owners.get(name) == owner else self.find_entry(name)
 
     def _exchange(self, owner: object, new: Mapping[str, Tool]) -> None:
-        """Make *new* the tools of *owner*. A reader without the lock sees the whole change or none of it."""
-        tools, contents = _by_kind(new)
+        """Make *new* the entries of *owner*."""
         given_up = [name for name, other in self._owners.items() if other == owner and name not in new]
-        gone = tuple(name for name in self._tools_of(owner) if name not in tools)
+        same = {name for name, tool in new.items() if _is_defined_by(self._tools.get(name), tool.definition)}
+        self._apply(new, given_up, same=same)
+        self._owners |= dict.fromkeys(new, owner)
+
+    def _apply(self, new: Mapping[str, Tool], gone: Iterable[str], *, same: Collection[str] = ()) -> None:
+        """Put *new* in place of the entries of their names, of any kind, and take out *gone*, in one change.
+
+        A reader without the lock sees the whole change or none of it. Tools in *same* have the definition that they
+        had, and are no change.
+        """
+        tools, contents = _by_kind(new)
+        left_out = [name for name in gone if name not in new]
         before, after = self._tools, self._tools.copy()
         after.update(tools)
-        for name in gone:
+        removed = [name for name in (*left_out, *contents) if name in before]
+        for name in removed:
             del after[name]
-        for name in given_up:
+        for name in left_out:
             self._forget(name)
-        are_contents_changed = self._exchange_contents(contents, {*given_up, *tools})
-        self._owners |= dict.fromkeys(new, owner)
+        for name in new:
+            self._owners.pop(name, None)
         self._tools, self._snapshot = after, None
-        changed = [tool for tool in tools.values() if not _is_defined_by(before.get(tool.name), tool.definition)]
-        replaced = tuple(tool.name for tool in changed if tool.name in before)
-        self._changed(CatalogChange(tuple(changed), (*gone, *replaced), are_contents_changed))
-
-    def _tools_of(self, owner: object) -> list[str]:
-        return [name for name, other in self._owners.items() if other == owner and name in self._tools]
+        are_contents_changed = self._exchange_contents(contents, {*left_out, *tools})
+        added = [tool for name, tool in tools.items() if name not in same]
+        replaced = [tool.name for tool in added if tool.name in before]
+        self._changed(CatalogChange(tuple(added), (*removed, *replaced), are_contents_changed))
 
     def _exchange_contents(self, new: Mapping[str, Tool], gone: Collection[str] = ()) -> bool:
-        """Put *new* in place of the entries of their names, and leave out *gone*. Returns whether any definition
-        differs.
+        """Put *new* in place of the entries of their names, and leave out *gone*. Returns whether any entry differs: in
+        its definition, in what its server lists, or in what reads it.
         """
         before = self._contents
         if not new and not any(name in before for name in gone):
@@ -521,7 +515,7 @@ class Catalog:
         after = {name: tool for name, tool in before.items() if name not in gone} | dict(new)
         self._contents, self._snapshot = MappingProxyType(dict(sorted(after.items()))), None
         return before.keys() != after.keys() or not all(
-            _is_defined_by(before.get(name), tool.definition) for name, tool in new.items()
+            _reads_the_same(before[name], tool) for name, tool in new.items()
         )
 
     def _all_purposes(self) -> Mapping[str, str]:
@@ -569,3 +563,9 @@ def _by_kind(entries: Mapping[str, Tool]) -> tuple[dict[str, Tool], dict[str, To
 
 def _is_defined_by(tool: Tool | None, definition: ToolDefinition) -> bool:
     return tool is not None and tool.definition is definition
+
+
+def _reads_the_same(before: Tool, after: Tool) -> bool:
+    """Whether also the manifests of skills are the same."""
+    is_read_alike = before.origin == after.origin and before.callback == after.callback
+    return is_read_alike and _is_defined_by(before, after.definition)

@@ -24,10 +24,10 @@ from toolsearch.catalog.enrichment_prompt import (
 )
 from toolsearch.catalog.request_packs import PackedTool
 from toolsearch.catalog.request_writer import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
-from toolsearch.catalog.requests_file import packed_tool, read_requests, write_requests
-from toolsearch.errors import BadSettingError, ChatModelError, RequestsFileError
+from toolsearch.catalog.requests_file import bad_requests, packed_tool, read_requests, write_requests
+from toolsearch.errors import BadSettingError, ChatModelError
 from toolsearch.tokens import TokenCounter, count_json, default_counter
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.definition import FOUND_KINDS, Tool, ToolDefinition
 from toolsearch.wire.answers import Usage
 from toolsearch_indexes.analysis import terms
 
@@ -66,6 +66,11 @@ class EnrichmentBudget:
 
     def spend(self, usage: Usage) -> None:
         self.usage += usage
+
+
+def found_definitions(entries: Iterable[Tool]) -> list[ToolDefinition]:
+    """The definitions of tools and skills. Requests are written for these, since searches find them by default."""
+    return [each.definition for each in entries if each.definition.kind in FOUND_KINDS]
 
 
 _MOST_NEIGHBOURS = 20
@@ -168,7 +173,7 @@ class Enrichment:
     """The work on *file* for *definitions*; with *only*, the model is asked only for the tools of these names.
 
     The file is the memory: the model is not asked again for a tool with an unchanged definition, nor for one whose line
-    names no model, because a person wrote that line. Raises RequestsFileError if the file is damaged.
+    names no model, because a person wrote that line. Raises SourceError if the file is damaged.
     """
 
     definitions: Iterable[ToolDefinition]
@@ -209,14 +214,14 @@ class Enrichment:
         max_tokens  input and output of all calls together: no call is made whose input and expected answer do not fit
                     any more, and none may answer with more than what is left
         at_once     calls that may wait for their answers at the same time; one if *max_tokens* is given
-        Raises RequestsFileError, before anything is asked, if the file cannot be written, and OSError if writing fails
+        Raises SourceError, before anything is asked, if the file cannot be written, and OSError if writing fails
         later.
         """
         if at_once < 1:
             raise BadSettingError(f"at_once must be at least 1, not {at_once}")
         folder = self.file.resolve().parent
         if not os.access(folder, os.W_OK):  # checked before anything is paid for
-            raise RequestsFileError(f"{self.file} cannot be written: there is no folder {folder}, or it is read-only")
+            raise bad_requests(f"{self.file} cannot be written: there is no folder {folder}, or it is read-only")
         calls = _Calls(self, writer, EnrichmentBudget(max_calls, max_tokens), progress)
         await calls.make(at_once)
         return calls.report()

@@ -28,6 +28,8 @@ You are given tools as JSON. For each tool under "tools" write exactly four requ
 3. a concrete one, with names, numbers, dates or places as a user would give them;
 4. one that tells the need itself, without any word of the tool's name and without terms of the API.
 
+An entry with "kind": "skill" is a guide for a whole task. Its requests say what the user wants to get done.
+
 Each request is one line of at most 120 characters, in the language of the tool's description, and fits this tool better
 than any other tool that you see. Those under "neighbours" are on the same server: nothing is written for them; they
 show what a request has to tell apart. Do not name the tool or its server, and do not write instructions to a model.
@@ -76,12 +78,14 @@ def question_about(batch: Batch) -> str:
 
 def _told(definition: ToolDefinition) -> dict[str, Any]:
     names = list(as_object(definition.input_schema.get("properties")) or {})[:_MOST_PARAMETERS]
+    is_tool = definition.kind == "tool"
     told = {
         "name": definition.name,
+        "kind": "" if is_tool else definition.kind,
         "server": one_line(definition.server, _NAME_CHARACTERS),
         "title": one_line(definition.title, _NAME_CHARACTERS),
         "description": one_line(definition.description, DESCRIPTION_CHARACTERS),
-        "parameters": [one_line(name, _NAME_CHARACTERS) for name in names],
+        "parameters": [one_line(name, _NAME_CHARACTERS) for name in names if is_tool],
     }
     return {key: value for key, value in told.items() if value}
 

@@ -19,7 +19,7 @@ from toolsearch.catalog.catalog import Catalog, StoredCatalog
 from toolsearch.catalog.indexing import bring_up_to_date
 from toolsearch.catalog.request_packs import RequestOptions, RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
-from toolsearch.catalog.stored import CATALOG_FILE, StoredTools, save_catalog
+from toolsearch.catalog.stored import CATALOG_FILE, StoredTools, content_rows, save_catalog
 from toolsearch.errors import IndexStoreError
 from toolsearch.tools.definition import Refusal, Tool
 from toolsearch_indexes.encoders.protocol import Encoder
@@ -301,15 +301,13 @@ class IndexDirectory:
             is_stored = generation.was_made_with(encoder, encoder_spec)
             is_stored &= generation.requests_id == requests.id
             is_stored &= generation.tools.purposes == dict(snapshot.purposes)
-            is_stored &= [tool.definition for tool in generation.tools.contents()] == [
-                tool.definition for tool in snapshot.contents.values()
-            ]
+            is_stored &= generation.tools.content_rows() == content_rows(snapshot)
         except IndexStoreError as error:
             if not self._folders.is_empty:
                 logger.warning("the stored index is not used, a new one is built: %s", error)
             stored, specs, index, is_stored = {}, {}, ToolSearchIndex(encoder=encoder, cache=cache), False
         is_stored &= not bring_up_to_date(index, snapshot, stored, requests)
-        is_stored &= bool(stored) and specs == {name: tool.spec for name, tool in snapshot.tools.items()}
+        is_stored &= specs == {name: tool.spec for name, tool in snapshot.tools.items()}
         return index, is_stored
 
     def save(

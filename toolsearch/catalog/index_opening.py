@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.index_directory import Generation, GenerationFolders, IndexDirectory
-from toolsearch.catalog.indexing import CatalogIndex, bring_up_to_date
+from toolsearch.catalog.indexing import CatalogIndex, SharedIndex, bring_up_to_date
 from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.errors import EncoderError, IndexStoreError, MissingExtraError
@@ -123,6 +123,7 @@ class IndexOpener:
     keeper    keeps the index between starts; None: in memory only
     requests  requests of users who need a tool
     reader    reads the first tools of an answer again; if it cannot be loaded, the rules for encoders apply
+    shared    holds some of the tools already
     """
 
     catalog: Catalog
@@ -133,6 +134,7 @@ class IndexOpener:
     note: Callable[[str], None]
     requests: RequestSource = NO_REQUESTS
     reader: Reader | str | Path | None = None
+    shared: SharedIndex | None = None
 
     def open(self, stored: Generation | None = None) -> CatalogIndex:
         """Return an index that follows the catalog. *stored* is the generation that the catalog was read from, if
@@ -188,7 +190,7 @@ class IndexOpener:
     def _following(self, encoder: Encoder | None, stored: Generation | None) -> CatalogIndex:
         index, indexed = self._index(encoder, stored)
         index.reader = self._loaded_reader() if encoder else None
-        return CatalogIndex(self.catalog, index, indexed=indexed, requests=self.requests)
+        return CatalogIndex(self.catalog, index, indexed=indexed, requests=self.requests, shared=self.shared)
 
     def _index(
         self, encoder: Encoder | None, stored: Generation | None

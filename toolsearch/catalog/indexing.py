@@ -1,45 +1,59 @@
 """Indexes that follow a catalog. All sessions share them, and a change updates them instead of rebuilding them.
 
 Skills, prompts and resources have an index beside that of the tools, so that their words and their number change
-nothing in the ranking of tools. Scores are probabilities, so the hits of both are merged by their scores.
+nothing in the ranking of tools. Scores are probabilities, so the hits of both are merged by their scores, and a tool
+comes before all else with the same score.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from heapq import merge
 from typing import Final
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
 from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource, cleaned_requests
 from toolsearch.catalog.snapshot import CatalogSnapshot
-from toolsearch.tools.definition import EntryKind, Tool, ToolDefinition
+from toolsearch.tools.definition import NO_PARAMETERS, TOOLS, EntryKind, Tool, ToolDefinition
 from toolsearch.tools.naming import given_name
 from toolsearch_indexes.documents import Hit, ToolDocument, document_from_schema
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.queries import Selection, Strategy
+from toolsearch_indexes.queries import Selection, Strategy, Words, read_form
+from toolsearch_indexes.scores import LEAST, score_of
+from toolsearch_indexes.search import lowered
 from toolsearch_indexes.tool_index import ToolIndex
 
 logger = logging.getLogger(__name__)
-_TOOLS: Final[tuple[EntryKind, ...]] = ("tool",)
+
+# Log odds that a skill, a prompt or a resource loses beside tools. A score tells how well an entry fits if one of its
+# kind is meant, and most requests mean a tool. Fitted on train parts of the labelled sets and on requests for skills:
+# less costs recall of tools, more costs recall of skills (see `benchmarks.skills`).
+BESIDE_TOOLS: Final = 0.8
 
 
 def document_of(definition: ToolDefinition, requests: RequestSource = NO_REQUESTS) -> ToolDocument:
-    """The indexed document of a tool. The author's requests precede those of *requests*."""
+    """The indexed document of a tool. The author's requests precede those of *requests*.
+
+    All skills have the same parameter, which says nothing of any. In its place stands what else a skill says.
+    """
+    is_skill = definition.kind == "skill"
     document = document_from_schema(
         name=definition.name,
         description=definition.description,
-        input_schema=definition.input_schema,
+        input_schema=NO_PARAMETERS if is_skill else definition.input_schema,
         title=definition.title,
         server=definition.server,
         tags=definition.tags,
         local_name=given_name(definition) or definition.local_name,
     )
     asked = cleaned_requests([*definition.requests, *requests.requests_for(definition)])
+    if is_skill:
+        document = replace(document, parameter_text=definition.text)
     return replace(document, requests=asked) if asked else document
 
 
@@ -60,6 +74,29 @@ def bring_up_to_date(
     return bool(changed or gone)
 
 
+class SharedIndex:
+    """An index that somebody else keeps, with the tools *names* of a catalog, so that nobody indexes them again."""
+
+    def __init__(self, index: ToolIndex, names: Collection[str]) -> None:
+        self.names = frozenset(names)
+        self._index = index
+        self._selection = Selection(self.names.__contains__)
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int,
+        strategy: Strategy,
+        within: Selection | None,
+        favour: Mapping[str, float] | None,
+    ) -> list[Hit]:
+        """See `ToolIndex.search`. No other tool of the index is found."""
+        selection = self._selection if within is None else within
+        hits = _searched(self._index, query, limit=limit, strategy=strategy, within=selection, favour=favour)
+        return [hit for hit in hits if hit.name in self.names]
+
+
 class CatalogIndex:
     """Keeps *index* up to date with the tools of *catalog*, and an index of its own with all else, until it is closed.
 
@@ -74,8 +111,10 @@ class CatalogIndex:
         *,
         indexed: CatalogSnapshot | None = None,
         requests: RequestSource = NO_REQUESTS,
+        shared: SharedIndex | None = None,
     ) -> None:
-        """*indexed* is the snapshot that *index* already holds, if it was read from a store.
+        """*indexed* is the snapshot that *index* already holds, if it was read from a store. *index* never gets the
+        tools of *shared*, which is searched beside it.
 
         *requests* gives the requests of users who need a tool. Raises EncoderError if the tools cannot be embedded.
         """
@@ -83,7 +122,9 @@ class CatalogIndex:
         self.index = index
         self.contents = _like(index)
         self._requests = requests
+        self._shared = shared
         self._outdated: dict[str, None] = {}  # names of tools whose changes are not indexed yet, in order
+        self._indexed_contents: Mapping[str, Tool] = {}
         self._lock = threading.Lock()
         with self._lock:  # changes that arrive meanwhile wait until the index is complete
             self._unsubscribe = catalog.subscribe(self._follow)
@@ -91,8 +132,7 @@ class CatalogIndex:
             try:
                 snapshot = catalog.snapshot()
                 self._catch_up(snapshot)
-                if indexed is not None:
-                    self._update_contents(snapshot)
+                self._update_contents(snapshot.contents)
             except BaseException:
                 self._unsubscribe()
                 raise
@@ -105,18 +145,27 @@ class CatalogIndex:
         strategy: Strategy = "auto",
         within: Selection | None = None,
         favour: Mapping[str, float] | None = None,
-        kinds: Collection[EntryKind] = _TOOLS,
+        kinds: Collection[EntryKind] = TOOLS,
         contents: Selection | None = None,
     ) -> list[Hit]:
         """See `ToolIndex.search`; *within* selects among the tools, and *contents* among all else of these *kinds*."""
         hits = list[Hit]()
         if "tool" in kinds:
             hits = self.index.search(query, limit=limit, strategy=strategy, within=within, favour=favour)
-        if kinds == _TOOLS or not len(self.contents):
+            if self._shared is not None:
+                shared = self._shared.search(query, limit=limit, strategy=strategy, within=within, favour=favour)
+                hits = _merged(hits, shared, limit)
+        if kinds == TOOLS or not len(self.contents):
             return hits
-        by: Strategy = strategy if strategy in self.contents.rankings else "auto"
-        others = self.contents.search(query, limit=limit, strategy=by, within=contents, favour=favour)
-        return sorted([*hits, *others], key=lambda hit: (-hit.score, hit.name))[:limit]
+        others = _searched(self.contents, query, limit=limit, strategy=strategy, within=contents, favour=favour)
+        if "tool" in kinds and len(self.catalog) and self._is_ranked(query, strategy):
+            others = _beside_tools(others)
+        return _merged(hits, others, limit)
+
+    def _is_ranked(self, query: str, strategy: Strategy) -> bool:
+        """Whether scores are probabilities. Those of patterns are not."""
+        by = _known(strategy, self.contents)
+        return isinstance(read_form(query), Words) and self.contents.resolve_strategy(by) != "regex"
 
     def close(self) -> None:
         self._unsubscribe()
@@ -132,35 +181,77 @@ class CatalogIndex:
             self._catch_up(snapshot)
             yield snapshot
 
+    def _indexed(self, names: Iterable[str]) -> Iterator[str]:
+        """The *names* that `index` holds."""
+        shared = self._shared.names if self._shared is not None else ()
+        return (name for name in names if name not in shared)
+
     def _document(self, tool: Tool) -> ToolDocument:
         return document_of(tool.definition, self._requests)
 
     def _catch_up(self, snapshot: CatalogSnapshot) -> None:
         if snapshot.version != self._version or self._outdated:
             gone = [name for name in self.index.names() if name not in snapshot.tools]
-            definitions = snapshot.definitions_once(snapshot.tools)
+            definitions = snapshot.definitions_once(self._indexed(snapshot.tools))
             self.index.update((document_of(each, self._requests) for each in definitions), gone)
-            self._update_contents(snapshot)
+            self._update_contents(snapshot.contents)
             self._outdated.clear()
             self._version = snapshot.version
 
-    def _update_contents(self, snapshot: CatalogSnapshot) -> None:
-        gone = [name for name in self.contents.names() if name not in snapshot.contents]
-        added = [document_of(each.definition, self._requests) for each in snapshot.contents.values()]
+    def _update_contents(self, now: Mapping[str, Tool]) -> None:
+        """Index what differs from the indexed contents, which is also what the encoder has failed on before."""
+        before = self._indexed_contents
+        gone = [name for name in before if name not in now]
+        added = [self._document(each) for name, each in now.items() if not _is_same(before.get(name), each)]
         if gone or added:
             self.contents.update(added, gone)
+        self._indexed_contents = now
 
     def _follow(self, change: CatalogChange) -> None:
         """Index the changed tools in their present form, including earlier changes that the encoder failed on."""
         with self._lock:
-            self._outdated |= dict.fromkeys((*(tool.name for tool in change.added), *change.removed))
+            changed = (*(tool.name for tool in change.added), *change.removed)
+            self._outdated |= dict.fromkeys(self._indexed(changed))
             found = {name: self.catalog.find(name) for name in self._outdated}
             documents = [self._document(tool) for tool in found.values() if tool is not None]
             self.index.update(documents, [name for name, tool in found.items() if tool is None])
-            if change.contents:
-                self._update_contents(self.catalog.snapshot())
+            self._update_contents(self.catalog.contents)
             self._outdated.clear()
             self._version = max(self._version, change.version)
+
+
+def _is_same(before: Tool | None, now: Tool) -> bool:
+    return before is not None and before.definition is now.definition
+
+
+def _beside_tools(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits that would make an answer by themselves after what they lose beside tools. One found by name stays."""
+    least = score_of(LEAST)
+    beside = (hit if hit.score == 1 else lowered(hit, BESIDE_TOOLS) for hit in hits)
+    return [hit for hit in beside if hit.score >= least]
+
+
+def _merged(first: list[Hit], second: list[Hit], limit: int) -> list[Hit]:
+    """The best of both by score. Each keeps its order; those of *first* come first on ties."""
+    return list(merge(first, second, key=lambda hit: -hit.score))[:limit]
+
+
+def _known(strategy: Strategy, index: ToolIndex) -> Strategy:
+    """*strategy*, or what means the first ranking of *index* if it does not know that."""
+    return strategy if strategy in index.rankings else "auto"
+
+
+def _searched(
+    index: ToolIndex,
+    query: str,
+    *,
+    limit: int,
+    strategy: Strategy,
+    within: Selection | None,
+    favour: Mapping[str, float] | None,
+) -> list[Hit]:
+    by = _known(strategy, index)
+    return index.search(query, limit=limit, strategy=by, within=within, favour=favour)
 
 
 def _like(index: ToolIndex) -> ToolSearchIndex:

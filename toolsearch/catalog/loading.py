@@ -86,6 +86,7 @@ def _own_name(tool: Tool) -> str:
 
 
 MODULE_PREFIX = "module:"
+SKILLS_PREFIX = "skills:"
 
 
 def open_source(spec: str, *, on_waiting: Callable[[Sequence[str]], None] | None = None) -> Source:
@@ -93,21 +94,24 @@ def open_source(spec: str, *, on_waiting: Callable[[Sequence[str]], None] | None
 
     ``module:NAME`` or the name of an importable module; a ``.json``, ``.jsonl``, ``.yaml`` or ``.yml`` file with MCP
     servers (``mcpServers`` or ``servers``), an OpenAPI document, or a listing of tool definitions, told apart by
-    content. ``NAME=`` in front puts ``NAME__`` before the names of its tools, and is the name of the server of an
-    OpenAPI document. *on_waiting* is as in `McpSource`. Raises SourceError for anything else.
+    content; ``skills:FOLDER``, a folder of skills. ``NAME=`` in front puts ``NAME__`` before the names of its tools,
+    and is the name of the server of an OpenAPI document and of skills. *on_waiting* is as in `McpSource`. Raises
+    SourceError for anything else.
     """
     from toolsearch.catalog.source import LiveSource
     from toolsearch.catalog.sources.openapi import OpenApiSource
+    from toolsearch.catalog.sources.skills import SkillsSource
 
     prefix, plain = split_prefix(spec)
     source = _open(plain, prefix, on_waiting)
-    if not prefix or isinstance(source, OpenApiSource):
+    if not prefix or isinstance(source, OpenApiSource | SkillsSource):
         return source
     return PrefixedLiveSource(source, prefix) if isinstance(source, LiveSource) else PrefixedSource(source, prefix)
 
 
 def _open(spec: str, server: str, on_waiting: Callable[[Sequence[str]], None] | None) -> Source:
     from toolsearch.catalog.sources.functions import ModuleSource
+    from toolsearch.catalog.sources.skills import SkillsSource
     from toolsearch.documents.reading import SUFFIXES
 
     if not spec:
@@ -116,9 +120,14 @@ def _open(spec: str, server: str, on_waiting: Callable[[Sequence[str]], None] | 
         raise SourceError(f"{spec!r} is an address, and nothing is fetched: download it and give the file")
     if spec.startswith(MODULE_PREFIX):
         return ModuleSource(spec.removeprefix(MODULE_PREFIX))
+    if spec.startswith(SKILLS_PREFIX):
+        return SkillsSource(spec.removeprefix(SKILLS_PREFIX), server=server)
     path = Path(spec)
     if path.is_dir():
-        raise SourceError(f"{spec!r} is a folder: give each of its files that ends in one of {_known_endings()}")
+        raise SourceError(
+            f"{spec!r} is a folder: give each of its files that ends in one of {_known_endings()}; "
+            f"if it holds skills, write {SKILLS_PREFIX}{spec}"
+        )
     if _is_pattern(spec):
         raise SourceError(f"{spec!r} matches no file")
     if path.suffix.lower() in SUFFIXES:
@@ -159,8 +168,9 @@ def portable_spec(spec: str) -> str:
     from toolsearch.documents.reading import SUFFIXES
 
     prefix, plain = split_prefix(spec)
-    is_file = not plain.startswith(MODULE_PREFIX) and Path(plain).suffix.lower() in SUFFIXES
-    portable = str(Path(plain).resolve()) if is_file else plain
+    kind = next((each for each in (MODULE_PREFIX, SKILLS_PREFIX) if plain.startswith(each)), "")
+    is_file = kind == SKILLS_PREFIX or (not kind and Path(plain).suffix.lower() in SUFFIXES)
+    portable = f"{kind}{Path(plain.removeprefix(kind)).expanduser().resolve()}" if is_file else plain
     return f"{prefix}={portable}" if prefix else portable
 
 

@@ -27,7 +27,7 @@ from toolsearch.catalog.request_packs import (
     sketch_of,
 )
 from toolsearch.documents.json_values import is_list, is_object
-from toolsearch.errors import BadSettingError, RequestsFileError
+from toolsearch.errors import BadSettingError, SourceError
 from toolsearch.scanning.rules import findings_in
 from toolsearch.scanning.texts import Finding, Text
 from toolsearch.tools.definition import ToolDefinition
@@ -52,7 +52,7 @@ def packed_tool(definition: ToolDefinition, requests: Iterable[str], *, model: s
 
 
 def read_requests(path: Path) -> tuple[PackedTool, ...]:
-    """Return the entries of the file, in its order. Raises RequestsFileError."""
+    """Return the entries of the file, in its order. Raises SourceError."""
     return _parsed(_bytes_of(path), str(path))
 
 
@@ -71,7 +71,7 @@ def write_requests(path: Path, tools: Iterable[PackedTool]) -> None:
 
 
 def packs_in(path: Path) -> RequestSource:
-    """Return the requests of the file, which is read completely now. Raises RequestsFileError."""
+    """Return the requests of the file, which is read completely now. Raises SourceError."""
     content = _bytes_of(path)
     tools = _parsed(content, str(path))
     # An index that is opened again looks for the file there, so the place is in the version.
@@ -85,13 +85,18 @@ def suspicion(request: str) -> Finding | None:
     return next(findings_in([Text("requests", request)], margin=_MARGIN), None)
 
 
+def bad_requests(message: str) -> SourceError:
+    """The error for a file of requests that cannot be used."""
+    return SourceError(message, case=SourceError.BAD_REQUESTS)
+
+
 def _bytes_of(path: Path) -> bytes:
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise RequestsFileError(f"{path} has more than {_MAX_BYTES:,} bytes, which is no file of requests")
+            raise bad_requests(f"{path} has more than {_MAX_BYTES:,} bytes, which is no file of requests")
         return path.read_bytes()
     except OSError as error:
-        raise RequestsFileError(f"the requests in {path} cannot be read: {error.strerror or error}") from error
+        raise bad_requests(f"the requests in {path} cannot be read: {error.strerror or error}") from error
 
 
 @lru_cache(maxsize=4)  # a service opens a hundred catalogs with one file
@@ -99,21 +104,21 @@ def _parsed(content: bytes, name: str) -> tuple[PackedTool, ...]:
     try:
         lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
-        raise RequestsFileError(f"{name} is not UTF-8: {error.reason} at byte {error.start}") from error
+        raise bad_requests(f"{name} is not UTF-8: {error.reason} at byte {error.start}") from error
     read: dict[tuple[str, str], tuple[int, PackedTool]] = {}
     for number, line in enumerate(lines, 1):
         if line.strip():
             tool = _tool_in(line, f"{name}, line {number}")
             before, _ = read.setdefault((tool.server, tool.name), (number, tool))
             if before != number:
-                raise RequestsFileError(f"{name}, line {number}: {tool.name!r} is in line {before}, too; keep one")
+                raise bad_requests(f"{name}, line {number}: {tool.name!r} is in line {before}, too; keep one")
     texts = [
         Text(f"{name}, line {line}: request {number}", request)
         for line, tool in read.values()
         for number, request in enumerate(tool.requests, 1)
     ]
     for found in findings_in(texts, margin=_MARGIN):
-        raise RequestsFileError(f"{found.place} {_told(found)}")
+        raise bad_requests(f"{found.place} {_told(found)}")
     return tuple(tool for _, tool in read.values())
 
 
@@ -122,12 +127,12 @@ def _tool_in(line: str, place: str) -> PackedTool:
         given: Json = json.loads(line)
     except (ValueError, RecursionError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
-        raise RequestsFileError(f"{place} is not JSON: {reason}") from None
+        raise bad_requests(f"{place} is not JSON: {reason}") from None
     if not is_object(given):
-        raise RequestsFileError(f"{place} is JSON, but not an object")
+        raise bad_requests(f"{place} is JSON, but not an object")
     fault = _fault_of(given)
     if fault:
-        raise RequestsFileError(f"{place}: {fault}")
+        raise bad_requests(f"{place}: {fault}")
     values: Mapping[str, Any] = given
     return PackedTool(
         values["server"],
@@ -219,7 +224,7 @@ class RequestChain:
 def request_source(*, shipped: bool, files: Iterable[str | Path] = ()) -> RequestSource:
     """Return the requests of *files*, followed by those of the package if *shipped* is set.
 
-    Raises RequestsFileError if a file cannot be read as a whole, and BadSettingError if *files* is not a list of paths.
+    Raises SourceError if a file cannot be read as a whole, and BadSettingError if *files* is not a list of paths.
     """
     sources = [packs_in(path) for path in file_list(files)]
     sources += [shipped_requests()] if shipped else []

@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from toolsearch.catalog.loading import open_source, split_prefix
 from toolsearch.catalog.snapshot import CatalogSnapshot, LazyTools
 from toolsearch.catalog.source import LoadReport, Source
+from toolsearch.documents.skills import Skill, skill_of
 from toolsearch.errors import IndexStoreError, ToolExecutionError
 from toolsearch.tools.callbacks import run_callback, run_function
 from toolsearch.tools.definition import Refusal, Tool, ToolCallback, ToolContext, ToolDefinition, ToolMetadata
@@ -92,6 +93,11 @@ class ReopenedCallback:
     server: str
     name: str
 
+    @property
+    def skill(self) -> Skill | None:
+        """The manifest of the skill that this reads, if it is one. Opens its source, and raises what `find` raises."""
+        return skill_of(self.sources.find(self.spec, self.server, self.name))
+
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
         tool = await run_function(self.sources.find, self.spec, self.server, self.name)
         value = await run_callback(cast("ToolCallback", tool.callback), arguments, context)
@@ -101,7 +107,7 @@ class ReopenedCallback:
 
 
 CATALOG_FILE = "catalog.sqlite"
-FORMAT = 2
+FORMAT = 3
 
 _SCHEMA = """
 create table facts (name text primary key, value text not null) without rowid;
@@ -123,6 +129,7 @@ create table refused (name text not null, source text not null, reason text not 
 
 _INSERT = "insert into {} (name, fingerprint, definition, metadata, source, spec) values (?, ?, ?, ?, ?, ?)"
 _FIELDS = tuple(field.name for field in fields(ToolDefinition))
+_STORED_METADATA = ("return_direct", "timeout_s", "loads_tools")  # a converter is code, so it is not stored
 
 
 def save_catalog(snapshot: CatalogSnapshot, folder: Path, *, refused: Iterable[Refusal]) -> None:
@@ -136,10 +143,7 @@ def save_catalog(snapshot: CatalogSnapshot, folder: Path, *, refused: Iterable[R
         with closing(sqlite3.connect(folder / CATALOG_FILE)) as connection, connection:
             connection.executescript(_SCHEMA)
             connection.executemany(_INSERT.format("tools"), rows)
-            contents = (
-                (name, each.definition.fingerprint(), *_texts(each)) for name, each in snapshot.contents.items()
-            )
-            connection.executemany(_INSERT.format("contents"), contents)
+            connection.executemany(_INSERT.format("contents"), content_rows(snapshot))
             connection.executemany(
                 "insert into refused values (?, ?, ?)", [(each.name, each.source, each.reason) for each in refused]
             )
@@ -151,6 +155,14 @@ def save_catalog(snapshot: CatalogSnapshot, folder: Path, *, refused: Iterable[R
             connection.executemany("insert into facts values (?, ?)", facts.items())
     except sqlite3.Error as error:
         raise IndexStoreError(f"the catalog cannot be written to {folder}: {error}") from error
+
+
+_Row: TypeAlias = tuple[str, str, str, str, str, str]  # the fields of _INSERT
+
+
+def content_rows(snapshot: CatalogSnapshot) -> list[_Row]:
+    """The skills, prompts and resources of *snapshot* as they are stored, sorted by name."""
+    return [(name, each.definition.fingerprint(), *_texts(each)) for name, each in snapshot.contents.items()]
 
 
 class StoredTools(LazyTools):
@@ -199,10 +211,12 @@ class StoredTools(LazyTools):
             raise self._damaged(error) from error
         return self._entry(row)
 
+    def content_rows(self) -> list[_Row]:
+        return self._rows("select name, fingerprint, definition, metadata, source, spec from contents order by name")
+
     def contents(self) -> list[Tool]:
         """The skills, prompts and resources, sorted by name."""
-        rows = self._rows("select definition, metadata, source, spec, fingerprint from contents order by name")
-        return list(map(self._entry, rows))
+        return [self._entry((*row[2:], row[1])) for row in self.content_rows()]
 
     def _entry(self, row: tuple[str, str, str, str, str]) -> Tool:
         definition, metadata, source, spec, fingerprint = row
@@ -245,5 +259,5 @@ def _definition(text: str, fingerprint: str) -> ToolDefinition:
 
 def _texts(tool: Tool) -> tuple[str, str, str, str]:
     definition = [getattr(tool.definition, name) for name in _FIELDS]
-    metadata = {"return_direct": tool.metadata.return_direct, "timeout_s": tool.metadata.timeout_s}
+    metadata = {name: getattr(tool.metadata, name) for name in _STORED_METADATA}
     return json.dumps(definition, separators=(",", ":")), json.dumps(metadata), tool.source, tool.spec

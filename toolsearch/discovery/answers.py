@@ -7,14 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from toolsearch.discovery.call_tools import call_tool_for
+from toolsearch.discovery.call_tools import call_tool_for, reading_call_tool
 from toolsearch.discovery.exposure import Exposure, ExposureKind
 from toolsearch.discovery.shown import Fit
 from toolsearch.documents.json_values import as_object, as_texts
 from toolsearch.errors import shown_name
 from toolsearch.tokens import TokenCounter
-from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
+from toolsearch.tools.definition import FOUND_KINDS, Tool, ToolDefinition, ToolReference
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import READ_SKILL
 from toolsearch.tools.summaries import one_line
 from toolsearch.wire.mcp.definitions import fields_for_calling
 from toolsearch.wire.native_search import loaded_text
@@ -78,6 +79,8 @@ _BY_CALL_TOOL = (
     "Run a tool with the one that its 'callWith' names: give the tool's 'name', and its parameters inside 'arguments'. "
     "For the definition of a tool that is only named, send the query select:NAME."
 )
+_READ_HINT = "A skill is instructions for a task: read it with {}, by its 'name', before you begin with that task."
+_GET_HINT = "Get a prompt or a resource with {}: give its 'name', and what it asks for inside 'arguments'."
 CALL_HINTS: Final[Mapping[ExposureKind, str]] = {
     "whole": "They are in your tool list; call them by name.",
     "append": _IN_LIST,
@@ -90,9 +93,10 @@ CALL_HINTS: Final[Mapping[ExposureKind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AnsweredTool:
-    """One tool in an answer. *is_loaded* says that the model is shown its definition from now on.
+    """One tool in an answer, or an entry of another kind, which is never loaded.
 
-    *copies* are the names of tools that say the same and fit equally well.
+    *is_loaded* says that the model is shown its definition from now on. *copies* are the names of tools that say the
+    same and fit equally well.
     """
 
     reference: ToolReference
@@ -105,6 +109,10 @@ class AnsweredTool:
         return self.reference.name
 
     @property
+    def is_tool(self) -> bool:
+        return self.reference.kind == "tool"
+
+    @property
     def names(self) -> list[str]:
         """Its own name first, then those of its copies."""
         return [self.name, *self.copies]
@@ -112,7 +120,7 @@ class AnsweredTool:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuery:
-    """The tools that one query has found, best first.
+    """The tools and other entries that one query has found, best first of each kind.
 
     fitting   number of all tools that fit, which may exceed *tools*. *is_more* says that there are even more
     too_long  names of found tools that are too long to be shown
@@ -146,7 +154,7 @@ class AnsweredQuery:
     @property
     def remark(self) -> str:
         """The remark about the answer as a whole."""
-        shown = sum(len(tool.names) for tool in self.tools if tool.fit != "related")
+        shown = sum(len(tool.names) for tool in self.tools if tool.is_tool and tool.fit != "related")
         if self.error:
             return self.error
         if self.finding == "fits" and self.fitting > shown:
@@ -185,14 +193,16 @@ class SearchAnswer:
 class AnswerWriter:
     """Writes answers of at most *answer_tokens* tokens, all queries of a call together.
 
-    shown     returns the tool of a name as models see it, None if they do not see it
-    is_split  whether there is a call tool for each safety class, or one for all
+    shown       returns the tool or other entry of a name as models see it, None if they do not see it
+    is_split    whether there is a call tool for each safety class, or one for all
+    read_skill  the name of the tool that reads a skill
     """
 
     shown: Callable[[str], Tool | None]
     answer_tokens: int
     counter: TokenCounter
     is_split: bool = False
+    read_skill: str = READ_SKILL
 
     def write(
         self,
@@ -219,7 +229,10 @@ class AnswerWriter:
             for answer in answers
         ]
         definitions = self._definitions(loaded, prefix)
-        page = _Page(exposure, answers, listed_before, unlisted, definitions, self.shown, servers, note)
+        read_with, get_with = f"{prefix}{self.read_skill}", f"{prefix}{reading_call_tool(is_split=self.is_split)}"
+        page = _Page(
+            exposure, answers, listed_before, unlisted, definitions, self.shown, servers, note, read_with, get_with
+        )
         *larger, least = page.sizes()
         fitting = (size for size in larger if self.counter.count(_lines(*page.texts(size))) <= self.answer_tokens)
         return page.answer(next(fitting, least))
@@ -266,6 +279,8 @@ class _Page:
     shown: Callable[[str], Tool | None]
     servers: Sequence[str]
     note: str
+    read_with: str
+    get_with: str
 
     def sizes(self) -> list[_Size]:
         """The largest first."""
@@ -305,10 +320,15 @@ class _Page:
         )
 
     def _hint(self) -> str:
-        if not any(answer.tools for answer in self.answers):
-            return ""
-        own = CALL_HINTS[self.exposure.kind]
-        return f"{own} {_BY_CALL_TOOL}" if self.definitions and self.exposure.answers == "names" else own
+        kinds = {tool.reference.kind for answer in self.answers for tool in answer.tools}
+        needs_call_tool = self.definitions and self.exposure.answers == "names"
+        hints = [
+            CALL_HINTS[self.exposure.kind] if "tool" in kinds else "",
+            _BY_CALL_TOOL if needs_call_tool else "",
+            _READ_HINT.format(self.read_with) if "skill" in kinds else "",
+            _GET_HINT.format(self.get_with) if kinds - {*FOUND_KINDS} else "",
+        ]
+        return " ".join(filter(None, hints))
 
     def _named(self, answer: AnsweredQuery, size: _Size) -> list[AnsweredTool]:
         """The first tools of *answer*, and those whose definitions are given."""
@@ -339,7 +359,7 @@ class _Page:
         return f'"{query}": {answer.remark}.' if answer.remark else f'"{query}":'
 
     def _line(self, tool: AnsweredTool, width: int) -> str:
-        shown = self.shown(tool.name)
+        shown = self.shown(tool.name) if tool.reference.kind != "skill" else None
         signature = signature_of(shown.definition) if shown else tool.name
         summary = one_line(tool.reference.summary, min(width, _RELATED_WIDTH) if tool.fit == "related" else width)
         return f"- {signature} [{self._marks(tool)}]{f': {summary}' if summary else ''}"
@@ -347,7 +367,8 @@ class _Page:
     def _marks(self, tool: AnsweredTool) -> str:
         is_loaded = self._is_given(tool) and self.exposure.is_searched
         is_idle = not tool.reference.is_callable
-        return ", ".join([tool.fit, *(["loaded"] if is_loaded else []), *([_NOT_RUNNABLE] if is_idle else [])])
+        kind = [] if tool.is_tool else [tool.reference.kind]
+        return ", ".join([*kind, tool.fit, *(["loaded"] if is_loaded else []), *([_NOT_RUNNABLE] if is_idle else [])])
 
     def _is_given(self, tool: AnsweredTool) -> bool:
         if self.exposure.answers == "definitions" and not self.exposure.grows:

@@ -1,19 +1,21 @@
 """The call tools, which run a found tool by its name: one for each safety class, so that clients can ask a person.
 
-The calls that these tools run are read here, too.
+``readSkill`` is beside them: it reads a found skill, and nothing else. The calls that all of these make are read here,
+too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadArgumentsError, CallDeniedError, shown_name
 from toolsearch.tools.calls import ToolCall, parse_arguments
 from toolsearch.tools.definition import SafetyClass, Tool, ToolDefinition, annotations_of, worst_safety_of
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
+from toolsearch.tools.naming import CALL_TOOL, READ_SKILL, TOOL_NAME
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, write_tool
 
 _NAMES = {safety: f"{CALL_TOOL}{safety.value.capitalize()}" for safety in SafetyClass}
@@ -29,6 +31,11 @@ WHICH = {
 def call_tool_for(tool: Tool, *, is_split: bool) -> str:
     """The name of the call tool that runs *tool*."""
     return _NAMES[worst_safety_of(tool.definition.annotations)] if is_split else CALL_TOOL
+
+
+def reading_call_tool(*, is_split: bool) -> str:
+    """The name of the call tool that gets prompts and resources."""
+    return _NAMES[SafetyClass.READ] if is_split else CALL_TOOL
 
 
 def call_tool_entries(*, is_split: bool, subject: str = "") -> list[dict[str, Any]]:
@@ -59,29 +66,66 @@ def _definition(name: str, which: str, safety: SafetyClass, subject: str = "") -
 CALL_TOOLS = {name: _definition(name, _which(name), safety) for name, safety in ALLOWED.items()}
 
 
-def inner_call(call: ToolCall) -> ToolCall:
-    """The call that *call* makes through the one call tool of a session, so that permissions, hooks, limits and spans
-    see the tool that runs. It is *call* itself if *call* is of another tool or cannot be read.
+# No text here depends on the catalog: these bytes stay, whichever skills come and go.
+READ_SKILL_TOOL: Final = ToolDefinition(
+    READ_SKILL,
+    f"Reads a skill that {TOOL_NAME} has found: instructions for a task. Read it before you begin with that task.",
+    {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": f"As {TOOL_NAME} gives it."},
+            "file": {"type": "string", "description": "One of the skill's other files; its instructions if left out."},
+        },
+        "required": ["name"],
+        "additionalProperties": False,
+    },
+    annotations=annotations_of(SafetyClass.READ),
+)
+
+
+def inner_call(call: ToolCall, find_entry: Callable[[str], Tool | None]) -> ToolCall:
+    """The call that *call* makes through the call tool or ``readSkill`` of a session, so that permissions, hooks,
+    limits and spans see what runs. It is *call* itself if *call* is of another tool or cannot be read.
+
+    *find_entry* finds the entries in reach. ``readSkill`` makes calls of skills only.
     """
-    if call.name != CALL_TOOL or call.unfinished:
-        return call
+    return _skill_read(_call_made(call), find_entry)
+
+
+def _call_made(call: ToolCall) -> ToolCall:
+    return call if call.name != CALL_TOOL else _inside(call) or call
+
+
+def _skill_read(call: ToolCall, find_entry: Callable[[str], Tool | None]) -> ToolCall:
+    inner = _inside(call) if call.name == READ_SKILL else None
+    entry = None if inner is None else find_entry(inner.name)
+    return inner if inner is not None and entry is not None and entry.is_skill else call
+
+
+def _inside(call: ToolCall) -> ToolCall | None:
     try:
-        inner = InnerCall.parse(call)
+        inner = None if call.unfinished else InnerCall.parse(call)
     except BadArgumentsError:
-        return call
-    return call if inner is None else replace(call, name=inner.name, arguments=inner.arguments)
+        return None
+    return None if inner is None else replace(call, name=inner.name, arguments=inner.arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class InnerCall:
-    """The call that a call tool has to make."""
+    """The call that a call tool or ``readSkill`` has to make."""
 
     call_tool: str
     name: str
     arguments: JsonObject
 
     def require_allowed(self, tool: Tool) -> None:
-        """Raise CallDeniedError if *tool* is less safe than the call tool's own annotations say."""
+        """Raise CallDeniedError if *tool* is less safe than the call tool's own annotations say, or is no skill where
+        one is read.
+        """
+        if self.call_tool == READ_SKILL:
+            if not tool.is_skill:
+                raise CallDeniedError(f"{READ_SKILL} reads skills, and {tool.name!r} is a {tool.definition.kind}")
+            return
         allowed = ALLOWED[self.call_tool]
         if not allowed.covers(worst_safety_of(tool.definition.annotations)):
             needed = call_tool_for(tool, is_split=True)
@@ -89,8 +133,10 @@ class InnerCall:
 
     @classmethod
     def parse(cls, call: ToolCall) -> InnerCall | None:
-        """None if *call* is not of a call tool. Raises BadArgumentsError, written for the model."""
+        """None if *call* is of none of these tools. Raises BadArgumentsError, written for the model."""
         call_tool = call.name
+        if call_tool == READ_SKILL:
+            return cls._of_skill(parse_arguments(call.arguments))
         if call_tool not in ALLOWED:
             return None
         arguments = parse_arguments(call.arguments)
@@ -106,3 +152,10 @@ class InnerCall:
         if not is_object(inner):
             raise BadArgumentsError(f"'arguments' must be an object, as the tool's {INPUT_SCHEMA} asks for")
         return cls(call_tool, name, inner)
+
+    @classmethod
+    def _of_skill(cls, arguments: JsonObject) -> InnerCall:
+        name, file = arguments.get("name"), arguments.get("file")
+        if not isinstance(name, str) or not name or arguments.keys() - {"name", "file"}:
+            raise BadArgumentsError(f"{READ_SKILL} takes the 'name' of a skill, as {TOOL_NAME} gives it, and a 'file'")
+        return cls(READ_SKILL, name, {} if file in (None, "") else {"file": file})

@@ -17,7 +17,10 @@ from toolsearch.errors import BadSettingError
 from toolsearch.setting_types import Count, Seconds
 from toolsearch_indexes.analysis import terms
 
-_BOUNDS = ("max_tools", "max_tokens", "ttl_s", "max_definition_tokens", "max_sent_tools", "max_sent_tokens")
+_BOUNDS = (
+    "max_tools", "max_tokens", "ttl_s", "max_definition_tokens", "max_sent_tools", "max_sent_tokens",
+    "max_skill_page_tokens", "max_skill_tokens",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,9 @@ class Budget:
 
     What the model has been sent already shrinks only when its provider's cache is lost anyway, so it may be more than
     the session holds. *max_sent_tools* and *max_sent_tokens* bound that as well, at the price of the cache.
+
+    One reading of a skill has at most *max_skill_page_tokens*, and says how to read on. All readings of a conversation
+    together have at most *max_skill_tokens*.
     """
 
     max_tools: Annotated[
@@ -50,6 +56,8 @@ class Budget:
     max_sent_tokens: Annotated[
         Count | None, Field(description="Tokens of the definitions of those that it is sent; none: no bound.")
     ] = 60_000
+    max_skill_page_tokens: int | None = 8_000
+    max_skill_tokens: int | None = 40_000
 
     def __post_init__(self) -> None:
         for name in _BOUNDS:

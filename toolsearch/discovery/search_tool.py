@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from toolsearch.errors import BadQueryError, shown_name
-from toolsearch.tools.definition import OPEN_WORLD, READ_ONLY, ToolDefinition, legal_name
+from toolsearch.tools.definition import KINDS, OPEN_WORLD, READ_ONLY, EntryKind, ToolDefinition, legal_name
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch_indexes.queries import RANKINGS, Ranking
@@ -25,17 +25,18 @@ _EVERY_SERVER = "*"
 # Some clients make every argument required, and their models send these words.
 _ANY_SERVER = ("any", "all", _EVERY_SERVER)
 _MAX_DIGITS = 18
-_ARGUMENTS = ("queries", "query", "strategy", "limit", "server")
+_ARGUMENTS = ("queries", "query", "strategy", "limit", "server", "kinds")
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """One search of a call. None means that the model has no preference."""
+    """One search of a call. None means that the model has no preference; *kinds* are then `FOUND_KINDS`."""
 
     query: str
     strategy: Ranking | None = None
     limit: int = DEFAULT_LIMIT
     server: str | None = None
+    kinds: tuple[EntryKind, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class SearchArguments:
             raise BadQueryError(f"unknown argument {shown_name(unknown[0])!r}; there are queries, limit and server")
         queries = _queries(arguments.get("queries"), arguments.get("query"), others=arguments)
         strategy, server = _strategy(arguments.get("strategy")), _server(arguments.get("server"), servers)
+        kinds = _kinds(arguments.get("kinds"))
         searches: list[AskedSearch] = []
         notes: dict[str, None] = {}
         lists_servers: str | None = None
@@ -84,7 +86,7 @@ class SearchArguments:
             limit = min(max(asked, 1), max_limit)
             if limit != asked:
                 notes[f"The limit {asked!r:.80} is out of range; {limit} was used (1-{max_limit})."] = None
-            searches.append(AskedSearch(query, strategy, limit, server))
+            searches.append(AskedSearch(query, strategy, limit, server, kinds))
         return cls(tuple(searches), "\n".join(notes), lists_servers)
 
 
@@ -163,6 +165,16 @@ def _server(value: Json, servers: Collection[str]) -> str | None:
     if value is None or isinstance(value, str):
         return value or None
     raise BadQueryError("server must be the name of one server, or left out")
+
+
+def _kinds(value: Json) -> tuple[EntryKind, ...] | None:
+    """The kinds that are asked for, in the order of `KINDS`: given in a list, or one alone."""
+    asked = {each.rstrip("s") for each in _list_of(value) if isinstance(each, str)}
+    if not value:
+        return None
+    if not asked or not asked <= set(KINDS):
+        raise BadQueryError(f"kinds must be some of {', '.join(KINDS)}, or left out")
+    return tuple(kind for kind in KINDS if kind in asked)
 
 
 # These texts must not depend on the catalog: a definition that changes during a conversation costs the prompt cache.

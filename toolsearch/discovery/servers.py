@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from toolsearch.discovery.search_tool import LIST_SERVERS
@@ -45,13 +45,15 @@ _CALLS: Final = {
 class Servers:
     """The servers in a caller's reach. Healthy ones are listed, and mentioned nowhere else.
 
-    tools    the number of tools by server, in the order of the servers; those of "" are of no server
+    tools    the number of tools by server, in the order of the servers; those of "" are of no server. Servers that
+             have only skills are among them
     health   the health by server, as far as it is known
     """
 
     tools: Mapping[str, int]
     health: Mapping[str, ServerHealth]
     purpose_of: Callable[[str], str]
+    skills: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def labels(self) -> list[str]:
@@ -66,7 +68,7 @@ class Servers:
         """
         meant = {name: count for name, count in self.tools.items() if name and part.casefold() in name.casefold()}
         if part and meant:
-            return Servers(meant, self.health, self.purpose_of).every()
+            return replace(self, tools=meant).every()
         servers, labels, rest = [server for server in self.tools if server], self.labels, self._serverless()
         if not servers:
             return ["No tool here is of a named server."]
@@ -114,7 +116,10 @@ class Servers:
 
     def _line(self, server: str) -> str:
         purpose = self.purpose_of(server)
-        label = self._label(server, f"{self.tools[server]:,}", self._state(server))
+        tools, skills = self.tools[server], self.skills.get(server, 0)
+        has = [f"{tools:,}"] if tools or not skills else []
+        has += [f"{skills:,} skill{'s' if skills > 1 else ''}"] if skills else []
+        label = self._label(server, *has, self._state(server))
         return f"- {label}{f': {purpose}' if purpose else ''}"
 
     def _state(self, server: str) -> str:

@@ -193,7 +193,9 @@ def is_full_name(query: str, references: Sequence[ToolReference]) -> bool:
 
 
 def fits_of(references: Sequence[ToolReference], *, is_retry: bool = False) -> list[Fit]:
-    """How well each of *references*, best first, fits: those near the best fit, unless even the best is weak."""
+    """How well each of *references*, best first and all of one kind, fits: those near the best fit, unless even the
+    best is weak.
+    """
     if is_weak(references, is_retry=is_retry):
         return ["related"] * len(references)
     best = references[0].score

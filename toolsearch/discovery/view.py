@@ -47,7 +47,7 @@ class View:
         self._listed: _Listing | None = None
         is_everything = reach.is_everything and server is None
         self.selection = None if is_everything else Selection(self.allows)  # the index applies it before it ranks
-        self._contents: dict[frozenset[EntryKind], Selection] = {}
+        self._selections: dict[frozenset[EntryKind], Selection] = {}
 
     def allows(self, name: str) -> bool:
         """Whether there is such a tool, and the caller may see it."""
@@ -57,26 +57,22 @@ class View:
         tool = self._catalog.find(name)
         return tool if tool is not None and (self.selection is None or self._admits(tool)) else None
 
-    def find_content(self, name: str) -> Tool | None:
-        """The skill, prompt or resource of that name, if the caller may see it."""
-        entry = self._catalog.contents.get(name)
+    def find_entry(self, name: str) -> Tool | None:
+        """The tool, skill, prompt or resource of that name, if the caller may see it."""
+        entry = self._catalog.find_entry(name)
         return entry if entry is not None and (self.selection is None or self._admits(entry)) else None
 
-    def entry(self, name: str) -> Tool | None:
-        """What `find` or `find_content` finds."""
-        return self.find(name) or self.find_content(name)
-
-    def contents_of(self, kinds: Collection[EntryKind]) -> Selection:
-        """Selects the contents in reach that are of *kinds*, before they are ranked."""
+    def selection_of(self, kinds: Collection[EntryKind]) -> Selection:
+        """Selects the entries in reach that are of *kinds*, before they are ranked."""
         wanted = frozenset(kinds)
-        if wanted not in self._contents:
+        if wanted not in self._selections:
 
             def allows(name: str) -> bool:
-                entry = self.find_content(name)
+                entry = self.find_entry(name)
                 return entry is not None and entry.definition.kind in wanted
 
-            self._contents[wanted] = Selection(allows)
-        return self._contents[wanted]
+            self._selections[wanted] = Selection(allows)
+        return self._selections[wanted]
 
     @property
     def contents(self) -> Mapping[str, Tool]:
@@ -87,15 +83,28 @@ class View:
         return {name: entry for name, entry in everything.items() if self._admits(entry)}
 
     @property
+    def skills(self) -> tuple[Tool, ...]:
+        """The skills in reach, by name."""
+        return self._listing().skills
+
+    @property
     def has_skills(self) -> bool:
-        return self._listing().has_skills
+        return bool(self._listing().skills)
 
     def get(self, name: str) -> Tool:
         """Return a tool. Raises UnknownToolError, whose near names are in reach too."""
-        tool = self.find(name)
-        if tool is None:
-            raise UnknownToolError(name, near=near_names(name, self.names))
+        if (tool := self.find(name)) is None:
+            raise self._unknown(name)
         return tool
+
+    def get_entry(self, name: str) -> Tool:
+        """Return a tool, a skill, a prompt or a resource. Raises UnknownToolError as `get`."""
+        if (entry := self.find_entry(name)) is None:
+            raise self._unknown(name)
+        return entry
+
+    def _unknown(self, name: str) -> UnknownToolError:
+        return UnknownToolError(name, near=near_names(name, [*self.names, *self.contents]))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,20 +117,30 @@ class View:
         return self._listing().servers
 
     @property
+    def all_servers(self) -> list[str]:
+        """The servers of all that is in reach, sorted."""
+        return sorted({*self.servers, *(each.definition.server for each in self.contents.values())} - {""})
+
+    @property
     def tools_by_server(self) -> Mapping[str, int]:
         """The number of tools in reach of each server, by server; those of "" are of no server."""
         return self._listing().tools_by_server
 
     @property
+    def skills_by_server(self) -> Mapping[str, int]:
+        """The number of skills in reach of each server, by server."""
+        return dict(sorted(Counter(each.definition.server for each in self.skills).items()))
+
+    @property
     def server_health(self) -> Mapping[str, ServerHealth]:
-        """The health, as far as it is known, of the servers with tools in reach, and of those whose tools are not known
-        yet and could be in reach.
+        """The health, as far as it is known, of the servers with tools or contents in reach, and of those whose tools
+        are not known yet and could be in reach.
         """
-        health, tools = self._catalog.server_health(), self.tools_by_server
+        health, known = self._catalog.server_health(), self.all_servers
         return {
             name: each
             for name, each in sorted(health.items())
-            if name in tools or (not each.is_listed and self._reach.allows_server(name))
+            if name in known or (not each.is_listed and self._reach.allows_server(name))
         }
 
     @property
@@ -172,11 +191,12 @@ class View:
         if listed is None or listed.version != snapshot.version:
             tools = snapshot.tools
             names = sorted(name for name in tools if self.selection is None or self._admits(tools[name]))
-            has_skills = any(
-                each.definition.kind == "skill" and (self.selection is None or self._admits(each))
+            skills = tuple(
+                each
                 for each in snapshot.contents.values()
+                if each.is_skill and (self.selection is None or self._admits(each))
             )
-            listed = self._listed = _Listing(snapshot.version, tuple(names), has_skills, self.find, self._costs)
+            listed = self._listed = _Listing(snapshot.version, tuple(names), skills, self.find, self._costs)
         return listed
 
 
@@ -186,7 +206,7 @@ class _Listing:
 
     version: int
     names: tuple[str, ...]
-    has_skills: bool
+    skills: tuple[Tool, ...]
     _find: Callable[[str], Tool | None]
     _costs: DefinitionCosts
 
@@ -246,10 +266,10 @@ class ViewCache:
         view = self._get(reach, None)
         if server is None:
             return view
-        if server not in view.servers and all(each.definition.server != server for each in view.contents.values()):
+        if server not in view.servers and server not in view.all_servers:
             if health := view.server_health.get(server):
                 raise BadQueryError(why_unsearchable(server, health))
-            known = list(map(server_label, view.servers))
+            known = list(map(server_label, view.all_servers))
             meant, there = did_you_mean(server, known), named(known, _MOST_NAMED) or "none"
             raise BadQueryError(f"there is no server {shown_name(server)!r}{meant}; there are: {there}")
         return self._get(reach, server)

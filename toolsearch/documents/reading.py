@@ -218,7 +218,12 @@ def read_document(path: Path) -> Json:
 
     Raises SourceError, naming the file, if it cannot be read, is too large, or is malformed.
     """
-    return parse_document(_read_text(path), _FORMATS.get(path.suffix.lower(), "json"), str(path))
+    return document_in(read_bytes(path), path)
+
+
+def document_in(content: bytes, path: Path) -> Json:
+    """Like `read_document` if *content* were at *path*."""
+    return parse_document(_decoded(content, path), _FORMATS.get(path.suffix.lower(), "json"), str(path))
 
 
 def is_json_lines(path: Path) -> bool:
@@ -230,20 +235,26 @@ def read_json_lines(path: Path) -> JsonLines:
 
     Raises SourceError, naming the file, if it cannot be read, is too large, or has lines but no valid one.
     """
-    lines = parse_lines(_read_text(path))
+    lines = parse_lines(_decoded(read_bytes(path), path))
     if lines.bad and not lines.values:
         first = lines.bad[0]
         raise SourceError(f"{path} is malformed: line {first.line}: {first.reason}")
     return lines
 
 
-def _read_text(path: Path) -> str:
+def read_bytes(path: Path) -> bytes:
+    """The whole file. Raises SourceError, naming it, if it cannot be read or is too large."""
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise SourceError(f"{path} has {size:,} bytes; at most {MAX_BYTES:,} are read")
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_bytes()
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _decoded(content: bytes, path: Path) -> str:
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise SourceError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from error

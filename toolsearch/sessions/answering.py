@@ -1,11 +1,12 @@
-"""Searches of a conversation: the tools found, the part of them that the model is shown, and the text it reads."""
+"""Searches of a conversation: the tools and skills found, those that the model is shown, and the text it reads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
@@ -21,16 +22,22 @@ from toolsearch.discovery.view import View
 from toolsearch.errors import BadPatternError, BadQueryError
 from toolsearch.sessions.host import ConversationHost, note_found
 from toolsearch.sessions.options import SessionOptions
+from toolsearch.sessions.sent import Sent
 from toolsearch.sessions.state import SessionState
-from toolsearch.tools.definition import Tool, ToolReference
+from toolsearch.tools.definition import FOUND_KINDS, KINDS, TOOLS, EntryKind, Tool, ToolReference
 from toolsearch.tools.json_types import Json
-from toolsearch.tools.naming import near_names
+from toolsearch.tools.naming import CALL_TOOL, READ_SKILL, near_names
 from toolsearch.tools.results import ToolOutput, text_block
 from toolsearch_indexes.queries import Select, Strategy, Words, read_form, select_missing
 
 _MOST_COUNTED = 50  # matching tools are counted up to this number
-_MOST_RELATED = 2  # tools named that are only related, where one fits
+_MOST_RELATED = 2  # tools named that are only related, where something fits; and other entries, unless only tools fit
+_MOST_CONTENTS = 2  # skills of one search by words, unless the model asks for kinds
+_CALLING = ("fixed", "deferred")  # modes in which the list has the call tool
 _MOST_NEAR = 5  # missing names of a call that get suggestions; each is compared with every name in reach
+
+
+_Fitting: TypeAlias = tuple[ToolReference, Fit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +60,10 @@ class Answered:
 class Searcher:
     """Searches for one caller.
 
-    shown  name -> the tool as models are shown it, or None if they are not shown it
+    shown  name -> the tool or other entry as models are shown it, or None if they are not shown it
     runs   the names of tools that the catalog alone cannot run
     weak   the earlier unsuccessful searches of the caller's session, if it has one
+    kinds  what the model has a way to use
     """
 
     host: ConversationHost
@@ -66,25 +74,50 @@ class Searcher:
     shown: Callable[[str], Tool | None]
     runs: Collection[str] = ()
     weak: WeakSearches | None = None
+    kinds: tuple[EntryKind, ...] = FOUND_KINDS
 
     def find(
         self, query: str, *, limit: int, strategy: Strategy | None = None, server: str | None = None
     ) -> list[ToolReference]:
-        """Find the tools that fit, even those that cannot be shown. Use is learnt from the result."""
-        found = successors_first(self._search(query, limit, strategy, server), self.view.find)
+        """Find the tools and skills that fit, even tools that cannot be shown. Use is learnt from the result."""
+        found = successors_first(self._search(query, limit, strategy, server, FOUND_KINDS), self.view.find)
         note_found(self.host, self.principal, self.session_id, query, strategy, found)
         return found
 
-    def _find_groups(self, asked: AskedSearch) -> list[list[ToolReference]]:
-        """Find the tools that fit, each with its copies behind it. Who sends names or a pattern means every tool."""
-        if not _is_by_words(asked):
-            found = self.find(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
-            return [[each] for each in found]
-        more = self._search(asked.query, asked.limit + MORE_LOOKED_AT, asked.strategy, asked.server)
-        groups = grouped(asked.query, successors_first(more, self.view.find), self.shown)[: asked.limit]
-        named = [each for group in groups for each in group]
+    def _find_both(self, asked: AskedSearch) -> tuple[list[list[ToolReference]], list[ToolReference]]:
+        """Find the tools that fit, each with its copies behind it, and the skills or other entries that
+        are asked for. Others take no tool's place. A query by names or by a pattern gives each tool a place of its own.
+        """
+        by_words = _is_by_words(asked)
+        found, others = self._ranked(asked, asked.limit + (MORE_LOOKED_AT if by_words else 0), by_words=by_words)
+        found = successors_first(found, self.view.find)
+        groups = grouped(asked.query, found, self.shown)[: asked.limit] if by_words else [[each] for each in found]
+        named = [*(each for group in groups for each in group), *others]
         note_found(self.host, self.principal, self.session_id, asked.query, asked.strategy, named)
-        return groups
+        return groups, others
+
+    def _ranked(
+        self, asked: AskedSearch, most: int, *, by_words: bool
+    ) -> tuple[list[ToolReference], list[ToolReference]]:
+        """The best *most* tools, and the other entries that fit as well as they do. One search finds both, but where so
+        many others fit that tools are missing.
+        """
+        kinds = self._kinds(asked)
+        beside = 0 if kinds == TOOLS else _MOST_CONTENTS if by_words and asked.kinds is None else asked.limit
+        found = self._search(asked.query, most + beside, asked.strategy, asked.server, kinds)
+        tools = [each for each in found if each.kind == "tool"]
+        others = self.split([each for each in found if each.kind != "tool"]).shown
+        if "tool" in kinds and len(tools) < most and len(found) - len(tools) > beside:
+            tools = self._search(asked.query, most, asked.strategy, asked.server)
+        return tools[:most], others[:beside]
+
+    def _kinds(self, asked: AskedSearch) -> tuple[EntryKind, ...]:
+        """The kinds that are asked for, that the model has a way to use, and that there are."""
+        wanted = FOUND_KINDS if asked.kinds is None else asked.kinds
+        usable: tuple[EntryKind, ...] = tuple(kind for kind in wanted if kind in self.kinds)
+        if not usable:
+            raise BadQueryError(f"nothing here gives you {' or '.join(wanted)}; the kinds are {', '.join(self.kinds)}")
+        return usable if self.view.contents or asked.kinds is not None else TOOLS
 
     def split(self, found: Sequence[ToolReference]) -> Found:
         """Separate the tools of *found* that the model is shown from those that are too long for it."""
@@ -122,13 +155,15 @@ class Searcher:
     def trouble(self, answers: Sequence[AnsweredQuery]) -> str:
         """The trouble with servers that concerns *answers*; see `Servers.trouble`."""
         found = dict.fromkeys(tool.name for answer in answers for tool in answer.tools)
-        tools = [self.view.find(name) for name in found]
+        tools = [self.view.find_entry(name) for name in found]
         servers = [tool.definition.server for tool in tools if tool is not None]
         return self._servers.trouble(servers, is_answered=bool(found))
 
     @property
     def _servers(self) -> Servers:
-        return Servers(self.view.tools_by_server, self.view.server_health, self.host.catalog.server_purpose)
+        tools, skills = self.view.tools_by_server, self.view.skills_by_server
+        tools = {server: tools.get(server, 0) for server in sorted({*tools, *skills})}
+        return Servers(tools, self.view.server_health, self.host.catalog.server_purpose, skills)
 
     def _answered_or_refused(self, asked: AskedSearch) -> AnsweredQuery:
         try:
@@ -137,29 +172,33 @@ class Searcher:
             return AnsweredQuery(asked.query, finding="nothing", error=str(error))
 
     def _answered(self, asked: AskedSearch) -> AnsweredQuery:
-        groups = self._find_groups(asked)
+        groups, contents = self._find_both(asked)
         found = [group[0] for group in groups]
         copies = {group[0].name: tuple(each.name for each in group[1:]) for group in groups}
         parted = self.split(found)
-        earlier = self._earlier(asked.query, parted.shown)
-        references, fits = parted.shown, fits_of(parted.shown, is_retry=bool(earlier))
+        earlier = self._earlier(asked.query, [*parted.shown, *contents])
+        tools = list(zip(parted.shown, fits_of(parted.shown, is_retry=bool(earlier)), strict=True))
+        others = list(zip(contents, fits_of(contents, is_retry=bool(earlier)), strict=True))
+        is_answered = _count(tools) + _count(others) > 0
         if _is_by_words(asked):
-            references, fits = _told(references, fits)
-        load = loaded(asked.query, fits, by_pattern=asked.strategy == "regex")
-        names = _meant(asked.query, found, references[:load])
-        count = _count(fits)
+            tools = _told(tools, _MOST_RELATED if is_answered else len(tools))
+            others = _told(others, _MOST_RELATED if _count(others) or not is_answered else 0)
+        load = loaded(asked.query, [fit for _, fit in tools], by_pattern=asked.strategy == "regex")
+        names = _meant(asked.query, found, [reference for reference, _ in tools[:load]])
+        count = _count(tools)
         total = self._total(asked) if 0 < count == asked.limit and not _is_as_written(asked.query, found) else count
+        told = merge(tools, others, key=lambda each: -each[0].score)
         return AnsweredQuery(
             asked.query,
             [
-                AnsweredTool(reference, fit, reference.name in names, copies[reference.name])
-                for reference, fit in zip(references, fits, strict=True)
+                AnsweredTool(reference, fit, reference.name in names, copies.get(reference.name, ()))
+                for reference, fit in told
             ],
-            self._finding(asked.query, references, earlier),
+            self._finding(asked.query, parted.shown, contents, earlier),
             total,
             total == _MOST_COUNTED,
             parted.refused,
-            self._missing(asked, found),
+            self._missing(asked, [*found, *contents]),
             earlier=earlier,
         )
 
@@ -167,7 +206,8 @@ class Searcher:
         """The selected names that do not exist."""
         if _is_as_written(asked.query, found):
             return []
-        return select_missing(asked.query, lambda name: self._search(name, 1, None, asked.server))
+        kinds = self._kinds(asked)
+        return select_missing(asked.query, lambda name: self._search(name, 1, None, asked.server, kinds))
 
     def _with_near_names(self, asked: SearchArguments, answers: Sequence[AnsweredQuery]) -> list[AnsweredQuery]:
         """*answers*, with similar names in reach for the first of the missing names."""
@@ -180,7 +220,9 @@ class Searcher:
         ]
 
     def _near(self, name: str, server: str | None) -> list[str]:
-        return [near for near in near_names(name, self.host.view(self.reach, server).names) if self.shown(near)]
+        view = self.host.view(self.reach, server)
+        skills = [each.name for each in view.contents.values() if each.definition.kind in self.kinds]
+        return [near for near in near_names(name, [*view.names, *skills]) if self.shown(near)]
 
     def _earlier(self, query: str, references: Sequence[ToolReference]) -> str:
         """An earlier search in vain for the same; "" for none."""
@@ -188,9 +230,12 @@ class Searcher:
             return ""
         return self.weak.earlier(query, [reference.name for reference in references])
 
-    def _finding(self, query: str, references: Sequence[ToolReference], earlier: str) -> AnswerFinding:
-        if not is_weak(references, is_retry=bool(earlier)):
+    def _finding(
+        self, query: str, tools: Sequence[ToolReference], contents: Sequence[ToolReference], earlier: str
+    ) -> AnswerFinding:
+        if not (is_weak(tools, is_retry=bool(earlier)) and is_weak(contents, is_retry=bool(earlier))):
             return "fits"
+        references = [*tools, *contents]
         if self.weak is not None and isinstance(read_form(query), Words):
             self.weak.note(query, [reference.name for reference in references])
         if earlier:
@@ -200,11 +245,24 @@ class Searcher:
     def _total(self, asked: AskedSearch) -> int:
         """How many tools fit, also beyond the limit."""
         found = self._search(asked.query, max(asked.limit, _MOST_COUNTED), asked.strategy, asked.server)
-        return _count(fits_of(found))
+        return sum(fit != "related" for fit in fits_of(found))
 
-    def _search(self, query: str, limit: int, strategy: Strategy | None, server: str | None) -> list[ToolReference]:
+    def _search(
+        self,
+        query: str,
+        limit: int,
+        strategy: Strategy | None,
+        server: str | None,
+        kinds: Collection[EntryKind] = TOOLS,
+    ) -> list[ToolReference]:
         return self.host.search(
-            query, limit=limit, strategy=strategy, reach=self.reach, server=server, principal=self.principal
+            query,
+            limit=limit,
+            strategy=strategy,
+            reach=self.reach,
+            server=server,
+            principal=self.principal,
+            kinds=kinds,
         )
 
 
@@ -227,6 +285,7 @@ class Searching(Protocol):
     def discovered(self) -> list[str]: ...
 
     def shown_tool(self, name: str) -> Tool | None: ...
+    def shown_entry(self, name: str) -> Tool | None: ...
     def load(self, names: Collection[str]) -> None: ...
     def loadable(self, names: Iterable[str]) -> list[str]: ...
     def take_left(self) -> list[str]: ...
@@ -267,7 +326,12 @@ def answered_in(conversation: Searching, arguments: Mapping[str, Json]) -> Answe
     named = [name for each in answers for tool in each.tools for name in tool.names]
     by_name = conversation.loadable(given)
     searcher = _searcher(conversation)
-    writer = AnswerWriter(conversation.shown_tool, options.answer_tokens, conversation.host.counter)
+    writer = AnswerWriter(
+        conversation.shown_entry,
+        options.answer_tokens,
+        conversation.host.counter,
+        read_skill=CALL_TOOL if _has_only_call_tool(conversation.state.sent.now) else READ_SKILL,
+    )
     answer = writer.write(
         exposure,
         answers,
@@ -277,8 +341,9 @@ def answered_in(conversation: Searching, arguments: Mapping[str, Json]) -> Answe
         note="\n".join(filter(None, [asked.note, searcher.trouble(answers), left_note(conversation.take_left())])),
     )
     refused = list(dict.fromkeys(name for each in answers for name in each.too_long))
-    others = dict.fromkeys(name for name in named if name not in given)
-    structured = {"tools": given, "alsoFound": list(others), "refused": refused}
+    skills = list(dict.fromkeys(tool.name for each in answers for tool in each.tools if tool.reference.kind == "skill"))
+    others = dict.fromkeys(name for name in named if name not in given and name not in skills)
+    structured = {"tools": given, "alsoFound": list(others), "refused": refused, "skills": skills}
     output = ToolOutput(
         tuple(map(text_block, answer.texts)),
         structured={key: names for key, names in structured.items() if names or key == "tools"},
@@ -291,6 +356,11 @@ def _listed(conversation: Searching, names: Collection[str]) -> list[str]:
     sent = conversation.state.sent.now
     held = conversation.discovered if sent.endpoint is None else sent.visible
     return [name for name in names if name in held]
+
+
+def _has_only_call_tool(sent: Sent) -> bool:
+    """Whether the list has no ``readSkill`` and will not get it, so that skills that came later are called."""
+    return sent.endpoint is not None and sent.mode in _CALLING and READ_SKILL not in sent.listed
 
 
 def load_in(conversation: Searching, names: Collection[str]) -> list[Tool]:
@@ -321,16 +391,14 @@ def _meant(query: str, found: Sequence[ToolReference], fitting: Sequence[ToolRef
     return [reference.name for reference in meant]
 
 
-def _told(found: Sequence[ToolReference], fits: Sequence[Fit]) -> tuple[list[ToolReference], list[Fit]]:
-    """*found* with *fits*. Where a tool fits, only the first of those that are only related."""
-    fitting = _count(fits)
-    count = fitting + _MOST_RELATED if fitting else len(fits)
-    return list(found[:count]), list(fits[:count])
+def _told(found: list[_Fitting], related: int) -> list[_Fitting]:
+    """Those of *found* that fit, and the first *related* of the others."""
+    return found[: _count(found) + related]
 
 
-def _count(fits: Sequence[Fit]) -> int:
+def _count(found: Sequence[_Fitting]) -> int:
     """How many are more than related."""
-    return sum(fit != "related" for fit in fits)
+    return sum(fit != "related" for _, fit in found)
 
 
 def _searcher(conversation: Searching) -> Searcher:
@@ -340,7 +408,8 @@ def _searcher(conversation: Searching) -> Searcher:
         conversation.state.id,
         conversation.reach,
         conversation.view,
-        conversation.shown_tool,
+        conversation.shown_entry,
         conversation.runs,
         conversation.state.weak_searches,
+        KINDS if conversation.exposure.kind in _CALLING else FOUND_KINDS,
     )

@@ -13,10 +13,9 @@ from toolsearch.discovery.search_tool import MAX_QUERY_CHARACTERS
 from toolsearch.discovery.shown import is_weak
 from toolsearch.errors import ToolSearchError
 from toolsearch.sessions.answering import Searching
-from toolsearch.sessions.tool_lists import ListingConversation, bounds_of, that_fit
-from toolsearch.tools.definition import ToolReference
+from toolsearch.sessions.tool_lists import ListingConversation, new_that_fit
+from toolsearch.tools.definition import TOOLS, ToolReference
 from toolsearch.wire.capabilities import RevealMode
-from toolsearch_indexes.confidence import RIVALS, chances_of
 from toolsearch_indexes.queries import Words, read_form, sentences
 
 ANTICIPATING: Final[tuple[RevealMode, ...]] = ("messages", "append")
@@ -49,11 +48,7 @@ def anticipated_in(conversation: Anticipating, said: str, mode: RevealMode) -> l
         return []
     names = dict.fromkeys(_asked_for(conversation, part) for part in parts or [said])
     tools = [tool.definition for name in names if (tool := conversation.shown_tool(name)) is not None]
-    present = {tool.name: tool.definition for tool in conversation.shown()} | sent.visible
-    new = [definition for definition in tools if definition.name not in present]
-    for bounds in (conversation.options.budget, bounds_of(conversation, sent)):
-        new = that_fit(conversation, present.values(), new, bounds)
-    return [definition.name for definition in new]
+    return [definition.name for definition in new_that_fit(conversation, tools)]
 
 
 def _asked_for(conversation: Anticipating, part: str) -> str:
@@ -61,12 +56,20 @@ def _asked_for(conversation: Anticipating, part: str) -> str:
 
     Searches that fail are logged only, because the turn goes on without them.
     """
+    from toolsearch_indexes.confidence import RIVALS  # loads numpy, which many imports of an engine do not need
+
     query, host = part[:MAX_QUERY_CHARACTERS], conversation.host
     try:
         if host.strategies[0] == "regex" or not isinstance(read_form(query), Words):
             return ""
         found = host.search(
-            query, limit=RIVALS, strategy=None, reach=conversation.reach, server=None, principal=conversation.principal
+            query,
+            limit=RIVALS,
+            strategy=None,
+            reach=conversation.reach,
+            server=None,
+            principal=conversation.principal,
+            kinds=TOOLS,
         )
     except ToolSearchError as error:
         logger.debug("session %s: nothing is anticipated: %s", conversation.state.id, error)
@@ -81,4 +84,6 @@ def _asked_for(conversation: Anticipating, part: str) -> str:
 
 def chance_of_best(found: Sequence[ToolReference]) -> float:
     """The chance that the best of *found* is the tool meant; see `chances_of`."""
+    from toolsearch_indexes.confidence import chances_of
+
     return chances_of([each.score for each in found])[0]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import AnsweredQuery
+from toolsearch.discovery.call_tools import READ_SKILL_TOOL
 from toolsearch.discovery.exposure import APPEND, SESSION_EXPOSURES, Exposure, ExposurePolicy
 from toolsearch.discovery.search_tool import SearchArguments, names_of, search_tool_definition
 from toolsearch.discovery.view import View
@@ -26,7 +27,7 @@ from toolsearch.sessions.tool_lists import loadable_in, mode_of, next_change, ne
 from toolsearch.threads import in_thread
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.tools.naming import READ_SKILL, TOOL_NAME
 from toolsearch.tools.results import ToolOutput
 from toolsearch.wire.capabilities import Endpoint, capabilities_of
 from toolsearch.wire.formats import WireFormat
@@ -138,14 +139,26 @@ class Conversation:
         self._searched = searched
 
     def shown(self) -> list[Tool]:
-        """The search tool, without a callback, and the discovered tools; or all tools, if the catalog is shown whole.
+        """The search tool, without a callback, and the discovered tools. If the catalog is shown whole, all tools, and
+        the search tool only for skills.
 
         This changes nothing: removed tools are only left out here, and `drop_gone` forgets them.
         """
         if not self.exposure.is_searched:
-            return self.shown_tools()
+            return [*(map(Tool, self.own_definitions()) if self.reads_skills else ()), *self.shown_tools()]
         tools = map(self.shown_tool, self.discovered)
-        return [Tool(self.search_definition()), *(tool for tool in tools if tool is not None)]
+        return [*map(Tool, self.own_definitions()), *(tool for tool in tools if tool is not None)]
+
+    @property
+    def reads_skills(self) -> bool:
+        """Whether the model gets ``readSkill``: once it has it, it keeps it, so that no skill that leaves changes the
+        list.
+        """
+        return self.view.has_skills or READ_SKILL in self.state.sent.now.visible
+
+    def own_definitions(self) -> list[ToolDefinition]:
+        """The search tool's, and that of ``readSkill`` if there are skills."""
+        return [self.search_definition(), *([READ_SKILL_TOOL] if self.reads_skills else [])]
 
     def tool_list(self, endpoint: Endpoint) -> ToolList:
         """The tools of the next request to *endpoint*.
@@ -186,7 +199,7 @@ class Conversation:
     def compacted(self) -> None:
         """Note that earlier messages were dropped or rewritten: the next list begins anew, and breaks no cache."""
         self.state.sent.compact()
-        self.state.counters.history_tokens = 0
+        self.state.counters.history_tokens = self.state.counters.skill_tokens = 0
 
     def native_search(self) -> NativeSearch | None:
         """The deferred tools that answers may refer to; None unless tools are deferred."""
@@ -242,18 +255,19 @@ class Conversation:
         if name == TOOL_NAME:
             return Tool(self.search_definition())
         tool = self.require_in_reach(name)
-        if name not in self.state.discovered and self.exposure.is_searched:
+        if tool.definition.kind == "tool" and name not in self.state.discovered and self.exposure.is_searched:
             if not self.options.expand_undiscovered and not self.state.sent.now.has_shown(name):
                 raise UndiscoveredToolError(name)
             self.expand(name)
         return tool  # unshortened, since arguments are validated by its schema
 
     def require_in_reach(self, name: str) -> Tool:
-        """Return the tool *name*. Raises UnknownToolError, with *is_gone* if the model was sent the tool before."""
-        tool = self.view.find(name)
-        if tool is None and self.state.sent.now.has_sent(name):
+        """Return the tool, skill, prompt or resource *name*. Raises UnknownToolError, with *is_gone* if the model was
+        sent it before.
+        """
+        if self.state.sent.now.has_sent(name) and self.view.find_entry(name) is None:
             raise UnknownToolError(name, is_gone=True)
-        return self.view.get(name) if tool is None else tool
+        return self.view.get_entry(name)
 
     def expand(self, name: str) -> None:
         """Show the tool *name* from now on, if it is in reach."""
@@ -374,6 +388,11 @@ class Conversation:
     def shown_tool(self, name: str) -> Tool | None:
         """The tool *name* as models are shown it; None if it is too long or out of reach."""
         return self._shown_in(self.view, name)
+
+    def shown_entry(self, name: str) -> Tool | None:
+        """Like `shown_tool`, and every skill, prompt or resource in reach."""
+        entry = self.view.find_entry(name)
+        return self.shown_tool(name) if entry is not None and entry.definition.kind == "tool" else entry
 
     def _shown_in(self, view: View, name: str) -> Tool | None:
         tool = view.find(name)

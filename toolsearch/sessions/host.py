@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from toolsearch.access.principals import Principal
@@ -16,7 +16,7 @@ from toolsearch.sessions.usage import UsageLog
 from toolsearch.sessions.usage_evidence import Vocabulary
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter
-from toolsearch.tools.definition import ToolReference
+from toolsearch.tools.definition import FOUND_KINDS, EntryKind, ToolReference
 from toolsearch_indexes.queries import Ranking, Strategy
 
 
@@ -61,6 +61,7 @@ class ConversationHost(Protocol):
         reach: Reach | None,
         server: str | None,
         principal: Principal | None,
+        kinds: Collection[EntryKind] = FOUND_KINDS,
     ) -> list[ToolReference]: ...
 
 

@@ -13,11 +13,11 @@ from typing import Any, get_args
 
 from toolsearch.access.reach import Reach
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
+from toolsearch.tools.naming import CALL_TOOL, READ_SKILL, TOOL_NAME
 from toolsearch.wire.capabilities import Endpoint, RevealMode
 from toolsearch.wire.messages import ToolChangeMessage
 
-OWN_TOOLS = (TOOL_NAME, CALL_TOOL)  # never withdrawn, and exempt from the budget
+OWN_TOOLS = (TOOL_NAME, READ_SKILL, CALL_TOOL)  # never withdrawn, and exempt from the budget
 Count = Callable[[ToolDefinition], int]  # counts the tokens of a definition
 
 

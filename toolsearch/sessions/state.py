@@ -40,6 +40,7 @@ class SessionCounters:
     calls: int = 0  # calls of tools other than the search tool
     failed_calls: int = 0
     history_tokens: int = 0  # tokens of the search tool's calls and answers, which stay in the conversation
+    skill_tokens: int = 0  # tokens of the skills' texts in the conversation
     # Tokens of all requests: the definitions, and the search history, which is sent again each time.
     sent_tokens: int = 0
     written_tokens: int = 0  # tokens that the model wrote to call the search tool

@@ -21,7 +21,7 @@ from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.sent import OWN_TOOLS, Sent, ToolList
 from toolsearch.sessions.state import SessionState
 from toolsearch.tools.definition import Tool, ToolDefinition
-from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
+from toolsearch.tools.naming import CALL_TOOL
 from toolsearch.wire.capabilities import Capabilities, Endpoint, RevealMode, capabilities_of
 from toolsearch.wire.messages import ToolChangeMessage
 
@@ -41,7 +41,10 @@ class ListingConversation(Protocol):
     @property
     def named_in(self) -> str: ...
 
-    def search_definition(self) -> ToolDefinition: ...
+    @property
+    def reads_skills(self) -> bool: ...
+
+    def own_definitions(self) -> list[ToolDefinition]: ...
     def shown(self) -> list[Tool]: ...
     def shown_tool(self, name: str) -> Tool | None: ...
     def shown_tools(self) -> list[Tool]: ...
@@ -137,7 +140,7 @@ def _begin(conversation: ListingConversation, endpoint: Endpoint, mode: RevealMo
 
 
 def _first_listed(conversation: ListingConversation, mode: RevealMode, known: Capabilities) -> list[ToolDefinition]:
-    """The search tool and the tools discovered so far: pins, and tools that the conversation was told it can call."""
+    """Our own tools and the tools discovered so far: pins, and tools that the conversation was told it can call."""
     shown = _definitions(conversation.shown())
     bounds = _bounds(conversation, known)
     if _is_too_much(conversation, _by_name(shown), bounds):
@@ -145,8 +148,8 @@ def _first_listed(conversation: ListingConversation, mode: RevealMode, known: Ca
         shown = _definitions(conversation.shown())
     if mode in ("append", "messages"):
         return shown
-    always = [definition for definition in shown if definition.name != TOOL_NAME]
-    return [conversation.search_definition(), CALL_TOOLS[CALL_TOOL], *always]
+    always = [definition for definition in shown if definition.name not in OWN_TOOLS]
+    return [*conversation.own_definitions(), CALL_TOOLS[CALL_TOOL], *always]
 
 
 def _deferred(
@@ -214,6 +217,16 @@ def _new(conversation: ListingConversation, sent: Sent) -> list[ToolDefinition]:
     return [definition for definition in _definitions(conversation.shown()) if definition.name not in visible]
 
 
+def new_that_fit(conversation: ListingConversation, tools: Iterable[ToolDefinition]) -> list[ToolDefinition]:
+    """The first of *tools* that the model has not and that fit into the budget, so that no tool has to go for them."""
+    sent = conversation.state.sent.now
+    present = {**_by_name(_definitions(conversation.shown())), **sent.visible}
+    new = [definition for definition in tools if definition.name not in present]
+    for bounds in (conversation.options.budget, bounds_of(conversation, sent)):
+        new = that_fit(conversation, present.values(), new, bounds)
+    return new
+
+
 def that_fit(
     conversation: ListingConversation, present: Iterable[ToolDefinition], new: Iterable[ToolDefinition], bounds: Budget
 ) -> list[ToolDefinition]:
@@ -235,7 +248,7 @@ def _bounds(conversation: ListingConversation, known: Capabilities) -> Budget:
     bounds = conversation.options.budget.sent
     if known.max_tools is None:
         return bounds
-    room = known.max_tools - len(OWN_TOOLS)
+    room = known.max_tools - len(OWN_TOOLS) + (not conversation.reads_skills)
     return replace(bounds, max_tools=room if bounds.max_tools is None else min(bounds.max_tools, room))
 
 

@@ -6,19 +6,20 @@ The work is the calls of one reply (`ConversationScope`), or tools that are show
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 
-from toolsearch.discovery.call_tools import CALL_TOOLS
+from toolsearch.discovery.call_tools import CALL_TOOLS, READ_SKILL_TOOL
 from toolsearch.discovery.view import View
 from toolsearch.errors import BadArgumentsError
 from toolsearch.sessions.conversation import Conversation
+from toolsearch.sessions.skills import NoSkill, as_read
 from toolsearch.sessions.store import SessionStore
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolContext
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
+from toolsearch.tools.naming import CALL_TOOL, READ_SKILL, TOOL_NAME
 from toolsearch.tools.results import ToolOutput
 
 
@@ -58,19 +59,26 @@ class UnitOfWork:
 
 @dataclass(frozen=True, slots=True)
 class ConversationScope:
-    """The tools that *conversation* may run: a `ToolScope`."""
+    """The tools that *conversation* may run: a `ToolScope`.
+
+    runs  tools that run in the place of those in the catalog, by name
+    """
 
     conversation: Conversation
+    runs: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     searching: asyncio.Lock = field(default_factory=asyncio.Lock)
     resolved: set[str] = field(default_factory=set[str])
 
     def resolve(self, name: str) -> Tool:
         if name == CALL_TOOL:  # only calls that name no tool come here; others were replaced by calls of the tool
             return Tool(CALL_TOOLS[CALL_TOOL], callback=_NothingToCall())
+        if name == READ_SKILL:  # likewise
+            return Tool(READ_SKILL_TOOL, callback=NoSkill(self.conversation))
         tool = self.conversation.resolve(name)
         if name != TOOL_NAME:
             self.resolved.add(name)
-            return tool
+            tool = self.runs.get(name, tool)
+            return as_read(self.conversation, tool) if tool.is_skill else tool
         # SearchArguments checks what models send, and it accepts more than the schema does.
         definition = replace(tool.definition, input_schema=NO_PARAMETERS)
         return replace(tool, definition=definition, callback=_SearchCallback(self.conversation, self.searching))

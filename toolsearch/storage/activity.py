@@ -11,6 +11,7 @@ from pydantic import Field
 
 from toolsearch.errors import Kept
 from toolsearch.storage.sql import SqlStore, storable
+from toolsearch.tools.definition import EntryKind
 
 By: TypeAlias = Literal["hour", "day", "key", "session"]
 
@@ -101,6 +102,7 @@ class CallNote:
     """How a call ended."""
 
     tool: str
+    kind: Annotated[EntryKind, Field(description="Of what was called or read; tool if there was nothing of the name.")]
     fingerprint: Annotated[str, Field(description="Of the definition that was called; empty if there was none.")]
     decision: CallDecision
     outcome: CallEnding

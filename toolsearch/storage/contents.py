@@ -1,11 +1,14 @@
-"""The tools of catalogs, one row each, with a revision of each catalog that grows with every change."""
+"""The tools, skills, prompts and resources of catalogs, one row each, with a revision of each catalog that grows with
+every change.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from toolsearch.documents.json_values import as_object
 from toolsearch.errors import ConflictError, Kept, StorageError
 from toolsearch.storage import sql
 from toolsearch.storage.replicas import CONTENTS
@@ -15,7 +18,7 @@ from toolsearch.tools.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class StoredTool:
-    """One tool of a catalog.
+    """One tool of a catalog, or another entry.
 
     fingerprint  of its definition, as `ToolDefinition.fingerprint` makes it
     document     the definition and what runs it, as JSON; see `toolsearch.service.corpora.stored_tools`
@@ -26,6 +29,23 @@ class StoredTool:
     fingerprint: str
     document: JsonObject
     source: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the definition."""
+        definition = as_object(self.document.get("definition")) or {}
+        return str(definition.get("kind", "tool"))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCatalog:
+    """A catalog at *revision*: the *fingerprints* of its tools by name, in order of the names, and the *others*: its
+    skills, prompts and resources.
+    """
+
+    revision: int
+    fingerprints: Mapping[str, str]
+    others: Sequence[StoredTool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +71,18 @@ ON CONFLICT (tenant, catalog) DO UPDATE SET revision = excluded.revision,
 """
 
 _PUT = """
-INSERT INTO contents (tenant, catalog, name, fingerprint, document, source, revision) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO contents (tenant, catalog, name, fingerprint, document, source, kind, revision)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, catalog, name)
 DO UPDATE SET fingerprint = excluded.fingerprint, document = excluded.document, source = excluded.source,
-    revision = excluded.revision
+    kind = excluded.kind, revision = excluded.revision
 """
 
-_SINCE = """
-SELECT name, fingerprint, document, source FROM contents WHERE tenant = ? AND catalog = ? AND revision > ? ORDER BY name
-"""
-
-_AT_ONCE = 500  # names in one statement; SQLite takes so many values at most, PostgreSQL 65,535
 _COLUMNS = "name, fingerprint, document, source"
+_IN_CATALOG = f"SELECT {_COLUMNS} FROM contents WHERE tenant = ? AND catalog = ?"  # noqa: S608
+_SINCE = f"{_IN_CATALOG} AND revision > ? ORDER BY name"
+_OTHERS = f"{_IN_CATALOG} AND kind <> 'tool' ORDER BY name"
+_AT_ONCE = 500  # names in one statement; SQLite takes so many values at most, PostgreSQL 65,535
 
 
 # Not name IN (...): before PostgreSQL has counted a new table, it goes through all of that for each row. SQLite goes
@@ -109,6 +129,7 @@ class CatalogContents(SqlStore):
                 tool.fingerprint,
                 json.dumps(tool.document, separators=(",", ":")),
                 tool.source,
+                tool.kind,
             )
             for tool in put
         ]
@@ -124,14 +145,20 @@ class CatalogContents(SqlStore):
             _revise(database, tenant, catalog, new, has_removed=bool(remove))
         return new
 
-    def fingerprints(self, tenant: str, catalog: str, *, source: str | None = None) -> dict[str, str]:
-        """The fingerprint of every tool, of *source* if that is given, by name, in order of the names."""
-        query = (
-            "SELECT name, fingerprint FROM contents WHERE tenant = ?1 AND catalog = ?2 "
-            "AND (CAST(?3 AS TEXT) IS NULL OR source = ?3) ORDER BY name"
-        )
+    def whole(self, tenant: str, catalog: str) -> StoredCatalog:
+        """The catalog at one moment. Its tools are read when they are needed."""
+        with self._snapshot() as database:
+            others = [_tool(row) for row in database.execute(_OTHERS, (tenant, catalog))]
+            fingerprints = self.fingerprints(tenant, catalog)
+            for each in others:
+                del fingerprints[each.name]
+            return StoredCatalog(_revision(database, tenant, catalog), fingerprints, others)
+
+    def fingerprints(self, tenant: str, catalog: str) -> dict[str, str]:
+        """The fingerprint of every entry by name, in order of the names."""
+        query = "SELECT name, fingerprint FROM contents WHERE tenant = ? AND catalog = ? ORDER BY name"
         with self._reading() as database:
-            return dict(database.execute(query, (tenant, catalog, source)).fetchall())
+            return dict(database.execute(query, (tenant, catalog)).fetchall())
 
     def get(self, tenant: str, catalog: str, names: Collection[str]) -> list[StoredTool]:
         """Those of *names* that are there, by name."""
@@ -156,8 +183,11 @@ class CatalogContents(SqlStore):
             return [_tool(row) for row in database.execute(query, (tenant, catalog, after, source, limit))]
 
     def count(self, tenant: str, catalog: str | None = None) -> int:
-        """Tools of one catalog, or of all catalogs of the tenant."""
-        query = "SELECT count(*) FROM contents WHERE tenant = ?1 AND (CAST(?2 AS TEXT) IS NULL OR catalog = ?2)"
+        """Tools of one catalog, or of all catalogs of the tenant. Nothing else counts."""
+        query = (
+            "SELECT count(*) FROM contents "
+            "WHERE tenant = ?1 AND (CAST(?2 AS TEXT) IS NULL OR catalog = ?2) AND kind = 'tool'"
+        )
         with self._reading() as database:
             return int(database.execute(query, (tenant, catalog)).fetchone()[0])
 

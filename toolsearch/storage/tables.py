@@ -93,6 +93,7 @@ CREATE TABLE contents (
     fingerprint TEXT NOT NULL,
     document TEXT NOT NULL,
     source {name} NOT NULL,
+    kind TEXT NOT NULL,
     revision {number} NOT NULL,  -- the revision of the catalog that wrote it last
     PRIMARY KEY (tenant, catalog, name)
 );
@@ -107,7 +108,7 @@ CREATE TABLE receipts (
     tenant {name}, id {name},
     at_s {real} NOT NULL,
     key {name} NOT NULL, session {name} NOT NULL, corpus TEXT NOT NULL,
-    tool {name} NOT NULL, fingerprint TEXT NOT NULL,
+    tool {name} NOT NULL, kind TEXT NOT NULL, fingerprint TEXT NOT NULL,
     decision TEXT NOT NULL, outcome TEXT NOT NULL, code TEXT NOT NULL,
     latency_ms {real} NOT NULL,
     request_id TEXT NOT NULL,

@@ -22,6 +22,7 @@ from toolsearch_indexes.documents import Confidence
 
 EntryKind: TypeAlias = Literal["tool", "skill", "prompt", "resource"]
 KINDS: Final[tuple[EntryKind, ...]] = ("tool", "skill", "prompt", "resource")
+TOOLS: Final[tuple[EntryKind, ...]] = ("tool",)
 FOUND_KINDS: Final[tuple[EntryKind, ...]] = ("tool", "skill")  # kinds that a search finds unless it is told others
 
 NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
@@ -45,6 +46,7 @@ class ToolDefinition:
     requests      requests of users who need the tool, written by its author. They are searched, and no model sees them.
                   Definitions that differ only in their requests are equal
     kind          a skill, a prompt and a resource are found like tools, and read where a tool is called
+    text          what else a skill says: its words are searched, and no answer shows them
     """
 
     name: str
@@ -57,6 +59,7 @@ class ToolDefinition:
     tags: tuple[str, ...] = ()
     requests: tuple[str, ...] = field(default=(), compare=False)
     kind: EntryKind = "tool"
+    text: str = ""
 
     def __post_init__(self) -> None:
         # tuple("text") would give one tag per letter, and no rule about the tag would match.
@@ -83,6 +86,7 @@ class ToolDefinition:
             self.annotations, self.server, self.tags,
             *([self.requests] if self.requests else []),  # left out if empty, so that old fingerprints stay valid
             *([] if self.kind == "tool" else [{"kind": self.kind}]),
+            *([{"text": self.text}] if self.text else []),
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
@@ -110,6 +114,7 @@ class ToolMetadata:
     return_direct: bool = False  # the result goes to the caller, not back to the model
     timeout_s: float | None = None  # seconds for one call; None: the manager's default
     result_converter: Converter | None = None  # None: the manager makes blocks, text and JSON
+    loads_tools: bool = False  # reading this skill loads the tools of its `allowed-tools`; set for folders of skills
 
 
 class ToolContext(dict[str, Any]):
@@ -165,6 +170,10 @@ class Tool:
     @property
     def name(self) -> str:
         return self.definition.name
+
+    @property
+    def is_skill(self) -> bool:
+        return self.definition.kind == "skill"
 
     @property
     def remote_name(self) -> str:

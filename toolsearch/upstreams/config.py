@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from toolsearch.documents.json_values import is_list, is_object
-from toolsearch.documents.reading import read_document
+from toolsearch.documents.reading import document_in, read_bytes
 from toolsearch.errors import SourceError
 from toolsearch.option_values import name_list
 from toolsearch.tools.definition import Refusal, legal_name
@@ -111,14 +111,22 @@ class _UnusableServerError(Exception):
 
 
 def read_mcp_config(
-    config: str | Path | Mapping[str, Any], environment: Mapping[str, str], *, only: Collection[str] | None = None
+    config: str | Path | Mapping[str, Any],
+    environment: Mapping[str, str],
+    *,
+    only: Collection[str] | None = None,
+    origin: str = _SECTIONS[0],
 ) -> McpConfig:
     """Read *config*, a path or the document itself, and fill in ``${NAME}`` from *environment*.
 
-    *only* keeps the servers of these names. Disabled servers are left out. Raises SourceError when nothing can be
-    read at all, or *only* names a server that is not there; one bad server is refused with its reason.
+    *only* keeps the servers of these names. *origin* names a document that has no path. Disabled servers are left out.
+    Raises SourceError when nothing can be read at all, or *only* names a server that is not there; one bad server is
+    refused with its reason.
     """
-    origin, document = _read_document(config)
+    if isinstance(config, Mapping):
+        document = config
+    else:
+        origin, document = Path(config).name, mcp_document(Path(config))
     section, entries = _server_section(origin, document)
     if only is not None:
         entries = _chosen(origin, entries, name_list(only, "only"))
@@ -144,14 +152,12 @@ def read_mcp_config(
     return McpConfig(origin, tuple(servers), tuple(refused), tuple(warnings))
 
 
-def _read_document(config: str | Path | Mapping[str, Any]) -> tuple[str, JsonObject]:
-    if isinstance(config, Mapping):
-        return "mcpServers", config
-    path = Path(config)
-    document = read_document(path)
+def mcp_document(path: Path, content: bytes | None = None) -> JsonObject:
+    """The document at *path*, or what it would be with *content*. Raises SourceError if there is none."""
+    document = document_in(read_bytes(path) if content is None else content, path)
     if not is_object(document):
         raise SourceError(f"the MCP configuration {path} must be an object with 'mcpServers'")
-    return path.name, document
+    return document
 
 
 def _server_section(origin: str, document: JsonObject) -> tuple[str, dict[str, Json]]:

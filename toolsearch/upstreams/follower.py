@@ -208,7 +208,7 @@ class ListingFollower:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await read_server(
-                    self._settings.server, session, before=self._listing, tools_only=not self._settings.relays
+                    self._settings.server, session, timeout_s=self._timeout_s, before=self._listing
                 )
         except (MCPError, TimeoutError) as error:
             raise self._listing_error(error, session) from error

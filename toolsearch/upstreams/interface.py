@@ -40,6 +40,8 @@ class ServerHealth:
 class Listing:
     """Everything that a server lists. All tools have an origin.
 
+    skills     entries of ``skills/list``, and of skills that only the instructions name
+    reads_directories  whether it answers ``resources/directory/read``
     about      the server's description of itself, or its title
     ttl_s      seconds for which the server calls it valid, or None
     is_cached  it was read from disk, from the server's last run
@@ -52,6 +54,8 @@ class Listing:
     prompts: tuple[Mapping[str, Any], ...] = ()
     resources: tuple[Mapping[str, Any], ...] = ()
     resource_templates: tuple[Mapping[str, Any], ...] = ()
+    skills: tuple[Mapping[str, Any], ...] = ()
+    reads_directories: bool = False
     instructions: str = ""
     about: str = ""
     ttl_s: float | None = None

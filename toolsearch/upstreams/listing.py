@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mcp import MCPError
 from mcp.client.subscriptions import SubscriptionLost, listen
-from mcp.types import METHOD_NOT_FOUND
+from mcp.types import INVALID_PARAMS, METHOD_NOT_FOUND, ServerCapabilities
 
 from toolsearch.documents.json_values import is_object
-from toolsearch.errors import StorageError
+from toolsearch.documents.skills import SKILL_FILE
+from toolsearch.errors import StorageError, shown_name
 from toolsearch.storage.files import ListingFiles, ListingPersistence
 from toolsearch.tools.definition import Refusal
 from toolsearch.tools.json_types import Json, JsonObject
@@ -24,104 +27,158 @@ from toolsearch.upstreams.interface import Listing, read_listing
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
-from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, ListOf, next_cursor, page_params, ttl_s
+from toolsearch.wire.mcp.lists import (
+    PROMPTS,
+    RESOURCES,
+    SKILLS,
+    TEMPLATES,
+    TOOLS,
+    ListOf,
+    next_cursor,
+    page_params,
+    ttl_s,
+)
+from toolsearch.wire.mcp.requests import GET_SKILL, SKILLS_EXTENSION
 
 _MOST_PAGES = 1_000
+_MOST_CHARACTERS = 64 * 1024 * 1024  # of a list on several pages, as JSON
+_SHARE_OF_CONTENTS = 0.5  # of the time for a listing; a server that needs longer for its contents has only its tools
+_OFTEN_MISSING = (TOOLS, TEMPLATES)  # lists that many servers with nothing to list there do not have
+_MOST_NAMED_SKILLS = 20  # skills that are named in instructions but not listed
+_AROUND_URIS = re.compile(r"[\s\"'<>()\[\]{}`,;]+")
 _Objects: TypeAlias = tuple[JsonObject, ...]
 
 
 async def read_server(
-    server: McpServer, session: McpSession, *, before: Listing | None = None, tools_only: bool = False
+    server: McpServer, session: McpSession, *, timeout_s: float, before: Listing | None = None
 ) -> Listing:
-    """*before* is the last listing. Raises MCPError if the server refuses to list its tools, or is lost."""
-    return await _Reading(server, session, before).whole(tools_only=tools_only)
+    """Read all lists of a server at the same time. *before* is its last listing.
+
+    Lists of contents may fail, or be late: this costs only the entries that are not known from before, and the reason
+    is kept. Raises MCPError if the server refuses to list its tools, or is lost.
+    """
+    declared = session.sdk.server_capabilities or ServerCapabilities()
+    skills_settings = (declared.extensions or {}).get(SKILLS_EXTENSION)
+    instructions = session.sdk.instructions or ""
+    before = before or Listing(server.name, ())
+    tools = _ListReading(session, TOOLS, tuple(tool.origin.raw for tool in before.tools if tool.origin))
+    prompts = _ListReading(session, PROMPTS, before.prompts if declared.prompts else None)
+    resources = _ListReading(session, RESOURCES, before.resources if declared.resources else None)
+    templates = _ListReading(session, TEMPLATES, before.resource_templates if declared.resources else None)
+    skills = _SkillsReading(session, before.skills if skills_settings is not None else None, instructions)
+    lists = (tools, prompts, resources, templates, skills)
+    try:
+        async with asyncio.TaskGroup() as reading:
+            for contents in lists[1:]:
+                reading.create_task(contents.try_to_read(timeout_s * _SHARE_OF_CONTENTS))
+            await _read_tools(tools, must=declared.tools is not None)
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    # Reading thousands of definitions takes a second, and no other server's answer should wait for it.
+    definitions, refused = await asyncio.to_thread(read_listing, server.name, tools.entries, server.name)
+    listed = {each.listed: each.objects() for each in lists[1:]}
+    cuts = [redacted(each.cut, server.secrets) for each in lists if each.cut]
+    reasons = [redacted(reason, server.secrets) for each in lists for reason in each.reasons]
+    return Listing(
+        server.name,
+        tuple(definitions),
+        (*refused, *(Refusal(server.name, server.name, reason) for reason in reasons)),
+        prompts=listed[PROMPTS],
+        resources=listed[RESOURCES],
+        resource_templates=listed[TEMPLATES],
+        skills=listed[SKILLS],
+        reads_directories=skills_settings is not None and skills_settings.get("directoryRead") is True,
+        instructions=instructions,
+        about=_about(session),
+        ttl_s=min((ttl for each in lists for ttl in each.ttls_s), default=None),
+        cut="; ".join(cuts),
+    )
 
 
-class _Reading:
-    """One walk through the lists of a server."""
+async def _read_tools(tools: _ListReading, *, must: bool) -> None:
+    try:
+        await tools.read()
+    except MCPError as error:
+        if must or fault_of_request(error) is not None:
+            raise
+        tools.failed(error)
 
-    def __init__(self, server: McpServer, session: McpSession, before: Listing | None) -> None:
-        self._server = server
+
+class _ListReading:
+    """One list of a server, as far as it has been read.
+
+    known    the entries of the last time; None if the server has no such list
+    reasons  why entries are missing
+    cut      why the end of the list is missing, or ""; entries that were known under other names are kept then
+    """
+
+    def __init__(self, session: McpSession, listed: ListOf, known: Iterable[JsonObject] | None) -> None:
+        self.listed = listed
+        self.entries: list[Json] = []
+        self.reasons: list[str] = []
+        self.cut = ""
+        self.ttls_s: list[float] = []
         self._session = session
-        self._before = before or Listing(server.name, ())
-        self._refused: list[Refusal] = []
-        self._cuts: list[str] = []
-        self._ttls_s: list[float] = []
+        self._known = known
 
-    async def whole(self, *, tools_only: bool) -> Listing:
-        declared = self._session.sdk.server_capabilities
-        has_tools = declared is not None and declared.tools is not None
-        before = self._before
-        known = tuple(tool.origin.raw for tool in before.tools if tool.origin)
-        entries = await self._entries(TOOLS, known, must=has_tools)
-        # Reading thousands of definitions takes a second, and no other server's answer should wait for it.
-        tools, refused = await asyncio.to_thread(read_listing, self._server.name, entries, self._server.name)
-        prompts: _Objects = ()
-        resources: _Objects = ()
-        templates: _Objects = ()
-        if declared is not None and declared.prompts is not None and not tools_only:
-            prompts = await self._objects(PROMPTS, before.prompts)
-        if declared is not None and declared.resources is not None and not tools_only:
-            resources = await self._objects(RESOURCES, before.resources)
-            templates = await self._objects(TEMPLATES, before.resource_templates)
-        return Listing(
-            self._server.name,
-            tuple(tools),
-            (*refused, *self._refused),
-            prompts=prompts,
-            resources=resources,
-            resource_templates=templates,
-            instructions=self._session.sdk.instructions or "",
-            about=_about(self._session),
-            ttl_s=min(self._ttls_s, default=None),
-            cut="; ".join(self._cuts),
-        )
+    async def try_to_read(self, timeout_s: float) -> None:
+        """Like `read`, but with a failure as a reason."""
+        if self._known is None:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.read()
+        except MCPError as error:
+            self.failed(error)
+        except TimeoutError:
+            self._end(f"{self.listed.method} was not answered within {timeout_s:g} s")
 
-    async def _objects(self, listed: ListOf, known: _Objects) -> _Objects:
+    async def read(self) -> None:
+        """Raises MCPError."""
+        self._end(await self._read_pages())
+
+    def failed(self, error: MCPError) -> None:
+        if error.code != METHOD_NOT_FOUND or self.listed not in _OFTEN_MISSING:
+            self._end(f"{self.listed.method} failed: {error.message}")
+
+    def objects(self) -> _Objects:
         """The entries with a name. Entries without a name, and the second of two with the same name, are refused."""
-        entries = await self._entries(listed, known, must=False)
-        sound = [entry for entry in entries if is_object(entry) and listed.name_of(entry) is not None]
-        if len(sound) < len(entries):
-            self._refuse(f"{len(entries) - len(sound)} of its {listed.key} have no {listed.known_by!r}")
+        listed = self.listed
+        sound = [entry for entry in self.entries if is_object(entry) and listed.name_of(entry) is not None]
+        if len(sound) < len(self.entries):
+            self.reasons.append(f"{len(self.entries) - len(sound)} of its {listed.key} have no {listed.known_by!r}")
         first: dict[str | None, JsonObject] = {}
         for entry in sound:  # the first of two equal names is kept, because a request could not tell them apart
             first.setdefault(listed.name_of(entry), entry)
         if len(first) < len(sound):
-            self._refuse(f"{len(sound) - len(first)} of its {listed.key} have the {listed.known_by!r} of another")
+            lost = len(sound) - len(first)
+            self.reasons.append(f"{lost} of its {listed.key} have the {listed.known_by!r} of another")
         return tuple(first.values())
 
-    async def _entries(self, listed: ListOf, known: _Objects, *, must: bool) -> list[Json]:
-        """All raw entries of a list. If the list is cut, entries that are *known* from before under other names are
-        kept.
-        """
-        entries: list[Json] = []
-        try:
-            cut = await self._read_pages(listed, into=entries)
-        except MCPError as error:
-            if must or fault_of_request(error) is not None:
-                raise
-            if error.code == METHOD_NOT_FOUND:
-                return entries
-            cut = f"{listed.method} failed: {error.message}"
+    def _end(self, cut: str) -> None:
         if cut:
-            self._refuse(cut)
-            self._cuts.append(self._refused[-1].reason)
-            names = {listed.name_of(entry) for entry in entries if is_object(entry)}
-            entries += [entry for entry in known if listed.name_of(entry) not in names]
-        return entries
+            self.cut = cut
+            self.reasons.append(cut)
+            names = self._names()
+            self.entries += [entry for entry in self._known or () if self.listed.name_of(entry) not in names]
 
-    async def _read_pages(self, listed: ListOf, *, into: list[Json]) -> str:
-        """Put the entries of all pages *into* a list; return why the listing was cut short, or ""."""
+    def _names(self) -> set[str | None]:
+        return {self.listed.name_of(entry) for entry in self.entries if is_object(entry)}
+
+    async def _read_pages(self) -> str:
+        """Take the entries of all pages; return why the listing was cut short, or ""."""
+        listed = self.listed
         cursor: str | None = None
         seen: set[str] = set()
+        characters = 0
         for _ in range(_MOST_PAGES):
             page = await self._session.request(listed.method, page_params(cursor))
             if (promised_s := ttl_s(page)) is not None:
-                self._ttls_s.append(promised_s)
+                self.ttls_s.append(promised_s)
             entries = listed.entries_of(page)
             if entries is None:
                 return f"it sent a page without a list of {listed.key}; those before it were taken"
-            into += entries
+            self.entries += entries
             cursor = next_cursor(page)
             if cursor is None:
                 return ""
@@ -129,10 +186,38 @@ class _Reading:
                 where = f"at the cursor {cursor[:40]!r}"
                 return f"its listing goes in circles {where}; the {listed.key} up to there were taken"
             seen.add(cursor)
+            characters += len(json.dumps(entries))  # the transport limits a single page
+            if characters > _MOST_CHARACTERS:
+                return f"its {listed.key} have over {_MOST_CHARACTERS:,} characters; those up to there were taken"
         return f"its listing has over {_MOST_PAGES} pages; the {listed.key} of these were taken"
 
-    def _refuse(self, reason: str) -> None:
-        self._refused.append(Refusal(self._server.name, self._server.name, redacted(reason, self._server.secrets)))
+
+class _SkillsReading(_ListReading):
+    """The skills that a server lists, and those that it has and names only in its *instructions*."""
+
+    def __init__(self, session: McpSession, known: Iterable[JsonObject] | None, instructions: str) -> None:
+        super().__init__(session, SKILLS, known)
+        self._instructions = instructions
+
+    async def read(self) -> None:
+        await super().read()
+        words = (word.rstrip(".:!?") for word in _AROUND_URIS.split(self._instructions))
+        named = dict.fromkeys(word for word in words if "://" in word and word.endswith(f"/{SKILL_FILE}"))
+        listed = self._names()
+        for uri in [uri for uri in named if uri not in listed][:_MOST_NAMED_SKILLS]:
+            await self._get(uri)
+
+    async def _get(self, uri: str) -> None:
+        try:
+            entry = (await self._session.request(GET_SKILL, {"uri": uri})).get("skill")
+        except MCPError as error:
+            if error.code != INVALID_PARAMS:  # which says that this is no skill of the server
+                self.reasons.append(f"{GET_SKILL} failed for {shown_name(uri)}: {error.message}")
+            return
+        if is_object(entry) and self.listed.name_of(entry) == uri:
+            self.entries.append(entry)
+        else:
+            self.reasons.append(f"{GET_SKILL} gave another entry than that of {shown_name(uri)}")
 
 
 def _about(session: McpSession) -> str:
@@ -141,7 +226,7 @@ def _about(session: McpSession) -> str:
 
 
 logger = logging.getLogger(__name__)
-_FORMAT = 1
+_FORMAT = 2
 
 
 class ListingStore:
@@ -177,6 +262,8 @@ class ListingStore:
             "prompts": listing.prompts,
             "resources": listing.resources,
             "resource_templates": listing.resource_templates,
+            "skills": listing.skills,
+            "reads_directories": listing.reads_directories,
         }
         try:
             self._kept.save(self._name, kept)
@@ -196,6 +283,8 @@ class ListingStore:
             prompts=_objects(kept["prompts"]),
             resources=_objects(kept["resources"]),
             resource_templates=_objects(kept["resource_templates"]),
+            skills=_objects(kept["skills"]),
+            reads_directories=kept["reads_directories"] is True,
         )
 
 

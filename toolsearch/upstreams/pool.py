@@ -11,13 +11,12 @@ from typing import Any, NoReturn, TypeVar
 
 from mcp import MCPError
 
-from toolsearch.errors import ServerUnavailableError, ToolExecutionError
-from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.results import ToolOutput
+from toolsearch.errors import ServerUnavailableError, ToolExecutionError, shown_name
 from toolsearch.upstreams.actor import UpstreamActor
+from toolsearch.upstreams.entry_requests import EntryRequest
 from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks
 from toolsearch.upstreams.settings import UpstreamSettings
-from toolsearch.wire.mcp.requests import CALL_TOOL, asks_for_input, call_params, read_output
+from toolsearch.wire.mcp.requests import asks_for_input, target_of
 from toolsearch_indexes.forking import follow_forks
 
 _T = TypeVar("_T")
@@ -62,20 +61,26 @@ class UpstreamPool:
             self._prepare()
         self._starting.release()
 
-    async def call(self, server: str, tool: str, arguments: JsonObject) -> ToolOutput:
-        """Run *tool*, connecting first if needed; may be awaited in any loop, and cancelled.
+    async def request(self, server: str, request: EntryRequest) -> dict[str, Any]:
+        """Send *request* and give the raw result, after connecting if need be; works in any loop, and can be cancelled.
 
-        Raises as `Upstream.request`, and ToolExecutionError for a result that is an error.
+        Raises as `Upstream.request`, and ToolExecutionError if the server refuses the request.
         """
-        request = UpstreamRequest(CALL_TOOL, call_params(tool, arguments))
+        target = target_of(request.params)
         try:
-            raw = await asyncio.wrap_future(self.submit(self.upstreams[server].request(request)))
+            sent = self.upstreams[server].request(UpstreamRequest(request.method, request.params))
+            raw = await asyncio.wrap_future(self.submit(sent))
         except MCPError as error:
-            raise ToolExecutionError(f"MCP server {server!r} refused the call of {tool!r}: {error.message}") from error
+            text = f"MCP server {server!r} refused the request for {shown_name(target)!r}: {error.message}"
+            raise ToolExecutionError(text) from error
         if asks_for_input(raw):
-            text = f"{tool!r} of MCP server {server!r} wants to ask the user, which is not possible here"
+            text = f"{target!r} of MCP server {server!r} wants to ask the user, which is not possible here"
             raise ToolExecutionError(text)
-        return read_output(raw)
+        return raw
+
+    async def relist(self, server: str) -> None:
+        """List *server* again. Raises as `Upstream.relist`."""
+        await asyncio.wrap_future(self.submit(self.upstreams[server].relist()))
 
     def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
         """Start *work* on the loop; cancelling the future cancels it. Raises ServerUnavailableError if closed."""

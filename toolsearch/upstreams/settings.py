@@ -57,7 +57,7 @@ class OAuthClient:
 class UpstreamSettings:
     """One server: its address, its policy, and the folder for its data; None: nothing is kept.
 
-    relays          whether requests come from MCP clients, which can be asked and want prompts and resources, too
+    relays          whether requests come from MCP clients, which can be asked
     listings        where its last listing is kept, if not in the state folder
     lazy            whether it is started only when it is needed, if its tools are known from before
     login           whether to log in with OAuth where the server asks for it

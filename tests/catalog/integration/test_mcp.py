@@ -232,7 +232,7 @@ async def test_a_call_that_takes_too_long_is_given_up_and_the_next_one_works(ope
 async def test_what_the_protocol_calls_an_error_is_a_failed_call_without_secrets(open_source):
     report = open_source({"s": raw(env={"API_KEY": "s3cr3t-key"})}).load()
 
-    with pytest.raises(ToolExecutionError, match=r"'s' refused the call of 'refuse': key \*\*\* is not accepted"):
+    with pytest.raises(ToolExecutionError, match=r"'s' refused the request for 'refuse': key \*\*\* is not accepted"):
         await call(report, "s__refuse")
 
 

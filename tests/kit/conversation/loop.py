@@ -13,16 +13,16 @@ from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
 from tests.kit.clock import Clock
-from tests.kit.conversation.script import CHANGED, TURNS, Event, Find, Turn, Use
+from tests.kit.conversation.script import CHANGED, TURNS, Act, Event, Find, Read, Turn
 from tests.kit.conversation.tools import AWAY, catalog_of, change, remove_server
 from tests.kit.loopback import Call, LoopbackApi, PromptCache, Reply, available_tools
 from tests.kit.loopback.prompt_cache import CacheUse
-from toolsearch import Budget, PassThrough, Session, SessionOptions, SessionStore, ToolSearch
+from toolsearch import Budget, PassThrough, Session, SessionOptions, SessionStore, Tool, ToolSearch
 from toolsearch.storage.sqlite.stores import SqliteSessionPersistence
 from toolsearch.wire.capabilities import RevealSetting
 from toolsearch.wire.formats import WireFormat
 
-SEARCH, CALL = "toolSearchTool", "callTool"
+SEARCH, READ, CALL = "toolSearchTool", "readSkill", "callTool"
 SYSTEM = "You help with the work of an office. Search for a tool before you say that there is none."
 TOOLS_KEPT = 8  # between turns, so that some are evicted
 _REPLY_S, _TURN_S, _PAUSE_S = 5, 60, 26 * 3_600.0
@@ -45,6 +45,7 @@ class Conversation:
     is_typed: bool = False
     anticipates: bool = False
     turns: Sequence[Turn] = TURNS
+    skills: Sequence[Tool] = ()
 
 
 @dataclass
@@ -75,6 +76,7 @@ class _Office:
         conversation = self._conversation
         kept = self._open.enter_context(SqliteSessionPersistence(self._path))
         self._catalog = catalog_of(self._played.ran.append, without=AWAY if self._is_server_away else "")
+        self._catalog.add(*conversation.skills)
         whole = PassThrough(max_tools=10_000, max_tokens=10_000_000) if conversation.every_tool else PassThrough(0)
         options = SessionOptions(
             exposure=conversation.exposure,
@@ -93,6 +95,8 @@ class _Office:
                 remove_server(self._catalog, AWAY)
             case "definition changes":
                 change(self._catalog, CHANGED)
+            case "skills go away":
+                self._catalog.remove(*self._catalog.contents)
             case "restart":
                 self.close()
                 self._start()
@@ -111,7 +115,7 @@ class _Model:
     def __init__(self, api: LoopbackApi, clock: Clock) -> None:
         self._api = api
         self._clock = clock
-        self._replies: list[tuple[Find | Use, ...]] = []
+        self._replies: list[tuple[Act, ...]] = []
 
     def begin(self, turn: Turn) -> None:
         self._replies = list(turn.replies)
@@ -121,16 +125,20 @@ class _Model:
         available = available_tools(self._api.requests[-1])
         while self._replies:
             calls = [
-                _call(act, available) for act in self._replies.pop(0) if isinstance(act, Use) or SEARCH in available
+                _call(act, available)
+                for act in self._replies.pop(0)
+                if not isinstance(act, Find) or SEARCH in available
             ]
             if calls:
                 return Reply(calls=calls, thinking=f"I call {len(calls)}.")
         return Reply("That is done, as far as I can see.", thinking="There is nothing left to do.")
 
 
-def _call(act: Find | Use, available: set[str]) -> Call:
+def _call(act: Act, available: set[str]) -> Call:
     if isinstance(act, Find):
         return Call(SEARCH, {"query": act.query})
+    if isinstance(act, Read):
+        return Call(READ, {"name": act.name, **({"file": act.file} if act.file else {})})
     arguments = {"id": "7", "note": "as the user has asked"}
     if act.name not in available and CALL in available:
         return Call(CALL, {"name": act.name, "arguments": arguments})

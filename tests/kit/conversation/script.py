@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from tests.kit.conversation.tools import AWAY, SERVERS
 
-Event: TypeAlias = Literal["", "server goes away", "definition changes", "restart", "pause"]
+Event: TypeAlias = Literal["", "server goes away", "definition changes", "restart", "pause", "skills go away"]
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,22 @@ class Use:
 
 
 @dataclass(frozen=True)
+class Read:
+    """The model reads a skill, or one of its files."""
+
+    name: str
+    file: str = ""
+
+
+Act: TypeAlias = Find | Use | Read
+
+
+@dataclass(frozen=True)
 class Turn:
     """*replies* of the model, each with what it calls; then it answers. *event* comes before the turn."""
 
     said: str
-    replies: tuple[tuple[Find | Use, ...], ...] = ()
+    replies: tuple[tuple[Act, ...], ...] = ()
     event: Event = ""
 
 
@@ -38,11 +49,11 @@ CHANGED = "translate_footnote"
 LOST = f"print_{SERVERS[AWAY].split()[3]}"  # of the server that goes away: its second use fails
 
 
-def _find_and_use(*names: str) -> tuple[tuple[Find | Use, ...], ...]:
+def _find_and_use(*names: str) -> tuple[tuple[Act, ...], ...]:
     return tuple(Find(name.replace("_", " ")) for name in names), tuple(map(Use, names))
 
 
-def _use(*names: str) -> tuple[tuple[Find | Use, ...], ...]:
+def _use(*names: str) -> tuple[tuple[Act, ...], ...]:
     return (tuple(map(Use, names)),)
 
 

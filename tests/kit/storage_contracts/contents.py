@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from toolsearch.errors import ConflictError
-from toolsearch.storage.contents import CatalogContents, ContentsSince, StoredTool
+from toolsearch.storage.contents import CatalogContents, ContentsSince, StoredCatalog, StoredTool
+from toolsearch.tools.definition import EntryKind
 
 
-def tool(name: str, fingerprint: str = "f", source: str = "") -> StoredTool:
-    return StoredTool(name, fingerprint, {"definition": {"name": name, "description": "ü"}}, source)
+def tool(name: str, fingerprint: str = "f", source: str = "", kind: EntryKind = "tool") -> StoredTool:
+    return StoredTool(name, fingerprint, {"definition": {"name": name, "description": "ü", "kind": kind}}, source)
 
 
 class CatalogContentsContract:
@@ -47,9 +48,19 @@ class CatalogContentsContract:
     def test_the_tools_of_one_source_can_be_told_apart(self, kept: CatalogContents) -> None:
         kept.change("a", "main", put=[tool("x"), tool("y", source="docs"), tool("z", source="docs")])
 
-        assert list(kept.fingerprints("a", "main", source="docs")) == ["y", "z"]
-        assert list(kept.fingerprints("a", "main", source="")) == ["x"]
         assert [each.name for each in kept.page("a", "main", limit=9, source="docs")] == ["y", "z"]
+        assert [each.name for each in kept.page("a", "main", limit=9, source="")] == ["x"]
+
+    def test_what_is_no_tool_is_given_whole_and_is_not_counted(self, kept: CatalogContents) -> None:
+        kept.change("a", "main", put=[tool("x"), tool("y", kind="prompt"), tool("z")])
+        revision = kept.change("a", "main", put=[tool("x", kind="skill"), tool("y", kind="prompt")])
+
+        skill, prompt = tool("x", kind="skill"), tool("y", kind="prompt")
+        assert kept.whole("a", "main") == StoredCatalog(revision, {"z": "f"}, [skill, prompt])
+        assert kept.count("a", "main") == 1
+        assert kept.get("a", "main", ["x"]) == [skill]
+        assert kept.since("a", "main", revision - 1).put == [skill, prompt]
+        assert kept.whole("a", "none") == StoredCatalog(0, {}, [])
 
     def test_pages_go_by_name(self, kept: CatalogContents) -> None:
         kept.change("a", "main", put=[tool("y"), tool("x"), tool("z")])

@@ -1,14 +1,16 @@
 """What a place for receipts of calls owes."""
 
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 
-from toolsearch.storage.activity import Receipt, ReceiptLog
+from toolsearch.storage.activity import CallNote, Receipt, ReceiptLog
 
 
 def receipt(receipt_id: str, at_s: float = 1.0, *, session: str = "s1", key: str = "k1", tool: str = "t1") -> Receipt:
-    return Receipt(tool, "f1", "allowed", "ok", "", 12.5, receipt_id, key, session, "catalog/main", "req_1", at_s)
+    note = CallNote(tool, "skill", "f1", "allowed", "ok", "", 12.5)
+    return Receipt(*astuple(note), receipt_id, key, session, "catalog/main", "req_1", at_s)
 
 
 class ReceiptLogContract:

@@ -1,7 +1,8 @@
-"""Live MCP servers as a source of tools. A server that fails costs only its own tools."""
+"""Live MCP servers as a source of tools, skills, prompts and resources. A server that fails costs only its own."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import logging
 import os
@@ -9,12 +10,14 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from toolsearch.catalog.source import LoadReport
-from toolsearch.errors import MissingExtraError, ServerUnavailableError
+from toolsearch.errors import ChangedSkillError, MissingExtraError, ServerUnavailableError, ToolSearchError
 from toolsearch.tools.definition import Refusal, Tool, ToolContext
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.results import ToolOutput
@@ -61,43 +64,60 @@ class ServerStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class McpToolCallback:
-    """Calls one tool over its server's live connection, which is opened again if it was lost."""
+class McpCallback:
+    """Calls the tool *entry*, or reads the skill, prompt or resource, over its server's live connection. If that was
+    lost, it is opened again.
+    """
 
     pool: UpstreamPool
-    server: str
-    remote_name: str
+    entry: Tool
+    listing: Listing = field(compare=False)
 
     # Servers never see the context.
     async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002
-        """Works in any asyncio loop; being cancelled cancels the call on the server.
+        """Works in any asyncio loop; being cancelled cancels the request at the server.
 
-        Raises ServerUnavailableError, ToolTimeoutError or ToolExecutionError.
+        Raises ServerUnavailableError, ToolTimeoutError, ToolExecutionError, BadArgumentsError or ChangedSkillError.
         """
-        return await self.pool.call(self.server, self.remote_name, arguments)
+        from toolsearch.upstreams.entry_requests import explained, output_of, request_of
+
+        send = partial(self.pool.request, self.listing.server)
+        raw = await send(request_of(self.entry, arguments, skills=self.listing.skills))
+        try:
+            return output_of(self.entry, arguments, raw)
+        except ChangedSkillError as error:
+            changed = await explained(error, self.entry, send)
+            with suppress(ToolSearchError):
+                await self.pool.relist(self.listing.server)
+            raise changed from None
 
 
 @dataclass(slots=True)
 class _Server:
-    """The state of one server: its last listing, if there is one, and the outcome of loading it."""
+    """The state of one server: its last listing, if there is one, and the outcome of loading it.
+
+    contents  the skills, prompts and resources of the listing, and the reasons why some are missing
+    """
 
     settings: UpstreamSettings
     origin: str
     listing: Listing | None = None
+    contents: tuple[Sequence[Tool], Sequence[Refusal]] = ((), ())
     seconds: float = 0.0
     error: str = ""
 
     @property
     def refused(self) -> list[Refusal]:
         if self.listing is not None:
-            return [replace(refusal, source=self.origin) for refusal in self.listing.refused]
+            return [replace(refusal, source=self.origin) for refusal in (*self.listing.refused, *self.contents[1])]
         return [Refusal(self.settings.name, self.origin, self.error)] if self.error else []
 
 
 class McpSource:
-    """The tools of all servers of one ``mcpServers`` configuration, named ``<server>__<tool>``.
+    """The tools, skills, prompts and resources of all servers of one ``mcpServers`` configuration, named
+    ``<server>__<name>``.
 
-    It is a live source: it asks a server for its tools again when the server says that they have changed, after a new
+    It is a live source: it asks a server for its lists again when the server says that they have changed, after a new
     connection, and every few minutes.
 
     config             a path, or the document itself
@@ -223,16 +243,21 @@ class McpSource:
 
     def _report(self, pool: UpstreamPool) -> LoadReport:
         servers = self._servers.values()
-        tools = [tool for server in servers for tool in _tools_of(server, pool)]
+        tools = [entry for server in servers for entry in _entries_of(server, pool)]
         refused = (*self._config.refused, *(each for server in servers for each in server.refused))
         listings = [server.listing for server in servers if server.listing is not None]
         return LoadReport(
             tuple(tools), refused, {each.server: each.instructions.strip() or each.about for each in listings}
         )
 
-    def _listed(self, listing: Listing) -> None:
+    async def _listed(self, listing: Listing) -> None:
         """Note the new listing of a server. Called in the pool's thread."""
-        self._servers[listing.server].listing = listing
+        from toolsearch.upstreams.contents import read_contents
+
+        # Checking the skills of a large server takes a second, and no other server's answer should wait for it.
+        contents = await asyncio.to_thread(read_contents, listing)
+        server = self._servers[listing.server]
+        server.listing, server.contents = listing, contents
         self._tell()
 
     @staticmethod
@@ -241,7 +266,7 @@ class McpSource:
 
         async def listed(listing: Listing) -> None:
             if (follower := source()) is not None:
-                follower._listed(listing)
+                await follower._listed(listing)
 
         return listed
 
@@ -262,10 +287,10 @@ def _ignore_state(_server: str, _state: UpstreamState) -> None:
     """Does nothing: `McpSource.servers` asks for the state."""
 
 
-def _tools_of(server: _Server, pool: UpstreamPool) -> Iterator[Tool]:
-    for tool in server.listing.tools if server.listing is not None else ():
-        callback = McpToolCallback(pool, server.settings.name, tool.remote_name)
-        yield replace(tool, callback=callback, source=server.origin)
+def _entries_of(server: _Server, pool: UpstreamPool) -> Iterator[Tool]:
+    if (listing := server.listing) is not None:
+        for entry in (*listing.tools, *server.contents[0]):
+            yield replace(entry, callback=McpCallback(pool, entry, listing), source=server.origin)
 
 
 def _status(pool: UpstreamPool, server: _Server) -> ServerStatus:

@@ -48,6 +48,18 @@ TOOLS: Final = ListOf(requests.LIST_TOOLS, "tools", "name")
 PROMPTS: Final = ListOf(requests.LIST_PROMPTS, "prompts", "name")
 RESOURCES: Final = ListOf(requests.LIST_RESOURCES, "resources", "uri")
 TEMPLATES: Final = ListOf(requests.LIST_TEMPLATES, "resourceTemplates", "uriTemplate")
+SKILLS: Final = ListOf(requests.LIST_SKILLS, "skills", "uri")
+MARKDOWN: Final = "text/markdown"
+DIRECTORY: Final = "inode/directory"  # of a resource that has children in place of a content
+
+
+def mime_type(mime_type: str) -> dict[str, str]:
+    """The field of a resource with its type."""
+    return {"mimeType": mime_type}
+
+
+def is_directory(resource: JsonObject) -> bool:
+    return resource.get("mimeType") == DIRECTORY
 
 
 def page_params(cursor: str | None) -> dict[str, Json]:

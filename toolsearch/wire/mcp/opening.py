@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from toolsearch.documents.json_values import as_object, is_object
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, ListOf
+from toolsearch.wire.mcp.requests import SKILLS_EXTENSION
 
 DISCOVER: Final = "server/discover"
 INITIALIZE: Final = "initialize"
@@ -23,6 +24,7 @@ FAILED: Final = -32603
 MODERN_VERSION: Final = "2026-07-28"
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 LISTS: Final = {each.method: each for each in (TOOLS, PROMPTS, RESOURCES, TEMPLATES)}
+EXTENSIONS: Final[dict[str, dict[str, Json]]] = {SKILLS_EXTENSION: {"directoryRead": True}}
 LIST_TTL_MS: Final = 60_000  # time for which 2026 clients may cache a list of tools
 
 _UNSUPPORTED_VERSION: Final = -32022
@@ -69,20 +71,30 @@ def discovered(request: JsonObject, server: ServerInfo, instructions: str) -> Js
     if version != MODERN_VERSION:
         data: JsonObject = {"supported": [MODERN_VERSION], "requested": version}
         return {"error": {"code": _UNSUPPORTED_VERSION, "message": "Unsupported protocol version", "data": data}}
-    capabilities = _capabilities(subscribes=False)
+    capabilities = {**_capabilities(subscribes=False), "extensions": EXTENSIONS}
     said = {"supportedVersions": [MODERN_VERSION], "capabilities": capabilities, "instructions": instructions}
     return {"result": _stamped(said, server, ttl_ms=0)}
 
 
 def initialized(request: JsonObject, server: ServerInfo, instructions: str) -> JsonObject:
     """The result of ``initialize``."""
-    asked = params_of(request).get("protocolVersion")
+    params = params_of(request)
+    asked = params.get("protocolVersion")
     return {
         "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
-        "capabilities": _capabilities(subscribes=True),
+        "capabilities": with_extensions(_capabilities(subscribes=True), params),
         "serverInfo": server._asdict(),
         "instructions": instructions,
     }
+
+
+def with_extensions(capabilities: JsonObject, params: JsonObject) -> JsonObject:
+    """*capabilities* for a client that shakes hands with *params*, with the extensions that it declares. Its protocol
+    has no field for them, so no other client is told.
+    """
+    declared = as_object((as_object(params.get("capabilities")) or {}).get("extensions")) or {}
+    known = {name: settings for name, settings in EXTENSIONS.items() if name in declared}
+    return {**capabilities, "extensions": known} if known else capabilities
 
 
 def listed(request: JsonObject, which: ListOf, entries: Sequence[JsonObject], server: ServerInfo) -> JsonObject:

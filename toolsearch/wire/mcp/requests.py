@@ -18,6 +18,9 @@ GET_PROMPT: Final = "prompts/get"
 LIST_RESOURCES: Final = "resources/list"
 LIST_TEMPLATES: Final = "resources/templates/list"
 READ_RESOURCE: Final = "resources/read"
+READ_DIRECTORY: Final = "resources/directory/read"
+LIST_SKILLS: Final = "skills/list"
+GET_SKILL: Final = "skills/get"
 SUBSCRIBE: Final = "resources/subscribe"
 UNSUBSCRIBE: Final = "resources/unsubscribe"
 COMPLETE: Final = "completion/complete"
@@ -26,6 +29,7 @@ ELICIT: Final = "elicitation/create"
 SAMPLE: Final = "sampling/createMessage"
 LIST_ROOTS: Final = "roots/list"
 META: Final = "_meta"
+SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
 MODERN_FIELDS = ("resultType", "ttlMs", "cacheScope")  # result fields that exist since 2026-07-28
 _RAW = "toolsearch/raw"
 _ONCE: JsonObject = {"resultType": "complete"}
@@ -39,6 +43,9 @@ _EMPTY: Mapping[str, JsonObject] = {
     READ_RESOURCE: {"contents": [], **_LISTED},
     LIST_PROMPTS: {"prompts": [], **_LISTED},
     GET_PROMPT: {"messages": [], **_ONCE},
+    LIST_SKILLS: {"skills": [], **_LISTED},
+    GET_SKILL: {**_LISTED},
+    READ_DIRECTORY: {"resources": [], **_ONCE},
     COMPLETE: {"completion": {"values": []}, **_ONCE},
     SUBSCRIBE: {},
     UNSUBSCRIBE: {},
@@ -147,7 +154,7 @@ ERROR_CODE: Final = (
 RESULT_WORDS: Final = frozenset({"content", "type", "text", "structuredContent", "isError", "result"})
 
 
-def write_result(result: ToolResult) -> dict[str, Json]:
+def write_result(result: ToolResult | ToolOutput) -> dict[str, Json]:
     """The result in the form of 2026-07-28; `eras.result_for` adapts it to older versions.
 
     The id and name of the call, and *return_direct*, have no place in MCP.
