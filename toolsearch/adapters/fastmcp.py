@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.call_tools import CALL_TOOLS
+from toolsearch.discovery.call_tools import CALL_TOOLS, READ_SKILL_TOOL
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError, ToolExecutionError
 from toolsearch.session import Session
@@ -31,14 +31,15 @@ except ImportError as error:
 class ToolSearchTransform(catalog.CatalogTransform):
     """Lists the search tool, ``callTool`` and *pins* in place of a server's tools; a few tools are listed as they are.
 
-    Clients find and call the tools that they may see. The catalog of *engine* is filled with the server's tools.
+    Clients find and call the tools that they may see. The catalog of *engine* is filled with the server's tools. If it
+    has skills, every client finds these, too, and is listed ``readSkill``.
     """
 
     def __init__(self, engine: ToolSearch | None = None, *, pins: Collection[str] = ()) -> None:
         super().__init__()
         self._engine, self._pins = engine or ToolSearch([]), pins
         self._known: dict[str, Any] = {}
-        definitions = self._session([]).resolve(TOOL_NAME).definition, CALL_TOOLS[CALL_TOOL]
+        definitions = self._session([]).resolve(TOOL_NAME).definition, READ_SKILL_TOOL, CALL_TOOLS[CALL_TOOL]
         self._own = {
             each.name: _OwnTool(
                 name=each.name, description=each.description, parameters=dict(each.input_schema), call=self._call
@@ -47,9 +48,10 @@ class ToolSearchTransform(catalog.CatalogTransform):
         }
 
     async def transform_tools(self, tools: Sequence[base.Tool]) -> Sequence[base.Tool]:
-        if self._session(tools).is_passed_through:
-            return tools
-        return [*self._own.values(), *(tool for tool in tools if tool.name in self._pins)]
+        session = self._session(tools)
+        shown = {tool.name for tool in session.shown()} | (set() if session.is_passed_through else {CALL_TOOL})
+        own = [tool for name, tool in self._own.items() if name in shown]
+        return [*own, *(tool for tool in tools if session.is_passed_through or tool.name in self._pins)]
 
     async def get_tool(self, name: str, call_next: Any, **version: Any) -> base.Tool | None:
         return self._own.get(name) or await call_next(name, **version)
@@ -94,7 +96,7 @@ class _ServerCall:
 
 @lru_cache(maxsize=64)
 def _reach(names: tuple[str, ...]) -> Reach:
-    return Reach.parse(names)
+    return Reach.parse([*names, "kind:skill"])
 
 
 def _shown(tool: base.Tool) -> Any:

@@ -29,7 +29,7 @@ from toolsearch.chat.advisor import (
 from toolsearch.chat.model import ChatModel, Prompt, with_suffix
 from toolsearch.chat.tool_calling import ToolCallingAdvisor, wants_tools
 from toolsearch.chat.tool_search_engines import RequestEngines
-from toolsearch.chat.tool_search_turn import OWN_NAMES, SearchTurn, TurnSession
+from toolsearch.chat.tool_search_turn import SearchTurn, TurnSession
 from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, DuplicateToolError
@@ -37,6 +37,7 @@ from toolsearch.option_values import identity, name_list
 from toolsearch.session import note_results
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.port import ToolScope
+from toolsearch.sessions.sent import OWN_TOOLS
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import SessionStore
 from toolsearch.sessions.tool_lists import too_many_to_defer
@@ -181,7 +182,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
     async def initialize(self, request: ChatRequest, chain: Chain) -> ChatRequest:
         own = tools_by_name(request.prompt.options.tools)
         _refuse_reserved(own)
-        if not own and not (self._engine and len(self._engine.catalog)):
+        if not own and not (self._engine and (len(self._engine.catalog) or self._engine.catalog.contents)):
             return request
         session_id = self._session_id(request)
         is_alone = self._enter(session_id)
@@ -354,7 +355,7 @@ def _sessions(engine: ToolSearch | None, sessions: SessionStore | None, options:
 
 
 def _refuse_reserved(own: Mapping[str, Tool]) -> None:
-    for name in OWN_NAMES:
+    for name in OWN_TOOLS:
         if name in own:
             raise DuplicateToolError(name, first="tool search itself", second=own[name].source or "the application")
 

@@ -86,15 +86,16 @@ class RequestEngines:
         return shared
 
     def _forget(self, shared: _Shared) -> None:
-        for name in shared.engine.catalog.names():
+        catalog = shared.engine.catalog
+        for name in (*catalog.names(), *catalog.contents):
             self._fingerprints.forget(name)
 
 
 def _update(catalog: Catalog, tools: Mapping[str, Tool]) -> None:
-    catalog.remove(*(name for name in catalog.names() if name not in tools))
+    catalog.remove(*(name for name in (*catalog.names(), *catalog.contents) if name not in tools))
     catalog.put(*(tool.definition for name, tool in tools.items() if not _is_known(catalog, name, tool)))
 
 
 def _is_known(catalog: Catalog, name: str, tool: Tool) -> bool:
-    known = catalog.find(name)
+    known = catalog.find_entry(name)
     return known is not None and known.definition == tool.definition

@@ -20,12 +20,12 @@ from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.port import ToolScope
 from toolsearch.sessions.savings import FOUND_BEFOREHAND, revealed_in
-from toolsearch.sessions.sent import Sent, ToolList
+from toolsearch.sessions.sent import OWN_TOOLS, Sent, ToolList
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.unit_of_work import ConversationScope
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolDefinition
-from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, near_names
+from toolsearch.tools.naming import TOOL_NAME, near_names
 from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import Message, ToolChangeMessage, ToolMessage, UserMessage
 from toolsearch.wire.native_search import found_names
@@ -57,8 +57,8 @@ class TurnSession(Conversation):
             self.state.discovered.retain(found)
 
     def find(self, name: str) -> Tool | None:
-        """The tool of that name, whole, if it may be found."""
-        return self.view.find(name)
+        """The tool or skill of that name, whole, if it may be found."""
+        return self.view.find_entry(name)
 
     @property
     def reach_size(self) -> int:
@@ -67,7 +67,6 @@ class TurnSession(Conversation):
 
 
 logger = logging.getLogger(__name__)
-OWN_NAMES = (TOOL_NAME, CALL_TOOL)
 
 
 @dataclass(eq=False)
@@ -128,8 +127,8 @@ class SearchTurn:
         if self._sent_list is None or self._sent_list.mode != tools.mode or tools.mode == "append":
             self._sent_list = tools
         tools = self._sent_list
-        own = [definition for definition in tools.listed if definition.name in OWN_NAMES]
-        others = [definition for definition in tools.listed if definition.name not in OWN_NAMES]
+        own = [definition for definition in tools.listed if definition.name in OWN_TOOLS]
+        others = [definition for definition in tools.listed if definition.name not in OWN_TOOLS]
         listed = [*self._as_tools(own), *self.attached.values(), *self._as_tools(others)]
         self._listed = {tool.name for tool in listed}
         return replace(options, tools=tuple(listed), deferred_tools=tuple(self._as_tools(tools.deferred)))
@@ -186,8 +185,8 @@ class SearchTurn:
         return ToolResult("", TOOL_NAME, answer.content, answer.structured)
 
     def calls_to_run(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
-        """The calls that the call tool is asked to make, and all other calls unchanged."""
-        return list(map(inner_call, calls))
+        """The calls that the call tool and ``readSkill`` are asked to make, and all other calls unchanged."""
+        return [inner_call(call, self.session.view.find_entry) for call in calls]
 
     def change(self, results: Sequence[ToolResult] = ()) -> list[Message]:
         """The message about tools after *results*. It counts as said in this conversation from here on."""
@@ -223,7 +222,7 @@ class SearchTurn:
 
     def scope(self) -> ToolScope:
         """Return the tools that the calls of one reply may run."""
-        return _TurnScope(ConversationScope(self.session), self.attached, self.searched)
+        return _TurnScope(ConversationScope(self.session, self.searched), self.attached)
 
     def _forgets(self, messages: Sequence[Message]) -> bool:
         """Whether tools that the model may still call were revealed by messages that are not among *messages*."""
@@ -262,18 +261,16 @@ class _TurnScope:
 
     session: ToolScope
     attached: Mapping[str, Tool]
-    searched: Mapping[str, Tool]
 
     def resolve(self, name: str) -> Tool:
         if name in self.attached:
             return self.attached[name]
         try:
-            tool = self.session.resolve(name)
+            return self.session.resolve(name)
         except UnknownToolError as error:
             if error.is_gone:
                 raise
             raise UnknownToolError(name, near=near_names(name, [*self.attached, *error.near])) from None
-        return self.searched.get(name, tool)
 
     def begin_call(self, name: str) -> None:
         self.session.begin_call(name)
