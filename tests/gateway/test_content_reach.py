@@ -1,6 +1,7 @@
 """Whose prompts and resources a caller knows of: those of servers that it may use, and of no other."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from tests.kit.fake_servers import Nobody
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.errors import ServerUnavailableError
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.proxy.content import Address, ContentProxy
+from toolsearch.gateway.proxy.addresses import Address
+from toolsearch.gateway.proxy.content import ContentProxy
 from toolsearch.gateway.proxy.relay import Relay, SeenLinks
 from toolsearch.gateway.proxy.suspended_calls import StateSeal
 from toolsearch.gateway.registry import Registry
@@ -39,6 +42,9 @@ def listing(server: str, *tools: str) -> Listing:
 
 def caller(name: str = "ann", allow: tuple[str, ...] = ("*",), deny: tuple[str, ...] = ()) -> Caller:
     return Caller(Grant(Principal(name, Reach.parse(allow, deny))), Era.MODERN)
+
+
+ANN = caller(deny=("mail__*",))
 
 
 async def content(
@@ -85,7 +91,8 @@ class HoldingGate(OpenGate):
     ("asking", "knows"),
     [
         (caller(), True),
-        (caller(deny=("git__log",)), False),  # no tool of the server in reach
+        (caller(deny=("git__*",)), False),  # nothing of the server in reach
+        (caller(deny=("class:read",)), False),
         (caller(deny=("server:git",)), False),
         (caller(allow=("mail__*",)), False),
     ],
@@ -167,3 +174,73 @@ async def test_a_resource_of_a_server_whose_name_is_no_legal_word_is_found_by_th
     wrapped = ["toolsearch:a%3Ab:all:///same", "toolsearch:my%20files:all:///same"]
     assert [uri for uri in uris(shown.resources(caller())) if uri.startswith("toolsearch:")] == wrapped
     assert [shown.locate(caller(), uri).server for uri in wrapped] == ["a:b", "my files"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "seen"),
+    [
+        ({}, ["git__hello", "all:///same", "git:///by-id/{id}", "git:///own"]),
+        ({"deny": ("kind:prompt",)}, ["all:///same", "git:///by-id/{id}", "git:///own"]),
+        ({"deny": ("kind:resource",)}, ["git__hello"]),
+        ({"deny": ("git__own",)}, ["git__hello", "all:///same", "git:///by-id/{id}"]),
+        ({"deny": ("git__by-id",)}, ["git__hello", "all:///same", "git:///own"]),
+        ({"allow": ("kind:prompt",)}, ["git__hello"]),
+        ({"allow": ("kind:tool",)}, ["all:///same", "git:///by-id/{id}", "git:///own"]),  # results refer to resources
+    ],
+)
+async def test_rules_by_kind_hold_for_prompts_and_resources_in_every_list_and_in_reads(rules, seen):
+    shown = await content(listing("git", "log"))
+    who = caller(**rules)
+    listed = [*names(shown.prompts(who)), *uris(shown.resources(who))]
+    listed += [each["uriTemplate"] for each in shown.resource_templates(who)]
+    assert sorted(listed) == sorted(seen)
+    reference = {"type": "ref/resource", "uri": "toolsearch:git:git:///by-id/{id}"}
+    if "git:///by-id/{id}" not in seen:
+        with pytest.raises(MCPError, match="Unknown resource template"):
+            await shown.complete(who, {"ref": reference}, Nobody())
+    for uri, entry in (("git:///own", "git:///own"), ("git:///by-id/7", "git:///by-id/{id}")):
+        for asked in (uri, f"toolsearch:git:{uri}"):
+            if entry in seen:
+                assert shown.locate(who, asked) == Address("git", uri)
+            else:
+                with pytest.raises(MCPError, match="Resource not found"):
+                    shown.locate(who, asked)
+
+
+async def test_a_link_leads_nowhere_where_a_rule_denies_resources():
+    links = SeenLinks()
+    shown = await content(listing("git", "log"), links=links)
+    links.note("ann", "git", linking_to("blob:///1"))
+    with pytest.raises(MCPError, match="Resource not found"):
+        shown.locate(caller("ann", deny=("kind:resource",)), "blob:///1")
+
+
+async def test_a_prompt_that_has_the_name_of_a_tool_keeps_it_for_clients_and_rules_for_either_name_hold():
+    shown = await content(listing("git", "hello"))
+    assert names(shown.prompts(caller())) == ["git__hello"]
+    for denied in ("git__hello", "git__hello_prompt"):
+        assert names(shown.prompts(caller(deny=(denied,)))) == []
+
+
+async def test_what_is_asked_for_by_name_is_judged_alone_however_much_a_server_lists(monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+    for judge in (Reach.allows, Reach.denies):
+
+        def counted(reach: Reach, definition: ToolDefinition, *more: Any, judge: Any = judge) -> bool:
+            asked.append(definition.name)
+            return bool(judge(reach, definition, *more))
+
+        monkeypatch.setattr(Reach, judge.__name__, counted)
+
+    async def judged(number: int) -> list[str]:
+        more = tuple({"uri": f"git:///{each}", "name": f"git{each}"} for each in range(number))
+        shown = await content(replace(listing("git", "log"), resources=more))
+        asked.clear()
+        shown.prompts(ANN)
+        shown.instructions(ANN)
+        assert shown.locate(ANN, "git:///1") == Address("git", "git:///1")
+        with pytest.raises(ServerUnavailableError):  # found, and asked for at its server, which is not there
+            await shown.get_prompt(ANN, {"name": "git__hello"}, Nobody())
+        return list(asked)
+
+    assert await judged(2) == await judged(200)

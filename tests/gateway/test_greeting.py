@@ -23,6 +23,10 @@ def greeting_file(folder: Path, **section: Any) -> GreetingFile:
     return GreetingFile(config, folder / "state")
 
 
+def content(folder: Path) -> bytes:
+    return (folder / "mcp.json").read_bytes()
+
+
 def test_the_first_greeting_names_the_servers_that_are_switched_on(tmp_path: Path) -> None:
     first = greeting_file(tmp_path).read()
 
@@ -53,22 +57,28 @@ def test_of_a_file_that_cannot_be_read_nothing_is_told_but_that_there_are_tools(
 
 
 def test_what_is_kept_counts_for_the_same_configuration_alone(tmp_path: Path) -> None:
-    greeting_file(tmp_path).keep(KEPT, approvals=0)
+    greeting_file(tmp_path).keep(KEPT, 0, content(tmp_path))
 
     assert greeting_file(tmp_path).read() == KEPT
     assert greeting_file(tmp_path, limits={"total": 3}).read() != KEPT
+
+
+def test_what_was_based_on_an_earlier_content_of_the_file_does_not_count(tmp_path: Path) -> None:
+    greeting_file(tmp_path).keep(KEPT, 0, content(tmp_path) + b"\n")
+
+    assert greeting_file(tmp_path).read() != KEPT
 
 
 def test_what_is_kept_does_not_count_after_a_decision_or_where_decisions_cannot_be_read(tmp_path: Path) -> None:
     file = greeting_file(tmp_path)
     with SqlitePins(tmp_path / "state" / "trust.db") as pins:
         version = pins.version()
-    file.keep(KEPT, version)
+    file.keep(KEPT, version, content(tmp_path))
     assert file.read() == KEPT
 
-    file.keep(KEPT, version + 1)
+    file.keep(KEPT, version + 1, content(tmp_path))
     assert file.read() != KEPT
-    file.keep(KEPT, version)
+    file.keep(KEPT, version, content(tmp_path))
     (tmp_path / "state" / "trust.db").write_bytes(b"")
     assert file.read() != KEPT
 
@@ -76,7 +86,7 @@ def test_what_is_kept_does_not_count_after_a_decision_or_where_decisions_cannot_
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"key": 1}'])
 def test_a_damaged_greeting_counts_as_none(tmp_path: Path, damage: str) -> None:
     file = greeting_file(tmp_path)
-    file.keep(KEPT, approvals=0)
+    file.keep(KEPT, 0, content(tmp_path))
     [path] = (tmp_path / "state" / "greetings").iterdir()
     path.write_text(damage)
 
@@ -85,8 +95,8 @@ def test_a_damaged_greeting_counts_as_none(tmp_path: Path, damage: str) -> None:
 
 def test_a_greeting_that_is_too_long_is_not_kept_and_the_one_before_does_not_stay(tmp_path: Path) -> None:
     file = greeting_file(tmp_path)
-    file.keep(KEPT, approvals=0)
-    file.keep(Greeting("x" * 1_000_001, {}), approvals=0)
+    file.keep(KEPT, 0, content(tmp_path))
+    file.keep(Greeting("x" * 1_000_001, {}), 0, content(tmp_path))
 
     assert not list((tmp_path / "state" / "greetings").iterdir())
 

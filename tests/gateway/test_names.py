@@ -60,7 +60,7 @@ async def test_the_registry_finds_for_every_name_its_one_tool_of_its_one_server(
 
     assert len(published) == sum(len(tools[upstream.name]) for upstream in config.upstreams)
     for name, whose in published.items():
-        tool = registry.find(name)
+        tool = registry.find_entry(name)
         assert tool is not None
         assert tool.origin is not None
         assert (tool.origin.server, tool.origin.remote_name) == whose
@@ -108,7 +108,7 @@ async def test_a_name_that_another_server_has_is_refused_and_costs_no_other_tool
     assert [(refusal.name, refusal.source) for refusal in outcome.refused] == [("same", "b")]
     assert "'same': one from server a" in outcome.refused[0].reason
     assert registry.servers["b"] == outcome
-    found = registry.find("same")
+    found = registry.find_entry("same")
     assert found is not None
     assert found.definition.server == "a"
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.fake_servers import MODERN, FakeServer, Nobody, call, entry, names, search, text
+from tests.kit.skills import write_skill
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import Deny
@@ -188,3 +189,22 @@ async def test_servers_list_beside_tools_of_no_server_and_keep_theirs() -> None:
         assert await names(gateway, MODERN) == ["double", "sums__add", "sums__subtract"]
         await gateway.remove_server("sums")
         assert sorted(gateway.engine.catalog.names()) == ["double", "sums__add"]
+
+
+async def test_a_folder_of_skills_in_the_catalog_is_found_read_and_listed_like_those_of_servers(tmp_path):
+    write_skill(tmp_path / "skills", "refunds", files={"rules.md": "Rules.", "logo.png": b"\x89PNG\x00"})
+    async with gateway_over() as gateway:
+        gateway.engine.catalog.load(f"skills:{tmp_path / 'skills'}")
+        (name,) = gateway.engine.catalog.contents
+        assert "readSkill" in await names(gateway, MODERN)
+        assert name in (await search(gateway, MODERN, "select:" + name)).found
+        read = await call(gateway, "readSkill", {"name": name, "file": "rules.md"})
+        assert read["content"][1]["text"] == "Rules."
+        (entry,) = gateway.content.skills(MODERN)
+        assert await gateway.read_resource(MODERN, {"uri": entry["uri"]}, Nobody())
+        logo = next(each["uri"] for each in entry["resources"] if each["uri"].endswith("logo.png"))
+        (part,) = (await gateway.read_resource(MODERN, {"uri": logo}, Nobody()))["contents"]
+        assert part == {"uri": logo, "blob": "iVBORwA="}
+        (tmp_path / "skills" / "refunds" / "rules.md").write_text("Other rules.")
+        changed = await call(gateway, "readSkill", {"name": name, "file": "rules.md"})
+        assert changed["_meta"] == {"toolsearch/error": "skill_changed"}

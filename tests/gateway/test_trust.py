@@ -260,7 +260,7 @@ async def test_every_way_into_the_catalog_leads_through_the_gate(tmp_path, is_ca
     outcome = await registry.publish(Listing("sums", (listed(POISON), listed(good)), is_cached=is_cached))
     assert [held.name for held in outcome.held] == ["sums__add"]
     for _ in range(2):
-        assert registry.find("sums__add") is None
+        assert registry.find_entry("sums__add") is None
         assert list(catalog.snapshot().tools) == ["sums__mul"]
         await registry.review("sums")
 

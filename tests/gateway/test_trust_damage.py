@@ -158,7 +158,7 @@ async def test_pins_that_are_damaged_under_a_running_gateway_hold_all_that_was_a
 
     await registry.review("sums")
     assert gate.version() != before
-    assert (list(catalog.snapshot().tools), registry.find("sums__add")) == ([], None)
+    assert (list(catalog.snapshot().tools), registry.find_entry("sums__add")) == ([], None)
     assert [held.why for held in registry.servers["sums"].held] == [ReviewReason.UNREADABLE] * 2
     assert "everything of sums is held: " in caplog.text
 

@@ -7,9 +7,10 @@ import pytest
 from mcp import Client, MCPError
 
 from tests.kit.fake_servers import gateway_of
+from tests.kit.skills import REFUND, contents, entry_of, refund_text
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
-from toolsearch.errors import NotPermittedError
+from toolsearch.errors import NotPermittedError, TooManyError
 from toolsearch.gateway.caller import Caller, caller_of
 from toolsearch.gateway.server import Asked, make_server
 
@@ -53,3 +54,21 @@ async def test_a_request_that_is_not_allowed_reaches_no_server(mode: str) -> Non
     assert asked == ["search", "call", "content"]
     assert [(each.meta or {})["toolsearch/error"] for each in refused] == ["not_permitted"] * 2
     assert servers["a"].called == []
+
+
+@modes
+async def test_reading_a_file_of_a_skill_has_to_be_allowed_as_a_call(mode: str) -> None:
+    async def allow(_: Caller, what: Asked) -> None:
+        if what == "call":
+            raise TooManyError("too many calls")
+
+    note = "note://a"
+    async with gateway_of("a") as (gateway, servers):
+        servers["a"].has = {note: contents(note, "A note.")}
+        skills = (entry_of({REFUND: refund_text()}),)
+        await servers["a"].lists("dig", skills=skills, resources=({"uri": note, "name": "note"},))
+        async with Client(make_server(gateway, allow=allow, runs_gateway=False), mode=mode) as client:
+            assert len((await client.read_resource(note)).contents) == 1
+            with pytest.raises(MCPError, match="too many"):
+                await client.read_resource(f"toolsearch://a/{REFUND}")
+    assert servers["a"].called == [(note, None)]

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toolsearch.documents.json_values import is_object
-from toolsearch.gateway.registry import Registry, content_entries
+from toolsearch.gateway.registry import Registry, content_entries, with_files_of_skills
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.gate import PinStore, make_gate
-from toolsearch.gateway.trust.verdicts import Entry, Kind, ReviewItem, ToolGate, content_entry, tool_entry
+from toolsearch.gateway.trust.verdicts import FOUND, Entry, Kind, ReviewItem, ToolGate, content_entry, tool_entry
 from toolsearch.storage.pins import APPROVALS_FILE
 from toolsearch.storage.sqlite.stores import SqlitePins
-from toolsearch.tools.definition import worst_safety_of
+from toolsearch.tools.definition import SafetyClass, worst_safety_of
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.contents import SkillFolders
 from toolsearch.upstreams.interface import read_listing
 
 
@@ -36,9 +37,9 @@ class Waiting:
 
     @property
     def safety(self) -> str:
-        """The most dangerous class of a tool by its own hints; "" for other entries."""
+        """The most dangerous class of a tool by its own hints; ``read`` for a skill, "" for other entries."""
         if self.held.kind is not Kind.TOOL:
-            return ""
+            return SafetyClass.READ.value if self.held.kind is Kind.SKILL else ""
         annotations = self.now.get("annotations")
         return worst_safety_of(annotations if is_object(annotations) else {}).value
 
@@ -63,9 +64,11 @@ def waiting_entries(config: GatewayConfig, store: PinStore) -> list[Waiting]:
     with gate_that_only_looks(config) as gate:
         for server, entries in known.items():
             others = [
-                entry for name, theirs in known.items() if name != server for entry in theirs if entry.kind is Kind.TOOL
+                entry for name, theirs in known.items() if name != server for entry in theirs if entry.kind in FOUND
             ]
-            held = {(each.kind, each.name): each for each in gate.judge(server, entries, others=others).held}
+            skills = SkillFolders(entry.raw for entry in entries if entry.kind is Kind.SKILL)
+            verdict = with_files_of_skills(gate.judge(server, entries, others=others), entries, skills)
+            held = {(each.kind, each.name): each for each in verdict.held}
             waiting += [
                 _waiting(store, entry, held[entry.kind, entry.name])
                 for entry in entries

@@ -70,13 +70,14 @@ class GreetingFile:
         """The greeting that is kept, or else one that names the servers of the configuration."""
         return self._kept() or _first(self._document())
 
-    def keep(self, greeting: Greeting, approvals: int) -> None:
-        """Keep *greeting* for the next start; *approvals* is the version of the decisions that it is based on.
+    def keep(self, greeting: Greeting, approvals: int, config: bytes) -> None:
+        """Keep *greeting* for the next start. It is based on the decisions of version *approvals*, and on *config* as
+        content of the configuration.
 
         Raises OSError.
         """
         kept = {
-            "key": self._key(),
+            "key": _key(config),
             "approvals": approvals,
             "instructions": greeting.instructions,
             "lists": greeting.lists,
@@ -90,7 +91,9 @@ class GreetingFile:
     def _kept(self) -> Greeting | None:
         try:
             kept = as_object(json.loads(self._path.read_bytes())) or {}
-            is_current = kept.get("key") == self._key() and kept.get("approvals") == self._approvals()
+            is_current = (
+                kept.get("key") == _key(self._config.read_bytes()) and kept.get("approvals") == self._approvals()
+            )
         except (OSError, ValueError, StorageError):
             return None
         instructions, lists = kept.get("instructions"), as_object(kept.get("lists"))
@@ -112,15 +115,16 @@ class GreetingFile:
         finally:
             pins.close()
 
-    def _key(self) -> str:
-        return hashlib.sha256(own_version().encode() + b"\n" + self._config.read_bytes()).hexdigest()
-
     def _document(self) -> JsonObject:
         try:
             document: Json = json.loads(self._config.read_bytes().decode("utf-8-sig"))
         except (OSError, ValueError):
             return {}
         return document if is_object(document) else {}
+
+
+def _key(config: bytes) -> str:
+    return hashlib.sha256(own_version().encode() + b"\n" + config).hexdigest()
 
 
 def _first(document: JsonObject) -> Greeting:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -16,13 +16,16 @@ from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.calling.pipeline import CallOutcome
 from toolsearch.calling.schema_validator import load_validator
 from toolsearch.engine import ToolSearch
-from toolsearch.errors import NotCallableHereError
+from toolsearch.errors import BadSettingError, NotCallableHereError
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import ConfigFile
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
 from toolsearch.gateway.proxy.calls import ClientCall, ClientCalls, SessionLimits, mcp_answer
 from toolsearch.gateway.proxy.content import ContentProxy, Subscriptions
+from toolsearch.gateway.proxy.entries import Entries
 from toolsearch.gateway.proxy.relay import Relay, SeenLinks
+from toolsearch.gateway.proxy.skills import file_contents
 from toolsearch.gateway.proxy.suspended_calls import StateSeal
 from toolsearch.gateway.registry import HowToApprove, Registry, ServerTools, by_command
 from toolsearch.gateway.servers import Servers, UpstreamFactory
@@ -73,6 +76,7 @@ class Gateway:
     before, after hooks around each call of a tool
     observer      told of each list, search and call as it ends
     approving     tells callers how a person approves an entry
+    file          where *config* was read; its changes are followed, at the same pace as the gate's
     asks_gate     also ask the gate before each request to a server, because other processes may withdraw approvals
     """
 
@@ -92,8 +96,12 @@ class Gateway:
         observer: GatewayObserver | None = None,
         asks_gate: bool = False,
         approving: HowToApprove = by_command,
+        file: ConfigFile | None = None,
     ) -> None:
         self.config = config
+        self.file = file
+        self._following: asyncio.Task[None] | None = None
+        self._file_poll_s = trust_poll_s
         self._observer = observer
         self._clock = clock
         self._started_s = clock()
@@ -106,10 +114,9 @@ class Gateway:
             telemetry=telemetry,
             usage=UsageLog(self._usage) if self._usage else None,
         )
-        rules = Reach.parse(settings.rules.allow, settings.rules.deny)
         self._owns_gate = gate is None
         self._gate = make_gate(config, pins) if gate is None else gate
-        self.registry = Registry(self.engine.catalog, self._gate, rules, approving)
+        self.registry = Registry(self.engine.catalog, self._gate, settings.rules.reach, approving)
         self.ledger = Ledger(clock)
         self._costs = WireCosts(self.engine.counter)
         self._tokens: dict[str, int] = {}  # server -> tokens of the tools that it lists now
@@ -146,12 +153,14 @@ class Gateway:
             inspect=marked if settings.trust.results == "flag" else None,
             before=self._servers.follow_decisions if asks_gate else None,
         )
+        self.entries = Entries(self.registry, self.relay)
         self.content = ContentProxy(self.registry, self.relay, links)
         self.subscriptions = Subscriptions(self.upstreams)
         self._calls = ClientCalls(
             self.engine,
             self.registry,
-            self.relay,
+            self.entries,
+            self.surface.sessions,
             before=before,
             after=after,
             limits=SessionLimits.of(settings, clock),
@@ -159,6 +168,8 @@ class Gateway:
 
     async def __aenter__(self) -> Self:
         self._servers.start()
+        if self.file is not None:
+            self._following = asyncio.create_task(self.file.follow(self.reconfigure, self._file_poll_s))
         return self
 
     async def __aexit__(
@@ -168,6 +179,9 @@ class Gateway:
 
     async def aclose(self) -> None:
         """Stop all servers and background work."""
+        if self.file is not None and self._following is not None:
+            self.file.stop()  # a server that is being replaced would be left running if this were cancelled
+            await asyncio.wait([self._following])
         if self._counting is not None:
             self._counting.cancel()
             await asyncio.wait([self._counting])
@@ -193,6 +207,29 @@ class Gateway:
     async def remove_server(self, name: str) -> None:
         """See `Servers.remove`."""
         await self._servers.remove(name)
+
+    async def reconfigure(self, config: GatewayConfig) -> None:
+        """Change to *config* while running. Servers whose settings are equal are left alone, and so are those that were
+        added by `add_server`.
+
+        Raises BadSettingError, and changes nothing, if it differs in what is only read at the start, or if a running
+        server could not be used as it is written now.
+        """
+        before, rules = self.config, config.settings.rules
+        if names := before.settings.needing_restart(config.settings):
+            raise BadSettingError(f"restart for: {', '.join(names)}")
+        running = [each.name for each in before.upstreams]
+        for refusal in config.refused:
+            if refusal.name in running:
+                raise BadSettingError(f"the running server {refusal.name!r} could not be used: {refusal.reason}")
+        # What goes has to go first: other rules may allow what a server has that is about to be removed.
+        await self._servers.keep(config.upstreams, of=running)
+        if rules != before.settings.rules:
+            await self.registry.change_rules(rules.reach)
+            await self._servers.review()
+        for settings in config.upstreams:
+            await self._servers.update(settings)
+        self.config = config
 
     async def review(self) -> None:
         """Like `Servers.review`, for callers that cannot wait until the gate is asked again."""
@@ -250,6 +287,23 @@ class Gateway:
         """Call a tool for a client that does not speak MCP; see `ClientCalls.complete`."""
         return await self._completed(self._calls.read(caller, call_params(name, arguments), downstream))
 
+    async def read_resource(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
+        """Answer ``resources/read``; raises as `ContentProxy.read`.
+
+        A file of a skill is read by a call of the skill, with the same checks, hooks, limits and reports.
+        """
+        uri = params["uri"]
+        found = self.content.file_of_skill(caller, uri)
+        if found is None:
+            return await self.content.read(caller, params, downstream)
+        asked = {key: value for key, value in params.items() if key != "uri"}
+        asked |= call_params(found.entry.name, {"file": found.file.path})
+        call = replace(self._calls.read(caller, asked, downstream), is_for_program=True)
+        outcome = await self._completed(call)
+        if outcome.is_pending and outcome.raw is not None:
+            return dict(outcome.raw)
+        return file_contents(uri, found, outcome)
+
     async def _completed(self, call: ClientCall) -> CallOutcome:
         if (tool := call.tool) is None:
             await self.settled()
@@ -298,13 +352,17 @@ class Gateway:
 
     def _wake_for(self, found: SearchOutcome) -> None:
         """Start the server of the best tool while the model reads the answer, because that tool is the most likely to
-        be called next.
+        be called next; or that of the best skill, if no tool fits.
         """
-        best = next(iter(found.structured.get("tools", ())), None)
-        tool = self.registry.find(best["name"]) if best is not None else None
+        names = [*(each["name"] for each in found.structured.get("tools", ())), *filter(self._is_skill, found.found)]
+        tool = self.registry.find_entry(names[0]) if names else None
         server = self.upstreams.get(tool.origin.server) if tool is not None and tool.origin is not None else None
         if server is not None:
             server.wake()
+
+    def _is_skill(self, name: str) -> bool:
+        entry = self.registry.find_entry(name)
+        return entry is not None and entry.is_skill
 
     @property
     def approvals(self) -> int | None:
@@ -328,8 +386,11 @@ class Gateway:
             written_tokens=self.ledger.written_tokens,
             all_tools_tokens=self.ledger.all_tools_tokens,
             tokens_are_estimate=self._costs.is_estimate,
-            warnings=(*self.config.warnings, *self.engine.notes),
+            warnings=(*self._problems(), *self.config.notices, *self.engine.notes),
         )
+
+    def _problems(self) -> list[str]:
+        return [self.file.problem] if self.file is not None and self.file.problem else []
 
     def _row(self, upstream: Upstream) -> ServerRow:
         tools = self.registry.servers.get(upstream.name, ServerTools())
@@ -338,6 +399,7 @@ class Gateway:
             upstream.status(),
             len(tools.admitted),
             tokens,
+            skills=sum(each.is_skill for each in tools.entries),
             held=tools.held,
             refused=tools.refused,
             ruled_out=tools.ruled_out,

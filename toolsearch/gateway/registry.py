@@ -1,6 +1,7 @@
-"""Decides which of the servers' tools enter the catalog, and keeps the reason for each that does not.
+"""Decides which of the servers' tools, skills, prompts and resources enter the catalog, and keeps the reason for each
+that does not.
 
-Prompts, resources and instructions of the servers are judged in the same way.
+Instructions of the servers are judged in the same way.
 """
 
 from __future__ import annotations
@@ -9,35 +10,48 @@ import asyncio
 import json
 import logging
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.source import sift
 from toolsearch.errors import UnapprovedToolError
 from toolsearch.gateway.trust.verdicts import (
+    FOUND,
     Entry,
     Kind,
     NotAdmitted,
     ReviewItem,
     ToolGate,
+    Verdict,
     content_entry,
     own_entry,
     tool_entry,
 )
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import all_namespaced
+from toolsearch.upstreams.contents import SkillFolders, read_contents
 from toolsearch.upstreams.interface import Listing
-from toolsearch.wire.mcp.lists import RESOURCES, ListOf
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, ListOf
+
+Key: TypeAlias = tuple[Kind, str]  # the kind, and a tool's name here or the server's own name for anything else
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Contents:
-    """The admitted prompts, resources, templates and instructions of one server. *held* holds the URIs of the resources
-    and templates that await approval, and *held_prompts* the names of such prompts.
+    """The admitted prompts, resources, templates and instructions of one server, as it lists them. What is asked for
+    often is indexed when it is first asked for.
+
+    held          the URIs of the resources and templates that await approval
+    held_prompts  the names of such prompts
+    entries       the skills, prompts, resources and templates as a catalog has them, also those that are not in it
+    skills        the folders of all skills that it lists
     """
 
     server: str
@@ -48,15 +62,31 @@ class Contents:
     instructions: str = ""
     held: frozenset[str] = frozenset()
     held_prompts: frozenset[str] = frozenset()
+    entries: Mapping[Key, Tool] = field(default_factory=dict[Key, Tool])
+    skills: SkillFolders = field(default=SkillFolders(()), compare=False)
 
     def entries_of(self, which: ListOf) -> tuple[JsonObject, ...]:
-        """The resources or the templates, depending on *kind*."""
+        """The resources or the templates, depending on *which*."""
         return self.resources if which is RESOURCES else self.resource_templates
+
+    def lists(self, which: ListOf, uri: str) -> bool:
+        return uri in self._uris[which]
+
+    @cached_property
+    def named_prompts(self) -> Mapping[str, JsonObject]:
+        """The prompts, by the name that clients see."""
+        entries = {name: entry for entry in self.prompts if (name := PROMPTS.name_of(entry)) is not None}
+        return {given: entries[name] for name, given in all_namespaced(self.server, entries).items()}
+
+    @cached_property
+    def _uris(self) -> Mapping[ListOf, Collection[str | None]]:
+        return {which: set(map(which.name_of, self.entries_of(which))) for which in (RESOURCES, TEMPLATES)}
 
 
 def content_entries(listing: Listing) -> list[Entry]:
     """Everything in *listing*, except tools, that has to be judged."""
     listed = {
+        Kind.SKILL: listing.skills,
         Kind.PROMPT: listing.prompts,
         Kind.RESOURCE: listing.resources,
         Kind.TEMPLATE: listing.resource_templates,
@@ -65,7 +95,7 @@ def content_entries(listing: Listing) -> list[Entry]:
     return [content_entry(listing.server, kind, raw) for kind, raws in listed.items() for raw in raws]
 
 
-def contents_of(listing: Listing, admitted: Collection[Entry]) -> Contents:
+def contents_of(listing: Listing, admitted: Collection[Entry], entries: Mapping[Key, Tool]) -> Contents:
     """The part of *listing* that was *admitted*."""
     names = {(entry.kind, entry.remote_name) for entry in admitted}
     held = [entry for entry in content_entries(listing) if (entry.kind, entry.remote_name) not in names]
@@ -82,7 +112,32 @@ def contents_of(listing: Listing, admitted: Collection[Entry]) -> Contents:
         instructions=listing.instructions if (Kind.INSTRUCTIONS, "") in names else "",
         held=frozenset(entry.remote_name for entry in held if entry.kind in (Kind.RESOURCE, Kind.TEMPLATE)),
         held_prompts=frozenset(entry.remote_name for entry in held if entry.kind is Kind.PROMPT),
+        entries=entries,
+        skills=SkillFolders(listing.skills),
     )
+
+
+def with_files_of_skills(verdict: Verdict, entries: Sequence[Entry], skills: SkillFolders) -> Verdict:
+    """*verdict* on *entries*, in which resources that are files of skills do not await approval only for being new.
+
+    Whoever approves a skill approves its files, and nobody reads or lists them before that. Nobody approves what else
+    the server says of them, so they are listed by their names alone.
+    """
+    files = {each.name: each for each in entries if each.kind is Kind.RESOURCE and skills.holds(each.remote_name)}
+
+    def is_approved_with_skill(item: ReviewItem) -> bool:
+        return item.kind is Kind.RESOURCE and item.is_only_new and item.name in files
+
+    new = [_by_name_alone(files[each.name]) for each in verdict.held if is_approved_with_skill(each)]
+    return replace(
+        verdict,
+        admitted=(*verdict.admitted, *new),
+        held=tuple(each for each in verdict.held if not is_approved_with_skill(each)),
+    )
+
+
+def _by_name_alone(file: Entry) -> Entry:
+    return replace(file, raw={"uri": file.remote_name, "name": unquote(file.remote_name.rpartition("/")[2])})
 
 
 logger = logging.getLogger(__name__)
@@ -98,17 +153,24 @@ def by_command(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServerTools(NotAdmitted):
-    """The outcome of judging one server's listing. *admitted* tools are in the catalog and can be found."""
+    """The outcome of judging one server's listing. The admitted *entries* of all kinds are in the catalog and can be
+    found.
+    """
 
-    admitted: tuple[Tool, ...] = ()
+    entries: tuple[Tool, ...] = ()
+
+    @property
+    def admitted(self) -> tuple[Tool, ...]:
+        """The tools among the entries."""
+        return tuple(each for each in self.entries if each.definition.kind == "tool")
 
 
 class Registry:
-    """Judges the servers' listings and puts the admitted tools into *catalog*, where each server owns its tools, and
-    tools of no server may be as well.
+    """Judges the servers' listings and puts the admitted entries into *catalog*, where each server owns its tools,
+    skills, prompts and resources, and tools of no server may be as well.
 
-    A tool that a rule denies to everybody, or that awaits approval, never enters the catalog. So no search, suggestion,
-    count or call can meet it. To be used from one event loop; the catalog and *held* may be read from any thread.
+    What a rule denies to everybody, or what awaits approval, never enters the catalog. So no search, suggestion, count
+    or call can meet it. To be used from one event loop; the catalog and *held* may be read from any thread.
 
     rules      hold for everybody, before those of a principal
     approving  says how people approve entries
@@ -140,23 +202,31 @@ class Registry:
         """The admitted prompts, resources, templates and instructions of each server."""
         return MappingProxyType(self._contents)
 
-    def find(self, name: str) -> Tool | None:
-        """The tool of that name. It may be out of the caller's reach; only a `View` knows the reach."""
-        return self.catalog.find(name)
+    def find_entry(self, name: str) -> Tool | None:
+        """The tool, skill, prompt or resource of that name. It may be out of the caller's reach; only a `View` knows
+        the reach.
+        """
+        return self.catalog.find_entry(name)
 
     @property
     def held(self) -> Mapping[str, Tool]:
-        """The tools that await approval, by name. Only callers whose reach allows a tool may be told of it."""
+        """The tools, skills, prompts and resources that await approval, by name. Only callers whose reach allows one
+        may be told of it.
+        """
         return self._held
 
     def held_within(self, reach: Reach) -> list[Tool]:
-        """The tools in *reach* that await approval, sorted by name."""
+        """The entries in *reach* that await approval, sorted by name."""
         return [tool for _, tool in sorted(self._held.items()) if reach.allows(tool.definition)]
 
     def require_approved(self, name: str, reach: Reach) -> None:
-        """Raise UnapprovedToolError if the tool of that name awaits approval and *reach* allows it."""
+        """Raise UnapprovedToolError if the entry of that name awaits approval and *reach* allows it."""
         if (tool := self._held.get(name)) and reach.allows(tool.definition):
-            raise UnapprovedToolError(name, self.approving(name))
+            raise self.unapproved(tool)
+
+    def unapproved(self, tool: Tool) -> UnapprovedToolError:
+        """The error that says how a person approves *tool*."""
+        return UnapprovedToolError(tool.name, self.approving(tool_entry(tool).name))
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call *listener* after each change that may affect the lists of clients."""
@@ -171,6 +241,11 @@ class Registry:
             outcome = await self._take(listing)
             self._listings[listing.server] = listing
             return outcome
+
+    async def change_rules(self, rules: Reach) -> None:
+        """Let *rules* hold from now on. Listings keep what the earlier ones have let in until they are reviewed."""
+        async with self._writing:  # no listing is judged by both
+            self.rules = rules
 
     async def review(self, server: str) -> None:
         """Judge the server's last listing again, because somebody has approved some of its entries or withdrawn an
@@ -189,8 +264,8 @@ class Registry:
                 kept.pop(server, None)
 
     async def _take(self, listing: Listing) -> ServerTools:
-        judged, contents = await asyncio.to_thread(self._judge, listing)
-        self._hold(listing, judged.held)  # held before indexing, which takes a while
+        judged, contents, held = await asyncio.to_thread(self._judge, listing)
+        self._hold(listing.server, held)  # held before indexing, which takes a while
         is_changed = contents != self._contents.get(listing.server)
         self._contents[listing.server] = contents
         outcome, are_tools_changed = await asyncio.to_thread(self._admit, listing.server, judged, contents)
@@ -198,7 +273,7 @@ class Registry:
         _tell_of(outcome)
         if is_changed or are_tools_changed:
             logger.info(
-                "%s: tools, prompts or resources changed; %d tools",
+                "%s: tools, skills, prompts or resources changed; %d tools",
                 listing.server,
                 len(outcome.admitted),
             )
@@ -206,31 +281,39 @@ class Registry:
                 listener()
         return outcome
 
-    def _judge(self, listing: Listing) -> tuple[ServerTools, Contents]:
-        """Apply the rules, then the gate. Runs in a thread, since thousands of definitions take a while."""
-        sound, refused = sift(listing.tools, listing.server)
-        in_rules = [tool for tool in sound if self.rules.allows(tool.definition)]
-        entries = [*map(tool_entry, in_rules), *content_entries(listing)]
+    def _judge(self, listing: Listing) -> tuple[ServerTools, Contents, list[Tool]]:
+        """Apply the rules, then the gate. The last are those that await approval.
+
+        Runs in a thread, since thousands of definitions take a while.
+        """
+        contents, unusable = read_contents(listing)
+        sound, refused = sift((*listing.tools, *contents), listing.server)
+        in_rules = {_key(tool_entry(tool)): tool for tool in sound if self.rules.allows(tool.definition)}
+        entries = [tool_entry(tool) for (kind, _), tool in in_rules.items() if kind in FOUND]
+        entries += [each for each in content_entries(listing) if each.kind is not Kind.SKILL]
+        skills = [each for each in self.catalog.contents.values() if each.is_skill]
         others = [
             tool_entry(tool) if tool.origin else own_entry(tool)
-            for tool in self.catalog
+            for tool in (*self.catalog, *skills)
             if tool.origin is None or tool.origin.server != listing.server
         ]
         verdict = self._gate.judge(listing.server, entries, others=others)
-        admitted = {entry.name for entry in verdict.admitted if entry.kind is Kind.TOOL}
+        verdict = with_files_of_skills(verdict, entries, SkillFolders(listing.skills))
+        keys = set(map(_key, verdict.admitted))
         judged = ServerTools(
-            admitted=tuple(tool for tool in in_rules if tool.name in admitted),
+            entries=tuple(tool for key, tool in in_rules.items() if key in keys),
             held=verdict.held,
-            refused=(*listing.refused, *refused),
+            refused=(*listing.refused, *unusable, *refused),
             ruled_out=tuple(tool.name for tool in sound if not self.rules.allows(tool.definition)),
             warnings=verdict.warnings,
         )
-        return judged, contents_of(listing, verdict.admitted)
+        by_key = {_key(tool_entry(tool)): tool for tool in contents}
+        held = [tool for key, tool in in_rules.items() if key not in keys]
+        return judged, contents_of(listing, verdict.admitted, by_key), held
 
-    def _hold(self, listing: Listing, held: Iterable[ReviewItem]) -> None:
-        names = {each.name for each in held if each.kind is Kind.TOOL}
-        others = {name: tool for name, tool in self._held.items() if tool.definition.server != listing.server}
-        self._held = others | {tool.name: tool for tool in listing.tools if tool.name in names}
+    def _hold(self, server: str, held: Iterable[Tool]) -> None:
+        others = {name: tool for name, tool in self._held.items() if tool.definition.server != server}
+        self._held = others | {tool.name: tool for tool in held}
 
     def _admit(self, server: str, judged: ServerTools, contents: Contents) -> tuple[ServerTools, bool]:
         """Put the admitted tools into the catalog, which indexes them. Also return whether any client's list may
@@ -238,10 +321,14 @@ class Registry:
 
         The purpose of the server is read from its admitted instructions alone, since nobody has judged its other texts.
         """
-        before = _entries(self._servers.get(server, ServerTools()).admitted)
-        report = self.catalog.sync(server, judged.admitted, purposes={server: contents.instructions})
-        outcome = replace(judged, admitted=report.tools, refused=(*judged.refused, *report.refused))
-        return outcome, before != _entries(report.tools)
+        before = self._servers.get(server, ServerTools())
+        report = self.catalog.sync(server, judged.entries, purposes={server: contents.instructions})
+        outcome = replace(judged, entries=report.tools, refused=(*judged.refused, *report.refused))
+        return outcome, _entries(before.entries) != _entries(report.tools)
+
+
+def _key(entry: Entry) -> Key:
+    return entry.kind, entry.name if entry.kind is Kind.TOOL else entry.remote_name
 
 
 def _entries(tools: Iterable[Tool]) -> dict[str, str]:

@@ -32,12 +32,15 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.relay import is_wanted
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.mcp.eras import ASKABLE, Era, check_askable
-from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, ListOf
-from toolsearch.wire.mcp.opening import LIST_TTL_MS
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, SKILLS, TEMPLATES, TOOLS, ListOf
+from toolsearch.wire.mcp.opening import DISCOVER, EXTENSIONS, INITIALIZE, LIST_TTL_MS, with_extensions
 from toolsearch.wire.mcp.requests import (
     CALL_TOOL,
     ERROR_CODE,
+    GET_SKILL,
+    LIST_SKILLS,
     LIST_TOOLS,
+    READ_DIRECTORY,
     SET_LOG_LEVEL,
     as_private,
     carrying,
@@ -136,11 +139,13 @@ async def _set_log_level(ctx: Context, params: types.SetLevelRequestParams) -> t
 
 MOST_CHARACTERS = 1_000  # most characters of one server's instructions; clients pay for them in every request
 MOST_CHARACTERS_IN_ALL = 4_000
-_METHODS = ("initialize", "server/discover")
+_METHODS = (INITIALIZE, DISCOVER)
 
 
 def pass_on_instructions(gateway: Gateway, who: Who) -> ServerMiddleware[Any]:
-    """The middleware that adds instructions to the answers to ``initialize`` and ``server/discover``."""
+    """The middleware that adds instructions to the answers to ``initialize`` and ``server/discover``, and extensions to
+    the former.
+    """
 
     async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
@@ -149,6 +154,8 @@ def pass_on_instructions(gateway: Gateway, who: Who) -> ServerMiddleware[Any]:
         await gateway.lists_settled()  # clients give up if connecting and listing take 10 s together
         said = await asyncio.to_thread(instructions_for, gateway, who(ctx))
         told = {**result, "instructions": said} if said else result
+        if ctx.method == INITIALIZE:
+            told = {**told, "capabilities": with_extensions(result["capabilities"], ctx.params or {})}
         return as_private(told)  # private: other callers get the instructions of other servers
 
     return middleware
@@ -229,7 +236,8 @@ def make_server(
 
     who           gives the caller of a request
     allow         awaited before a search, a call of a tool, and a request for the content of a server: a prompt, a
-                  resource or a completion. It raises ToolSearchError if the caller may not make the request
+                  resource or a completion. A file of a skill counts as both, since a call reads it. It raises
+                  ToolSearchError if the caller may not make the request
     runs_gateway  the lifespan of the server is the gateway's; if not, somebody else runs it
     """
 
@@ -246,7 +254,7 @@ def make_server(
         "on_list_resource_templates": face.listing(TEMPLATES, content.resource_templates),
         "on_list_prompts": face.listing(PROMPTS, content.prompts),
         "on_call_tool": face.call_tool,
-        "on_read_resource": face.passing_on(content.read),
+        "on_read_resource": face.read_resource,
         "on_get_prompt": face.passing_on(content.get_prompt),
         "on_completion": face.passing_on(content.complete),
         "on_subscribe_resource": face.subscribe,
@@ -264,6 +272,7 @@ def make_server(
         **guarded,
     )
     add_logging(server)
+    add_skills(server, lambda answer: guard.around(face.of_caller(answer)), face)
     server.middleware += [_send_carried, pass_on_instructions(gateway, who)]
     return server
 
@@ -333,6 +342,28 @@ class _Face:
 
         return answer
 
+    async def read_resource(self, ctx: Context, caller: Caller, _: object) -> Any:
+        wire: Mapping[str, Any] = ctx.params or {}
+        async with self._content(caller):
+            if self.gateway.content.file_of_skill(caller, wire["uri"]) is not None:
+                await self.allow(caller, "call")  # since it is read by one
+            read = await self.gateway.read_resource(caller, wire, SdkDownstream(ctx, caller))
+            return carrying(ctx.method, read)
+
+    async def list_skills(self, _: Context, caller: Caller, params: types.PaginatedRequestParams) -> Any:
+        async with self._content(caller):
+            require_first_page(params)
+            return carrying(LIST_SKILLS, SKILLS.page(self.gateway.content.skills(caller)))
+
+    async def get_skill(self, _: Context, caller: Caller, params: _SkillParams) -> Any:
+        async with self._content(caller):
+            return carrying(GET_SKILL, {"skill": self.gateway.content.skill(caller, params.uri)})
+
+    async def read_directory(self, _: Context, caller: Caller, params: _DirectoryParams) -> Any:
+        async with self._content(caller):
+            require_first_page(params)
+            return carrying(READ_DIRECTORY, RESOURCES.page(self.gateway.content.directory(caller, params.uri)))
+
     async def subscribe(self, ctx: Context, caller: Caller, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Only sessions can subscribe, and a subscription ends with its session. The client is told of the resource by
         the URI that it used.
@@ -368,6 +399,22 @@ class _Face:
         except ToolSearchError as error:
             code = INVALID_REQUEST if isinstance(error, NotPermittedError) else INTERNAL_ERROR
             raise MCPError(code, str(error), {ERROR_CODE: error.code}) from error
+
+
+class _SkillParams(types.RequestParams):
+    uri: str
+
+
+class _DirectoryParams(types.PaginatedRequestParams):
+    uri: str
+
+
+def add_skills(server: Server[Any], handler: Callable[[_Answer], Handler[Any]], face: _Face) -> None:
+    """Serve the extension for skills."""
+    server.extensions |= EXTENSIONS
+    server.add_request_handler(LIST_SKILLS, types.PaginatedRequestParams, handler(face.list_skills))
+    server.add_request_handler(GET_SKILL, _SkillParams, handler(face.get_skill))
+    server.add_request_handler(READ_DIRECTORY, _DirectoryParams, handler(face.read_directory))
 
 
 async def _send_carried(ctx: Context, call_next: CallNext) -> HandlerResult:

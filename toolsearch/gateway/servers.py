@@ -212,6 +212,14 @@ class Servers:
         async with self._changing:
             await self._remove(name)
 
+    async def keep(self, wanted: Iterable[UpstreamSettings], *, of: Iterable[str]) -> None:
+        """Remove the servers *of* that are not *wanted* any more, or whose name is now that of another server."""
+        identities = {each.name: server_identity(each.server) for each in wanted}
+        for name in of:
+            known = self._settings.get(name)
+            if known is not None and identities.get(name) != server_identity(known.server):
+                await self.remove(name)
+
     async def review(self) -> None:
         """Judge all listings again, because somebody has approved a tool or withdrawn an approval."""
         for server in tuple(self._registry.listings):

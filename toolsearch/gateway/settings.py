@@ -25,9 +25,10 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
+from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from toolsearch.access.reach import EVERY_TOOL, Rule, RuleKind, is_glob
+from toolsearch.access.reach import EVERY_TOOL, Reach, Rule, RuleKind, is_glob
 from toolsearch.access.settings import (
     AllowRules,
     DenyRules,
@@ -39,8 +40,6 @@ from toolsearch.access.settings import (
 from toolsearch.calling.limits import CallLimits, PerTool, Repeats, Total
 from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.pass_through import PassThrough
-from toolsearch.documents.json_values import is_object
-from toolsearch.documents.reading import read_document
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
 from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
@@ -48,12 +47,13 @@ from toolsearch.setting_types import Count, Folder, Port, Wait
 from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
 from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.naming import SEPARATOR, did_you_mean
-from toolsearch.upstreams.config import McpServer, read_mcp_config
+from toolsearch.upstreams.config import McpServer, mcp_document, read_mcp_config
 from toolsearch.upstreams.settings import OAuthClient, ServerSettings, UpstreamSettings
 
 SECTION = "toolsearch"
 _NOBODY = "no_principal"  # error kinds in the style of pydantic's
 _UNUSABLE_OAUTH = "unusable_oauth"
+_CHANGEABLE = frozenset({"rules", "servers"})  # sections that a running gateway can change
 _MAX_SHOWN = 60  # characters of a name that a message shows
 
 Exposing: TypeAlias = Literal["fixed", "expand", "whole"]
@@ -97,6 +97,10 @@ class RuleSettings(SettingsSection):
 
     allow: AllowRules = EVERY_TOOL
     deny: DenyRules = ()
+
+    @property
+    def reach(self) -> Reach:
+        return Reach.parse(self.allow, self.deny)
 
 
 Treatment: TypeAlias = Literal["warn", "quarantine", "allow"]
@@ -240,6 +244,11 @@ class GatewaySettings(RankingSettings):
         """Where listings, pins and tokens are kept; it need not exist yet."""
         return self.state_dir or platformdirs.user_state_path("toolsearch", appauthor=False) / "gateway"
 
+    def needing_restart(self, other: GatewaySettings) -> list[str]:
+        """The sections and settings of *other* that a running gateway cannot change to, as they are written."""
+        names = type(self).model_fields.keys() - _CHANGEABLE
+        return sorted(to_camel(name) for name in names if getattr(self, name) != getattr(other, name))
+
     def of_server(self, name: str) -> GatewayServerSettings:
         """What holds for *name*, its own entry over that of ``*``."""
         chosen = [self.servers[key].model_dump(exclude_unset=True) for key in ("*", name) if key in self.servers]
@@ -260,18 +269,28 @@ class GatewayConfig:
     refused: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What people have to know: the servers that are left out, and the warnings."""
+        left_out = (f"server {each.name!r} is left out: {each.reason}" for each in self.refused)
+        return (*left_out, *self.warnings)
 
-def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
-    """Read a configuration from a path, or from the document itself.
+
+def read_gateway_config(
+    config: str | Path | Mapping[str, Any], environment: Mapping[str, str], *, origin: str = "mcpServers"
+) -> GatewayConfig:
+    """Read a configuration from a path, or from the document itself, which *origin* names.
 
     Raises SourceError if there are no servers in it. Raises BadSettingError, with the place, for a setting that cannot
     be used: it is better that a gateway does not start than that it starts without a rule or a limit.
     """
-    document = config if isinstance(config, Mapping) else read_document(Path(config))
-    section: object = document.get(SECTION, {}) if is_object(document) else {}
-    _require_section_name(document if is_object(document) else {})
-    settings = _read_section(with_hashed_tokens(section, environment), environment)
-    mcp = read_mcp_config(config, environment)
+    if isinstance(config, Mapping):
+        document = config
+    else:
+        origin, document = Path(config).name, mcp_document(Path(config))
+    _require_section_name(document)
+    settings = _read_section(with_hashed_tokens(document.get(SECTION, {}), environment), environment)
+    mcp = read_mcp_config(document, environment, origin=origin)
     kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
     warnings = list(mcp.warnings)
     known = {server.name for server in mcp.servers} | {refusal.name for refusal in mcp.refused} | {"*"}

@@ -32,6 +32,7 @@ class ServerRow(NotAdmitted):
     upstream: UpstreamStatus
     tools: int
     tokens: int
+    skills: int = 0
 
 
 @dataclass(frozen=True, slots=True)

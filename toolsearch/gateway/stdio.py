@@ -32,6 +32,8 @@ async def serve_stdio(gateway: Gateway, door: Door) -> None:
     keeper = _GreetingKeeper(gateway, door.greeting_file)
     gateway.first_listings.on_complete(keeper.note)
     gateway.registry.on_change(keeper.note)
+    if gateway.file is not None:
+        gateway.file.on_applied(keeper.note)
     server = make_server(gateway)
     stream = cast("anyio.AsyncFile[str]", door)  # the SDK only iterates, writes and flushes
     async with stdio_server(stdin=stream, stdout=stream) as (reading, writing):
@@ -68,7 +70,8 @@ class _GreetingKeeper:
 
     def _write(self) -> None:
         approvals, caller = self._gateway.approvals, Caller(Grant(LOCAL), Era.MODERN)
-        if approvals is None or approvals < 0:  # not all decisions are followed, or they cannot be read
+        config = self._gateway.file
+        if config is None or approvals is None or approvals < 0:  # decisions are not followed, or cannot be read
             return
         own, entries = self._gateway.surface.first_words(caller)
         content = self._gateway.content
@@ -80,6 +83,6 @@ class _GreetingKeeper:
         }
         greeting = Greeting(instructions_for(self._gateway, caller, own), lists)
         try:
-            self._file.keep(greeting, approvals)
+            self._file.keep(greeting, approvals, config.applied)
         except OSError as error:
             logger.warning("what clients are told first is not kept: %s", error)

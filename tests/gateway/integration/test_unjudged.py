@@ -194,10 +194,10 @@ async def test_a_server_whose_listing_could_not_be_judged_is_degraded_and_judged
     gateway.registry._gate.judge = judged
     async with gateway:
         await until(lambda: gateway.upstreams["sums"].state is UpstreamState.DEGRADED)
-        assert gateway.registry.find("sums__add") is None
+        assert gateway.registry.find_entry("sums__add") is None
         broken = False
         await until(lambda: gateway.upstreams["sums"].state is UpstreamState.READY)
-        assert gateway.registry.find("sums__add") is not None
+        assert gateway.registry.find_entry("sums__add") is not None
 
 
 @pytest.mark.parametrize(("results", "era"), [("flag", "legacy"), ("flag", "auto"), ("allow", "auto")])

@@ -20,7 +20,8 @@ from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import ReviewItem, ReviewReason, Verdict
-from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
+from toolsearch.tools.definition import EntryKind, Tool, ToolDefinition, ToolOrigin
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.interface import (
     Listing,
@@ -387,13 +388,24 @@ def test_out_of_reach_a_tool_that_waits_for_approval_is_answered_like_one_that_d
 
 @settings(deadline=None, max_examples=60)
 @given(worlds())
-def test_a_server_none_of_whose_tools_is_in_reach_shows_no_prompt_or_resource(world: World) -> None:
+def test_a_server_of_which_nothing_is_in_reach_shows_no_prompt_or_resource(world: World) -> None:
     content = tuple((who, False, ("content",)) for who in world.reaches)
     asking = World(world.tools, world.held, world.down, world.rules, world.reaches, content)
     with tempfile.TemporaryDirectory() as folder:
         answers, _ = asyncio.run(run(asking, world.tools, frozenset(SERVERS), None, folder))
     listing = {tool.server for tool in world.tools}
-    for number, who in enumerate(world.reaches):
+    for number, (who, rules) in enumerate(world.reaches.items()):
+        reach = Reach.parse(*world.rules) & Reach.parse(*rules)
         reached = {tool.server for tool in world.visible(who)}
+        reached |= {server for server in listing if any(map(reach.allows, _contents_of(server)))}
         for server in listing - reached:
             assert server not in json.dumps(answers[number])
+
+
+def _contents_of(server: str) -> list[ToolDefinition]:
+    """The prompt, the resource and the template of a server, as rules see them."""
+    named: list[tuple[str, EntryKind]] = [
+        (f"prompt_{server}", "prompt"), (server, "resource"), (f"{server}_resource", "resource"),
+    ]  # fmt: skip
+    reads: JsonObject = {"readOnlyHint": True}
+    return [ToolDefinition(f"{server}__{name}", server=server, annotations=reads, kind=kind) for name, kind in named]

@@ -16,9 +16,11 @@ from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.settings import Exposing
 from toolsearch.session import Session
 from toolsearch.sessions.answering import Searcher
+from toolsearch.sessions.skills import paged_skill, skill_within_budget
 from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.threads import search_threads
-from toolsearch.tools.definition import Tool
+from toolsearch.tools.definition import KINDS, Tool
+from toolsearch.tools.results import ToolOutput
 from toolsearch.wire.capabilities import RevealMode
 from toolsearch.wire.mcp.eras import Era
 
@@ -130,7 +132,7 @@ class ClientSessions:
     def searcher(self, caller: Caller, view: View, shown: Callable[[str], Tool | None]) -> Searcher:
         """The searcher for a *caller* without a session. Its hits are noted, so that later calls can be learnt from."""
         principal = caller.principal
-        return Searcher(self._engine, principal, _session_id(caller), principal.reach, view, shown)
+        return Searcher(self._engine, principal, _session_id(caller), principal.reach, view, shown, kinds=KINDS)
 
     async def note_call(self, caller: Caller, name: str, *, is_error: bool) -> None:
         """Note a call of the tool *name* in the session of *caller*, if it has one, and learn from it.
@@ -149,6 +151,19 @@ class ClientSessions:
             return
         if self._engine.usage and not is_error:
             await search_threads.run(self._engine.usage.called, caller.principal.id, _session_id(caller), name)
+
+    async def skill_within_budget(self, caller: Caller, output: ToolOutput, path: str, line: int) -> ToolOutput:
+        """*output*, the text of the file *path* of a skill from *line* on, as far as the budget of *caller* allows.
+
+        Raises CallDeniedError and BadArgumentsError, written for the model.
+        """
+        try:
+            if caller.session or caller.session_key is not None:
+                async with self._bound(caller).conversation() as conversation:
+                    return skill_within_budget(conversation, output, path, line)
+        except UnknownSessionError:  # clients whose list does not grow have no session
+            pass
+        return paged_skill(output, path, line, self._engine.options.budget, self._engine.counter)
 
     def _bound(self, caller: Caller) -> Session:
         """The bound session as it is; entering it creates no session."""

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.discovery.search_tool import SearchArguments
-from toolsearch.errors import BadQueryError, UnapprovedToolError
+from toolsearch.errors import BadQueryError
 from toolsearch.gateway.registry import Registry
+from toolsearch.tools.definition import FOUND_KINDS
 from toolsearch_indexes.queries import Select, Words, name_candidates, read_form
 
 
@@ -19,9 +20,9 @@ class AnswerNotes:
         self._registry = registry
 
     def require_approved(self, server: str, reach: Reach) -> None:
-        """Raise BadQueryError if *server* has tools in *reach* that await approval.
+        """Raise BadQueryError if *server* has tools or skills in *reach* that await approval.
 
-        To be called for a server without tools in the caller's view. An unknown server passes.
+        To be called for a server with nothing in the caller's view. An unknown server passes.
         """
         if server in self._held_servers(reach):
             how = self._registry.approving(server)
@@ -36,7 +37,7 @@ class AnswerNotes:
         return "\n".join(filter(None, notes))
 
     def _of_held(self, query: str, reach: Reach) -> str:
-        """One line for each tool that awaits approval and that *query* names exactly, with or without its server in
+        """One line for each entry that awaits approval and that *query* names exactly, with or without its server in
         front.
         """
         match read_form(query):
@@ -47,12 +48,13 @@ class AnswerNotes:
             case _:
                 return ""
         meant = {candidate for name in asked for candidate in name_candidates(name)}
-        held = [tool.name for tool in self._registry.held_within(reach) if tool.name.casefold() in meant]
-        return "\n".join(f"{UnapprovedToolError(name, self._registry.approving(name))}." for name in held)
+        held = [tool for tool in self._registry.held_within(reach) if tool.name.casefold() in meant]
+        return "\n".join(f"{self._registry.unapproved(tool)}." for tool in held)
 
     def _held_servers(self, reach: Reach) -> list[str]:
-        """The servers with tools in *reach* that await approval, sorted."""
-        return sorted({tool.definition.server for tool in self._registry.held_within(reach)} - {""})
+        """The servers with tools or skills in *reach* that await approval, sorted."""
+        held = (tool.definition for tool in self._registry.held_within(reach))
+        return sorted({each.server for each in held if each.kind in FOUND_KINDS} - {""})
 
     def _of_held_servers(self, reach: Reach) -> str:
         """Name the servers whose tools a search skipped because they await approval; "" for none."""

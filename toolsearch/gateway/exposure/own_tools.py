@@ -7,11 +7,11 @@ description.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolsearch.discovery.call_tools import call_tool_entries
+from toolsearch.discovery.call_tools import READ_SKILL_TOOL, call_tool_entries
 from toolsearch.discovery.search_tool import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
@@ -23,8 +23,8 @@ from toolsearch.discovery.search_tool import (
 )
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import SEPARATOR, TOOL_NAME, in_words
-from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, always_loaded, write_tool
+from toolsearch.tools.naming import READ_SKILL, SEPARATOR, TOOL_NAME, in_words
+from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, always_loaded, tool_name, write_tool
 
 _SUBJECT_WIDTH: Final = 240  # most characters for all servers' names and topics in the search tool and the instructions
 
@@ -59,6 +59,16 @@ class OwnTools:
             "do it.",
             tuple(map(always_loaded, entries)),
         )
+
+
+READ_SKILL_ENTRY: Final[JsonObject] = always_loaded(write_tool(READ_SKILL_TOOL))
+"""Listed right after the search tool, for those who reach a skill."""
+
+
+def with_reading(entries: Sequence[JsonObject], *, is_needed: bool) -> list[JsonObject]:
+    """*entries*, of which the first is the search tool, with the tool that reads skills behind it if there are any."""
+    search, *others = [each for each in entries if tool_name(each) != READ_SKILL]
+    return [search, *([READ_SKILL_ENTRY] if is_needed else []), *others]
 
 
 def _sendable(search: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from toolsearch.engine import ToolSearch
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.clients import ClientSessions, ClientTable, KnownClient, known_client
 from toolsearch.gateway.exposure.notes import AnswerNotes
-from toolsearch.gateway.exposure.own_tools import OwnTools, topics_of
+from toolsearch.gateway.exposure.own_tools import READ_SKILL_ENTRY, OwnTools, topics_of, with_reading
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
 from toolsearch.sessions.conversation import Conversation
@@ -72,8 +72,9 @@ class ListForms:
     def own(self, reach: Reach, view: View) -> OwnTools:
         """The gateway's own tools for the callers with *reach*, who see *view*."""
         made = self._made.get(reach)
-        if made is None or made[0] != view.servers:
-            made = view.servers, self._make(view)
+        servers = tuple(sorted({*view.servers, *view.skills_by_server}))
+        if made is None or made[0] != servers:
+            made = servers, self._make(view)
             with self._lock:
                 self._made[reach] = made
                 if len(self._made) > _MOST_REACHES:
@@ -144,19 +145,23 @@ class Surface:
         self._answers = AnswerWriter(self._shown, engine.options.answer_tokens, engine.counter, is_split=self._is_split)
         self._forms = ListForms(self._make_own)
         own = OwnTools.over({}, is_split=self._is_split)  # their texts depend on the servers, their schemas do not
-        self._own_schemas = {tool_name(entry): schema_of(entry) for entry in own.entries}
+        self._own_schemas = {tool_name(entry): schema_of(entry) for entry in (*own.entries, READ_SKILL_ENTRY)}
 
     def entries(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's ``tools/list``, whole. It stays the same, byte for byte, until something changes.
 
         The search tool, the call tools and the pins come first, then the found tools in the order in which they were
         found. A small catalog is listed alone, without the search tool and the call tools; these answer all the same.
+        Where there are skills, the search tool and the tool that reads them are in every list.
         """
         view, exposure = self._view(caller), self._exposure(caller)
         own = self._form(caller, view)
         if own is None:
-            return self._every_entry(view, caller)
-        return [*map(dict, own.entries), *self._entries(self._listed(caller, view, exposure), caller)]
+            search = self._forms.own(caller.principal.reach, view).entries[:1]
+            reading = with_reading(search, is_needed=True) if view.has_skills else []
+            return [*map(dict, reading), *self._every_entry(view, caller)]
+        entries = with_reading(own.entries, is_needed=view.has_skills)
+        return [*map(dict, entries), *self._entries(self._listed(caller, view, exposure), caller)]
 
     def say_first(self, own: OwnTools) -> None:
         """The only client of this process was listed *own* before any server was known."""
@@ -171,7 +176,8 @@ class Surface:
         if self._is_whole(caller, view):
             return "", None
         own = self._forms.own(caller.principal.reach, view)
-        return own.instructions, None if self._pins or self._clients.is_asked else own.entries
+        entries = tuple(with_reading(own.entries, is_needed=view.has_skills))
+        return own.instructions, None if self._pins or self._clients.is_asked else entries
 
     def lists_every_tool(self, caller: Caller) -> bool:
         """Whether the user wants the client of *caller* to list every tool, however many there are."""
@@ -194,7 +200,7 @@ class Surface:
             max_limit=self._engine.options.max_limit,
             servers=view.servers,
         )
-        for server in {each.server for each in asked.searches if each.server} - {*view.servers}:
+        for server in {each.server for each in asked.searches if each.server}.difference(view.all_servers):
             self._notes.require_approved(server, caller.principal.reach)
         searcher = self.sessions.searcher(caller, view, self._shown)
         before = listed = list[str]()
@@ -232,7 +238,7 @@ class Surface:
         """
         if name in self._own_schemas:
             return self._own_schemas[name]
-        tool = self._registry.find(name) if self._engine.view(reach).allows(name) else None
+        tool = self._registry.find_entry(name) if self._engine.view(reach).allows(name) else None
         return sent_input_schema(tool.definition) if tool else None
 
     def _exposure(self, caller: Caller) -> Exposure:
@@ -283,10 +289,13 @@ class Surface:
         return exposure.grows or bool(caller.session)
 
     def _shown(self, name: str) -> Tool | None:
-        """The tool of that name as clients are shown it; None if it is gone, or too long to be shown."""
-        tool = self._registry.find(name)
-        budget = self._engine.options.budget
-        return self._engine.definitions.of_tool(tool, budget.definition_tokens) if tool else None
+        """The tool of that name as clients are shown it; None if it is gone, or too long to be shown. Models
+        see no definitions of the other kinds, so those are returned as they are.
+        """
+        entry = self._registry.find_entry(name)
+        if entry is None or entry.definition.kind != "tool":
+            return entry
+        return self._engine.definitions.of_tool(entry, self._engine.options.budget.definition_tokens)
 
     @staticmethod
     def _discover(conversation: Conversation, asked: SearchArguments) -> list[AnsweredQuery]:
@@ -303,7 +312,7 @@ class Surface:
     def _make_own(self, view: View) -> OwnTools:
         options = self._engine.options
         return OwnTools.over(
-            topics_of(view.definitions),
+            topics_of([*view.definitions, *(each.definition for each in view.skills)]),
             limit=options.limit,
             max_limit=options.max_limit,
             hint=options.search_hint,

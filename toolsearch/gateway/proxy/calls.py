@@ -20,6 +20,7 @@ from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.pipeline import Admitted, CallOutcome, CallPipeline, Refused, admit
 from toolsearch.discovery.call_tools import InnerCall
 from toolsearch.discovery.view import View
+from toolsearch.documents.skills import SKILL_FILE
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import (
     BadArgumentsError,
@@ -31,19 +32,20 @@ from toolsearch.errors import (
     UnknownToolError,
 )
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.proxy.relay import Relay
+from toolsearch.gateway.exposure.clients import ClientSessions
+from toolsearch.gateway.proxy.entries import Entries
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import GatewaySettings, SessionCallLimits
 from toolsearch.gateway.status import SESSION_IDLE_S
+from toolsearch.sessions.skills import place_of
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.results import text_block
+from toolsearch.tools.results import ToolOutput, text_block
 from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA
 from toolsearch.wire.mcp.eras import result_for
 from toolsearch.wire.mcp.requests import (
-    CALL_TOOL,
     as_error,
     asks_for_input,
     call_params,
@@ -128,9 +130,10 @@ class SessionLimits:
 class ClientCall:
     """One ``tools/call`` with *params* as the client sent them.
 
-    view   the tools in the caller's reach
+    view   the tools, skills, prompts and resources in the caller's reach
     call   the call of the tool itself, even if the client has called a call tool; *inner* is None if it has not
     fault  the reason why the call cannot be read
+    is_for_program  the client itself reads a skill, and verifies it, so that no budget of a model holds
     """
 
     caller: Caller
@@ -140,11 +143,12 @@ class ClientCall:
     call: ToolCall
     inner: InnerCall | None = None
     fault: BadArgumentsError | None = None
+    is_for_program: bool = False
 
     @property
     def tool(self) -> Tool | None:
-        """The tool in reach that is called."""
-        return self.view.find(self.call.name)
+        """The tool in reach that is called, or the skill, prompt or resource that is read."""
+        return self.view.find_entry(self.call.name)
 
     def with_params(self, name: str, arguments: JsonObject) -> dict[str, Any]:
         return {**self.params, **call_params(name, arguments)}
@@ -153,6 +157,7 @@ class ClientCall:
 class ClientCalls:
     """Answers the calls of clients, by name or through a call tool, in the pipeline that all calls use.
 
+    sessions       knows how much of skills each client's model has read
     before, after  hooks around each call
     limits         counts the calls of client sessions
     """
@@ -161,7 +166,8 @@ class ClientCalls:
         self,
         engine: ToolSearch,
         registry: Registry,
-        relay: Relay,
+        entries: Entries,
+        sessions: ClientSessions,
         *,
         before: Sequence[BeforeCall] = (),
         after: Sequence[AfterCall] = (),
@@ -169,7 +175,8 @@ class ClientCalls:
     ) -> None:
         self._engine = engine
         self._registry = registry
-        self._relay = relay
+        self._entries = entries
+        self._sessions = sessions
         self._runner = engine.manager.runner
         self._pipeline = CallPipeline(
             self._runner.max_result_characters, before=before, after=after, telemetry=engine.telemetry
@@ -193,7 +200,7 @@ class ClientCalls:
         neither a server nor a callback, once the call has passed all other checks.
         """
         item = Refused(call.call, call.fault) if call.fault is not None else self._counted(call)
-        outcome = await self._pipeline.complete(item, partial(self._run, call), _context(call.caller))
+        outcome = await self._pipeline.complete(item, partial(self._run_or_read, call), _context(call.caller))
         if self._limits is not None and isinstance(item, Admitted) and not outcome.is_pending:
             self._limits.note(call.caller, item, outcome.result)
         return outcome
@@ -215,13 +222,13 @@ class ClientCalls:
             raise BadArgumentsError(f"{error}; query select:{made.name} for its {INPUT_SCHEMA}") from error
 
     def _callable(self, call: ClientCall, name: str) -> Tool:
-        """The tool of that name, which the caller may call in this way.
+        """The tool of that name, which the caller may call in this way, or what is read under that name.
 
         Raises UnknownToolError with near names, UnapprovedToolError for a tool in reach that awaits approval, and
         CallDeniedError for one that needs another call tool.
         """
         self._registry.require_approved(name, call.caller.principal.reach)
-        tool = call.view.get(name)
+        tool = call.view.get_entry(name)
         if call.inner is not None:
             call.inner.require_allowed(tool)
         return tool
@@ -244,6 +251,23 @@ class ClientCalls:
                 f"the definition of {tool.name!r} has changed since the call was approved; look at it, and call again"
             )
 
+    async def _run_or_read(self, call: ClientCall, admitted: Admitted, context: ToolContext) -> CallOutcome:
+        """Run the tool, or read the skill as far as the budget of the caller's model allows."""
+        if call.is_for_program or not admitted.tool.is_skill:
+            return await self._run(call, admitted, context)
+        path, line = place_of(admitted.arguments)
+        asked = replace(admitted, arguments={} if path is None else {"file": path})
+        outcome = await self._run(call, asked, context)
+        if outcome.is_pending or outcome.result.is_error:
+            return outcome
+        whole = ToolOutput(outcome.result.content)
+        try:
+            read = await self._sessions.skill_within_budget(call.caller, whole, path or SKILL_FILE, line)
+        except ToolSearchError as error:
+            return self._pipeline.failed(admitted.call, error)
+        raw = None if outcome.raw is None else {**outcome.raw, "content": [*map(dict, read.content)]}
+        return replace(outcome, result=replace(outcome.result, content=read.content), raw=raw)
+
     async def _run(self, call: ClientCall, admitted: Admitted, context: ToolContext) -> CallOutcome:
         """Have the tool's server or callback answer, or hand the call back if it has neither."""
         tool, is_refused = admitted.tool, False
@@ -256,8 +280,8 @@ class ClientCalls:
 
         try:
             if tool.callback is None and tool.origin is not None:
-                sent, server = call.with_params(tool.remote_name, admitted.arguments), tool.definition.server
-                raw = await self._relay.send(call.caller, server, CALL_TOOL, sent, call.downstream, look_again)
+                sent = call.with_params(tool.remote_name, admitted.arguments)
+                raw = await self._entries.answer(call.caller, tool, sent, call.downstream, look_again)
                 return _answered(admitted.call, raw)
             look_again()
             if isinstance(tool.callback, RawToolCallback):
@@ -269,7 +293,8 @@ class ClientCalls:
             pass
         except ToolSearchError as error:
             log_failure(logger, f"tool {tool.name} failed", error)
-            return self._pipeline.failed(admitted.call, error, was_run=not is_refused)
+            was_run = not is_refused and not isinstance(error, BadArgumentsError)
+            return self._pipeline.failed(admitted.call, error, was_run=was_run)
         except MCPError as error:
             return CallOutcome(_failure(admitted.call, error.message, ToolExecutionError.code), error=error)
         # The error has the name and the definition that the caller knows.

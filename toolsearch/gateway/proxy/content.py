@@ -1,4 +1,4 @@
-"""The prompts and resources of all servers that one caller may know.
+"""The prompts, resources and skills of all servers that one caller may know.
 
 A URI identifies the server of a resource. The gateway subscribes to each resource once, for all sessions.
 """
@@ -7,180 +7,113 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, TypeAlias, TypeVar
-from urllib.parse import quote, unquote
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 from mcp import MCPError
-from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 from mcp.types import INVALID_PARAMS
 
 from toolsearch.errors import ToolSearchError, UnapprovedToolError
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.proxy.addresses import Address, Addresses, MayKnow, fitting, is_held, unwrapped, unwrapped_for
 from toolsearch.gateway.proxy.relay import Relay, SeenLinks
-from toolsearch.gateway.registry import Contents, Registry
-from toolsearch.tools.definition import ToolDefinition, legal_name
+from toolsearch.gateway.proxy.skills import FoundFile, SkillFiles, skill_entry
+from toolsearch.gateway.registry import Contents, Registry, ServerTools
+from toolsearch.gateway.trust.verdicts import Kind
+from toolsearch.tools.definition import READ_ONLY, EntryKind, Tool, ToolDefinition, legal_name
 from toolsearch.tools.naming import all_namespaced
+from toolsearch.upstreams.contents import SkillFolders
 from toolsearch.upstreams.interface import Downstream, Upstream, UpstreamRequest
 from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, ListOf
-from toolsearch.wire.mcp.requests import COMPLETE, ERROR_CODE, GET_PROMPT, READ_RESOURCE, SUBSCRIBE, UNSUBSCRIBE
-
-_WRAPPED = "toolsearch:"
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    server: str
-    uri: str  # the server's own URI
-
-
-class Addresses:
-    """The resources of some servers, that one caller may know. Resources of other servers do not count."""
-
-    def __init__(self, listings: Iterable[Contents]) -> None:
-        self._listings = {listing.server: listing for listing in listings}
-
-    def resources(self) -> list[dict[str, Any]]:
-        """The entries of ``resources/list``, by server and then as the server has them."""
-        return self._entries(RESOURCES)
-
-    def templates(self) -> list[dict[str, Any]]:
-        """The entries of ``resources/templates/list``, in the same order."""
-        return self._entries(TEMPLATES)
-
-    def resolve(self, uri: str, linked_by: str | None = None) -> Address | None:
-        """The resource that *uri* means; *linked_by* is the server whose result linked to it, if any.
-
-        None if it means nothing, or could mean several things.
-        """
-        if wrapped := _unwrapped(uri):
-            return wrapped if wrapped.server in self._listings else None
-        owners = self._listing(RESOURCES, uri)
-        if len(owners) == 1:
-            return Address(owners[0], uri)
-        if linked_by in self._listings:
-            return Address(linked_by, uri)
-        if owners:
-            return None
-        fitting = [name for name, listing in self._listings.items() if _fits_any(listing, uri)]
-        return Address(fitting[0], uri) if len(fitting) == 1 else None
-
-    def resolve_template(self, template: str) -> Address | None:
-        """The server of this template, found by its listed URI. A resource counts as a template without variables."""
-        if wrapped := _unwrapped(template):
-            return wrapped if wrapped.server in self._listings else None
-        owners = self._listing(TEMPLATES, template)
-        return Address(owners[0], template) if len(owners) == 1 else self.resolve(template)
-
-    def _entries(self, which: ListOf) -> list[dict[str, Any]]:
-        owners = {server: listing.entries_of(which) for server, listing in self._listings.items()}
-        shared = Counter(uri for entries in owners.values() for uri in {which.name_of(entry) for entry in entries})
-        return [
-            dict(entry) if shared[uri] == 1 else which.renamed(entry, wrap(Address(server, uri)))
-            for server, entries in owners.items()
-            for entry in entries
-            if (uri := which.name_of(entry)) is not None
-        ]
-
-    def _listing(self, which: ListOf, uri: str) -> list[str]:
-        """The servers that list exactly this URI."""
-        return [
-            server
-            for server, listing in self._listings.items()
-            if any(which.name_of(entry) == uri for entry in listing.entries_of(which))
-        ]
-
-
-def wrap(address: Address) -> str:
-    return f"{_WRAPPED}{quote(address.server, safe='')}:{address.uri}"
-
-
-def _unwrapped(uri: str) -> Address | None:
-    if not uri.startswith(_WRAPPED):
-        return None
-    server, colon, own = uri.removeprefix(_WRAPPED).partition(":")
-    return Address(unquote(server), own) if colon else None
-
-
-def unwrapped_for(server: str, uri: str) -> str:
-    """*uri* as *server* would know it."""
-    wrapped = _unwrapped(uri)
-    return wrapped.uri if wrapped is not None and wrapped.server == server else uri
-
-
-def is_held(contents: Contents, uri: str) -> bool:
-    """Whether *uri* is a resource or template that awaits approval, or can only be read by such a template."""
-    if uri in contents.held:
-        return True
-    if any(RESOURCES.name_of(entry) == uri for entry in contents.resources) or _fits_any(contents, uri):
-        return False
-    return any(_fits(held, uri) for held in contents.held)
-
-
-def _fits_any(contents: Contents, uri: str) -> bool:
-    return any(_fits(TEMPLATES.name_of(entry) or "", uri) for entry in contents.resource_templates)
-
-
-def _fits(template: str, uri: str) -> bool:
-    parsed = _parsed(template)
-    return parsed is not None and parsed.match(uri) is not None
-
-
-@lru_cache(maxsize=4_096)
-def _parsed(template: str) -> UriTemplate | None:
-    """Parse a template; None if no URI can be matched against it."""
-    try:
-        return UriTemplate.parse(template)
-    except InvalidUriTemplate:
-        return None
-
+from toolsearch.wire.mcp.requests import (
+    COMPLETE,
+    ERROR_CODE,
+    GET_PROMPT,
+    READ_RESOURCE,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+)
 
 T = TypeVar("T")
+_CHANGED: Final = "What was asked for has changed; list it again"
 _RESOURCE_NOT_FOUND = -32002  # the code up to 2025-11-25; the protocol of 2026 has no code for this
 
 
 class ContentProxy:
-    """The prompts and resources of the servers that a caller may know.
+    """The prompts, resources and skills of the servers that a caller may know.
 
-    A caller may know of a server if it reaches at least one of its tools, or if the server has no tools and a rule by
-    server allows it. It may know of a prompt if the rules would allow a tool of that name. Prompts are named like
-    tools, ``server__prompt``; for resources see `Addresses`. Every list has one page.
+    A caller may know of a server if it reaches anything of it, or if the server has no tools and a rule by server
+    allows it. It may know of what its reach allows, by name, server, class and kind. It may also know of a resource
+    that no rule denies, if it reaches a tool of the same server, since results of tools refer to resources. Only those
+    who reach a skill may know of its files.
+
+    Prompts are named like tools, ``server__prompt``; for resources see `Addresses`. Every list has one page.
     """
 
     def __init__(self, registry: Registry, relay: Relay, links: SeenLinks) -> None:
         self._registry = registry
         self._relay = relay
         self._links = links
+        self._skills = SkillFiles(registry.catalog)
 
     def prompts(self, caller: Caller) -> list[dict[str, Any]]:
         """The entries of ``prompts/list``, by server and then as the server has them."""
         return [
             PROMPTS.renamed(entry, name)
             for contents in self._known(caller)
-            for name, entry in _named_prompts(contents).items()
-            if self._allows(caller, name, contents.server)
+            for name, entry in contents.named_prompts.items()
+            if self._allows_prompt(caller, contents, name, entry["name"])
         ]
 
     def resources(self, caller: Caller) -> list[dict[str, Any]]:
-        return Addresses(self._known(caller)).resources()
+        return self._addresses(caller).resources()
 
     def resource_templates(self, caller: Caller) -> list[dict[str, Any]]:
-        return Addresses(self._known(caller)).templates()
+        return self._addresses(caller).templates()
 
     def instructions(self, caller: Caller) -> dict[str, str]:
         """The servers' instructions, by server."""
         return {each.server: each.instructions for each in self._known(caller) if each.instructions}
 
+    def skills(self, caller: Caller) -> list[dict[str, Any]]:
+        """The entries of ``skills/list``, by name. All URIs hold the label of the server, so that each means one skill,
+        whatever other servers list; the digests are the server's own.
+        """
+        return [skill_entry(found) for found in self._skills.skills(caller.principal.reach)]
+
+    def skill(self, caller: Caller, uri: str) -> dict[str, Any]:
+        """The entry of the skill whose SKILL.md is *uri*, for ``skills/get``. Raises MCPError if there is none, or if
+        it awaits approval.
+        """
+        found = self.file_of_skill(caller, uri)
+        if found is None or found.file.uri != found.skill.uri:
+            self._require_approved(caller, uri)
+            raise MCPError(INVALID_PARAMS, "No skill is served there", {"uri": uri})
+        return skill_entry(found)
+
+    def directory(self, caller: Caller, uri: str) -> list[dict[str, Any]]:
+        """The entries of ``resources/directory/read``. Raises MCPError for what is no folder of a skill."""
+        if children := self._skills.directory(caller.principal.reach, uri):
+            return children
+        raise MCPError(INVALID_PARAMS, "Not a folder of a skill", {"uri": uri})
+
+    def file_of_skill(self, caller: Caller, uri: str) -> FoundFile | None:
+        """The file *uri* of a skill that *caller* reaches; None for anything else, which `locate` then judges: it finds
+        nothing in the folder of a skill, since nothing could verify that.
+        """
+        address = unwrapped(uri) or self._resolve(caller, uri)
+        return None if address is None else self._skills.find(caller.principal.reach, address.server, address.uri)
+
     def locate(self, caller: Caller, uri: str) -> Address:
         """The server of the resource *uri*. Raises the MCPError that a server gives for an unknown resource, or one
         that says that the resource awaits approval.
         """
-        address = Addresses(self._known(caller)).resolve(uri, self._links.server_of(caller.owner, uri))
-        if address is None or self._is_held(address):
+        address = self._resolve(caller, uri)
+        if address is None or self._is_held(address) or not self._may_read(caller, address):
             self._require_approved(caller, uri)
             raise MCPError(
                 _RESOURCE_NOT_FOUND if caller.era is Era.LEGACY else INVALID_PARAMS,
@@ -190,8 +123,16 @@ class ContentProxy:
         return address
 
     async def read(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-        """Answer ``resources/read``; raises as `Relay.send`, and MCPError for an unknown resource."""
-        find = partial(self.locate, caller, params["uri"])
+        """Answer ``resources/read``, except for a file of a skill, which only a call of the skill verifies. Raises as
+        `Relay.send`, and MCPError for an unknown resource.
+        """
+
+        def find() -> Address:
+            address = self.locate(caller, params["uri"])
+            if self._is_of_skill(address):
+                raise MCPError(INVALID_PARAMS, _CHANGED)
+            return address
+
         address = find()
         sent = {**params, "uri": address.uri}
         admit = _finding_the_same(find, address)
@@ -212,26 +153,32 @@ class ContentProxy:
         admit = _finding_the_same(find, (server, reference))
         return await self._relay.send(caller, server, COMPLETE, sent, downstream, admit)
 
+    def _resolve(self, caller: Caller, uri: str) -> Address | None:
+        """The one resource, or file of a skill, that *uri* means for *caller*."""
+        skills = self._skills.servers(caller.principal.reach, uri)
+        linked_by = self._links.server_of(caller.owner, uri)
+        return self._addresses(caller).resolve(uri, linked_by, skills=skills)
+
     def _reference(self, caller: Caller, reference: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The server that *reference* points to, and the server's own name for it."""
         if reference["type"] == "ref/prompt":
             server, name = self._prompt(caller, reference["name"])
             return server, {**reference, "name": name}
-        address = Addresses(self._known(caller)).resolve_template(reference["uri"])
-        if address is None or self._is_held(address):
+        address = self._addresses(caller).resolve_template(reference["uri"])
+        if address is None or self._is_held(address) or not self._may_read(caller, address):
             self._require_approved(caller, reference["uri"])
             raise MCPError(INVALID_PARAMS, "Unknown resource template", {"uri": reference["uri"]})
         return address.server, {**reference, "uri": address.uri}
 
     def _prompt(self, caller: Caller, name: str) -> tuple[str, str]:
         """The server of a prompt, and its name there."""
-        for contents in self._known(caller):
-            entry = _named_prompts(contents).get(name)
-            if entry is not None and self._allows(caller, name, contents.server):
-                return contents.server, entry["name"]
+        for contents in self._contents():
+            own = PROMPTS.name_of(contents.named_prompts.get(name, {}))
+            if own is not None and self._knows(caller, contents) and self._allows_prompt(caller, contents, name, own):
+                return contents.server, own
         for contents in self._known_once_approved(caller):
-            held = all_namespaced(contents.server, contents.held_prompts).values()
-            if name in held and self._allows(caller, name, contents.server):
+            held = {given: own for own, given in all_namespaced(contents.server, contents.held_prompts).items()}
+            if name in held and self._allows_prompt(caller, contents, name, held[name]):
                 raise self._unapproved(f"the prompt {name}", name)
         raise MCPError(INVALID_PARAMS, f"Unknown prompt: {name}")
 
@@ -241,8 +188,14 @@ class ContentProxy:
     def _require_approved(self, caller: Caller, uri: str) -> None:
         """Raise the MCPError that names the entry to approve before *uri* can be used, if there is one."""
         for contents in self._known_once_approved(caller):
-            if is_held(contents, unwrapped_for(contents.server, uri)):
+            own = unwrapped_for(contents.server, uri)
+            is_denied = self._denies(caller, _definition(contents, RESOURCES, own))
+            if is_held(contents, own) and not is_denied:
                 raise self._unapproved(f"the resource {uri}", contents.server)
+        for entry in self._registry.held_within(caller.principal.reach):
+            if entry.is_skill and _is_below(entry, unwrapped_for(entry.definition.server, uri)):
+                error = self._registry.unapproved(entry)
+                raise MCPError(INVALID_PARAMS, str(error), {ERROR_CODE: error.code})
 
     def _unapproved(self, entry: str, approved_as: str) -> MCPError:
         """The error holds no text of the server, because nobody has reviewed that: the caller itself named the
@@ -251,7 +204,11 @@ class ContentProxy:
         error = UnapprovedToolError(entry, self._registry.approving(approved_as))
         return MCPError(INVALID_PARAMS, str(error), {ERROR_CODE: error.code})
 
+    def _addresses(self, caller: Caller) -> Addresses:
+        return Addresses(self._known(caller), self._may_know(caller))
+
     def _known(self, caller: Caller) -> list[Contents]:
+        """The contents of the servers that *caller* may know."""
         return [contents for contents in self._contents() if self._knows(caller, contents)]
 
     def _known_once_approved(self, caller: Caller) -> list[Contents]:
@@ -264,14 +221,79 @@ class ContentProxy:
         return [contents for _, contents in sorted(self._registry.contents.items())]
 
     def _knows(self, caller: Caller, contents: Contents) -> bool:
-        if not contents.has_tools:
-            return self._allows(caller, legal_name(contents.server), contents.server)
-        tools = self._registry.servers.get(contents.server)
-        return tools is not None and any(caller.principal.reach.allows(tool.definition) for tool in tools.admitted)
+        of_server = self._registry.servers.get(contents.server, ServerTools())
+        reach = caller.principal.reach
+        return self._reaches_tools(caller, contents) or any(reach.allows(each.definition) for each in of_server.entries)
 
-    def _allows(self, caller: Caller, name: str, server: str) -> bool:
-        definition = ToolDefinition(name=name, server=server)
-        return self._registry.rules.allows(definition) and caller.principal.reach.allows(definition)
+    def _reaches_tools(self, caller: Caller, contents: Contents) -> bool:
+        if not contents.has_tools:
+            return self._allows(caller, ToolDefinition(legal_name(contents.server), server=contents.server))
+        of_server = self._registry.servers.get(contents.server, ServerTools())
+        return any(caller.principal.reach.allows(tool.definition) for tool in of_server.admitted)
+
+    def _may_know(self, caller: Caller) -> MayKnow:
+        """Whether *caller* may know of an entry, which is asked of one entry at a time: servers list thousands."""
+        reach = caller.principal.reach
+
+        @cache
+        def reaches_tools(server: str) -> bool:
+            return self._reaches_tools(caller, self._registry.contents[server])
+
+        def may_know(contents: Contents, which: ListOf, uri: str) -> bool:
+            definition = _definition(contents, which, uri)
+            is_linked_to = not self._denies(caller, definition) and reaches_tools(contents.server)
+            if not is_linked_to and not self._allows(caller, definition):
+                return False
+            is_file = which is RESOURCES and contents.skills.holds(uri)
+            return not is_file or self._skills.find(reach, contents.server, uri) is not None
+
+        return may_know
+
+    def _may_read(self, caller: Caller, address: Address) -> bool:
+        """Whether *caller* may read what a list, a link or the name of a server has led it to."""
+        contents, may_know = self._registry.contents[address.server], self._may_know(caller)
+        for which in (RESOURCES, TEMPLATES):
+            if contents.lists(which, address.uri):
+                return may_know(contents, which, address.uri)
+        if self._is_of_skill(address):
+            return self._skills.find(caller.principal.reach, address.server, address.uri) is not None
+        if templates := list(fitting(contents, address.uri)):
+            return any(may_know(contents, TEMPLATES, each) for each in templates)
+        definition = _definition(contents, RESOURCES, address.uri)
+        return self._reaches_tools(caller, contents) and not self._denies(caller, definition)
+
+    def _is_of_skill(self, address: Address) -> bool:
+        contents = self._registry.contents.get(address.server)
+        return contents is not None and contents.skills.holds(address.uri)
+
+    def _allows(self, caller: Caller, definition: ToolDefinition, original: ToolDefinition | None = None) -> bool:
+        return all(each.allows(definition, original) for each in (self._registry.rules, caller.principal.reach))
+
+    def _allows_prompt(self, caller: Caller, contents: Contents, name: str, remote_name: str) -> bool:
+        """*name* is the one that clients see. A tool of that name gives the prompt another one in the catalog."""
+        entry = contents.entries.get((Kind.PROMPT, remote_name))
+        if entry is None:
+            return self._allows(caller, _unlisted(contents.server, name, "prompt"))
+        return self._allows(caller, replace(entry.definition, name=name), entry.definition)
+
+    def _denies(self, caller: Caller, definition: ToolDefinition) -> bool:
+        return self._registry.rules.denies(definition) or caller.principal.reach.denies(definition)
+
+
+def _definition(contents: Contents, which: ListOf, uri: str) -> ToolDefinition:
+    """The definition by which rules find an entry; that of a resource which is no entry has the name of its server."""
+    entry = contents.entries.get((Kind.RESOURCE if which is RESOURCES else Kind.TEMPLATE, uri))
+    return (
+        entry.definition if entry is not None else _unlisted(contents.server, legal_name(contents.server), "resource")
+    )
+
+
+def _unlisted(server: str, name: str, kind: EntryKind) -> ToolDefinition:
+    return ToolDefinition(name, server=server, annotations={READ_ONLY: True}, kind=kind)
+
+
+def _is_below(skill: Tool, uri: str) -> bool:
+    return skill.origin is not None and SkillFolders([skill.origin.raw]).holds(uri)
 
 
 def _finding_the_same(find: Callable[[], T], found: T) -> Callable[[], None]:
@@ -279,15 +301,9 @@ def _finding_the_same(find: Callable[[], T], found: T) -> Callable[[], None]:
 
     def admit() -> None:
         if find() != found:
-            raise MCPError(INVALID_PARAMS, "What was asked for has changed; list it again")
+            raise MCPError(INVALID_PARAMS, _CHANGED)
 
     return admit
-
-
-def _named_prompts(contents: Contents) -> dict[str, Mapping[str, Any]]:
-    """The prompts, by the name that clients see."""
-    entries = {name: entry for entry in contents.prompts if (name := PROMPTS.name_of(entry)) is not None}
-    return {given: entries[name] for name, given in all_namespaced(contents.server, entries).items()}
 
 
 logger = logging.getLogger(__name__)

@@ -180,9 +180,16 @@ class Relay:
         binding = Binding(caller.owner, server, method, target_of(params))
         result: Mapping[str, Any] = await self._sent(caller, upstream, binding, params, downstream, admit)
         self._links.note(caller.owner, server, result)
-        if self._inspect is not None:
-            result = await self._inspect(server, method, result)
-        return result_for(result, caller.era)
+        return result_for(await self.inspected(server, method, result), caller.era)
+
+    async def inspected(self, server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        """*result* as it may be passed on."""
+        return result if self._inspect is None else await self._inspect(server, method, result)
+
+    async def relist(self, server: str) -> None:
+        """Have *server* list everything again, and have that judged; raises as `Upstream.request`."""
+        if (upstream := self._upstreams.get(server)) is not None:
+            await upstream.relist()
 
     async def aclose(self) -> None:
         """Cancel the calls that still wait for an answer of their client."""

@@ -274,7 +274,7 @@ class PinGate:
 
     def _changes(self, entry: Entry) -> tuple[str, ...]:
         before = self._store.entry(entry.server, entry.remote_name, entry.kind, is_approved=True)
-        return changed_places(before, entry.raw)
+        return changed_places(entry.by_file(before or {}), entry.by_file(entry.raw))
 
     def _holds(self, why: ReviewReason) -> bool:
         treatments: Mapping[ReviewReason, str] = {

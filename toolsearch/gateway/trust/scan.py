@@ -23,13 +23,13 @@ import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[rep
 
 from toolsearch import scanning
 from toolsearch.gateway import trust
-from toolsearch.gateway.trust.verdicts import Entry, Kind
+from toolsearch.gateway.trust.verdicts import FOUND, Entry, Kind
 from toolsearch.scanning.rules import findings_in, steering_in
 from toolsearch.scanning.texts import Finding, Text, evidence, fold, printable, texts_of
 from toolsearch.storage.files import write_private
 from toolsearch.tools.definition import SafetyClass
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.tools.naming import READ_SKILL, TOOL_NAME
 from toolsearch.tools.results import BLOB, DATA
 from toolsearch.wire.mcp.requests import RESULT_WORDS, with_meta
 
@@ -97,25 +97,25 @@ _re2: Any = untyped_re2
 _WORDS = _re2.compile(rb"[A-Za-z][A-Za-z0-9_-]{4,127}")
 
 _OURS = frozenset(  # callTool and its variants are defined in a higher layer, so their names are repeated here
-    fold(name) for name in (TOOL_NAME, "callTool", *(f"callTool{each.value}" for each in SafetyClass))
+    fold(name) for name in (TOOL_NAME, READ_SKILL, "callTool", *(f"callTool{each.value}" for each in SafetyClass))
 )
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The names in use around one server: *own* are its own tools, *others* the tools of other servers, each with its
-    server.
+    """The names in use around one server: *own* are its own entries, *others* the tools and skills of other servers,
+    each with its server.
     """
 
     own: frozenset[str]
     others: Mapping[str, str]
-    folded: Mapping[str, str]  # folded look of a name -> the name, for tools of other servers
+    folded: Mapping[str, str]  # folded look of a name -> the name, for those of other servers
 
     @classmethod
     def of(cls, own: Collection[Entry], others: Collection[Entry]) -> Neighbours:
         names = {name: tool.server for tool in others for name in (tool.remote_name, tool.name)}
         mine = frozenset(name for tool in own for name in (tool.remote_name, tool.name))
-        return cls(mine, names, {fold(tool.remote_name): tool.remote_name for tool in others})
+        return cls(mine, names, {fold(tool.own_name): tool.own_name for tool in others})
 
 
 def borrowed_name(name: str, neighbours: Neighbours) -> Iterator[Finding]:
@@ -159,6 +159,13 @@ def _is_coined(word: str) -> bool:
 
 
 _MAX_FINDINGS = 8  # findings reported for one definition; a single one holds it
+_FILES: Final = "resources["  # beginning of the place of a skill's file
+_RUN: Final = (  # endings of files that systems or interpreters run
+    ".app", ".applescript", ".bash", ".bat", ".bin", ".cjs", ".cmd", ".com", ".command", ".dll", ".dylib", ".exe",
+    ".fish", ".jar", ".js", ".jsx", ".ksh", ".lua", ".mjs", ".msi", ".php", ".pl", ".ps1", ".psm1", ".py", ".pyw", ".r",
+    ".rb", ".scpt", ".sh", ".so", ".ts", ".tsx", ".vbs", ".wasm", ".zsh",
+)  # fmt: skip
+_RUN_FOLDERS: Final = ("/bin", "/scripts")
 
 
 class Scanner:
@@ -178,7 +185,7 @@ class Scanner:
         findings: list[list[Finding]] = []
         for entry in entries:
             pin = entry.pin()
-            said = now[pin] = before[pin] if pin in before else _said(entry.raw)
+            said = now[pin] = before[pin] if pin in before else _said(entry)
             name_findings = scan_names(entry, said.coined, neighbours)
             findings.append([*said.findings, *name_findings][:_MAX_FINDINGS])
         if self._cache is not None and now.keys() != before.keys():
@@ -199,14 +206,22 @@ def scan_entry(entry: JsonObject) -> list[Finding]:
 
 def scan_names(entry: Entry, coined: frozenset[str], neighbours: Neighbours) -> list[Finding]:
     """The findings about other servers' names; *coined* are words of the definition that could be such names."""
-    borrowed = borrowed_name(entry.remote_name, neighbours) if entry.kind is Kind.TOOL else ()
-    texts = texts_of(entry.raw) if any(word in neighbours.others for word in coined) else ()
+    borrowed = borrowed_name(entry.own_name, neighbours) if entry.kind in FOUND else ()
+    texts = texts_of(entry.texts) if any(word in neighbours.others for word in coined) else ()
     return _reported(chain(borrowed, (finding for text in texts for finding in speaks_of_others(text, neighbours))))
 
 
-def _said(entry: JsonObject) -> Said:
-    coined = frozenset(word for text in texts_of(entry) for word in coined_words(text))
-    return Said(tuple(scan_entry(entry)), coined)
+def scripts_in(entry: Entry) -> Iterator[Finding]:
+    """The files of a skill that could be run. A model that reads the skill may run them, so a person decides."""
+    for text in texts_of(entry.texts) if entry.kind is Kind.SKILL else ():
+        folder, _, file = text.value.rpartition("/")
+        if text.place.startswith(_FILES) and (file.lower().endswith(_RUN) or folder.endswith(_RUN_FOLDERS)):
+            yield Finding("ships-scripts", text.place, printable(file))
+
+
+def _said(entry: Entry) -> Said:
+    coined = frozenset(word for text in texts_of(entry.texts) for word in coined_words(text))
+    return Said((*scan_entry(entry.texts), *_reported(scripts_in(entry))), coined)
 
 
 def _reported(findings: Iterable[Finding]) -> list[Finding]:
@@ -217,17 +232,28 @@ def _reported(findings: Iterable[Finding]) -> list[Finding]:
 # Key in a result's ``_meta``; the value names the rules that found something.
 SUSPICIOUS: Final = "toolsearch/suspicious"
 MOST_CHARACTERS = 65_536  # most characters scanned of one result
+_MOST_OF_SKILL: Final = 4 * MOST_CHARACTERS  # of one file, each time that a part of it is read
+_UNSCANNED: Final = "longer-than-scanned"  # marks a file of a skill whose end nobody has looked at
 _MOST_AT_ONCE = 4_096  # texts up to this length are scanned without a thread
 _NO_TEXTS = (f".{DATA}", f".{BLOB}")  # fields that hold pictures, sounds and files
 
 
 async def marked(server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """*result* with the scan's findings in its ``_meta``; the same object if there are none."""
-    texts = list(_texts(result))
+    """*result* with the scan's findings in its ``_meta``; the same object if there are none.
+
+    A skill that is read (*method* is ``readSkill``) is scanned further than a result of a tool, since models follow it.
+    If it is longer still, that is marked.
+    """
+    is_skill = method == READ_SKILL
+    most = _MOST_OF_SKILL if is_skill else MOST_CHARACTERS
+    texts = [text for text in texts_of(result) if text.value not in RESULT_WORDS and not text.place.endswith(_NO_TEXTS)]
+    is_cut = sum(len(text.value) for text in texts) > most
+    texts = list(_first(texts, most))
     if sum(len(text.value) for text in texts) > _MOST_AT_ONCE:
         rules = await asyncio.to_thread(_rules, texts)
     else:
         rules = _rules(texts)
+    rules += [_UNSCANNED] if is_skill and is_cut else []
     if not rules:
         return result
     logger.warning("%s: a result of %s is suspicious: %s", server, method, ", ".join(rules))
@@ -238,11 +264,10 @@ def _rules(texts: list[Text]) -> list[str]:
     return sorted({finding.rule for found in steering_in(texts) for finding in found})
 
 
-def _texts(result: Mapping[str, Any]) -> Iterator[Text]:
-    left = MOST_CHARACTERS
-    for text in texts_of(result):
-        if left <= 0:
+def _first(texts: Iterable[Text], most: int) -> Iterator[Text]:
+    """The first *most* characters of *texts*."""
+    for text in texts:
+        if most <= 0:
             return
-        if text.value not in RESULT_WORDS and not text.place.endswith(_NO_TEXTS):
-            yield Text(text.place, text.value[:left])
-            left -= len(text.value)
+        yield Text(text.place, text.value[:most])
+        most -= len(text.value)

@@ -7,26 +7,36 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
 
+from toolsearch.documents.json_values import as_list, as_object
+from toolsearch.documents.skills import SKILL_FILE
 from toolsearch.errors import BadToolError
 from toolsearch.scanning.texts import Finding
 from toolsearch.tools.definition import Refusal, Tool
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import SEPARATOR, namespaced
 from toolsearch.upstreams.config import McpServer
-from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, ListOf, without_modification
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, SKILLS, TEMPLATES, ListOf, without_modification
 
 
 class Kind(Enum):
     TOOL = "tool"
+    SKILL = "skill"
     PROMPT = "prompt"
     RESOURCE = "resource"
     TEMPLATE = "resource template"
     INSTRUCTIONS = "instructions"  # the server's text about itself; each server has at most one
 
 
-_LISTS: Mapping[Kind, ListOf] = {Kind.PROMPT: PROMPTS, Kind.RESOURCE: RESOURCES, Kind.TEMPLATE: TEMPLATES}
+_LISTS: Mapping[Kind, ListOf] = {
+    Kind.SKILL: SKILLS,
+    Kind.PROMPT: PROMPTS,
+    Kind.RESOURCE: RESOURCES,
+    Kind.TEMPLATE: TEMPLATES,
+}
+FOUND: Final = frozenset({Kind.TOOL, Kind.SKILL})  # kinds whose names texts may imitate, because searches find them
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,8 @@ class Entry:
     """One entry as its server sent it.
 
     name         for people
-    remote_name  the server's own name for it: a name, or the URI of a resource or template; empty for instructions
+    remote_name  the server's own name for it: a name, or the URI of a skill, resource or template; empty for
+                 instructions
     """
 
     server: str
@@ -46,18 +57,54 @@ class Entry:
     def pin(self) -> str:
         """SHA-256 (hex) over the server's name, the entry, and, except for tools, its kind.
 
-        The size and the date of a resource are left out because they change with its contents.
+        The size and the date of a resource are left out because they change with its contents. The files of a skill
+        count with their digests, in any order.
         """
         if self.kind is Kind.TOOL:
             return pin_of([self.server, self.raw])
-        steady = without_modification(self.raw) if self.kind is Kind.RESOURCE else self.raw
+        steady = without_modification(self.raw) if self.kind is Kind.RESOURCE else self.by_file(self.raw)
         return pin_of([self.server, self.kind.value, steady])
+
+    def by_file(self, raw: JsonObject) -> JsonObject:
+        """*raw*, a version of this entry, with the files of a skill by URI in place of their list."""
+        if self.kind is not Kind.SKILL:
+            return raw
+        return {**raw, _FILES: {str(each.get("uri")): each for each in _files(raw)}}
+
+    @property
+    def own_name(self) -> str:
+        """The name that its author gave it, without the folders of a skill."""
+        return _folder(self.remote_name).rpartition("/")[2] if self.kind is Kind.SKILL else self.remote_name
+
+    @property
+    def texts(self) -> JsonObject:
+        """The entry without what is no text: of the files of a skill, only the URIs are left, as they are listed and as
+        models are shown them.
+        """
+        if self.kind is not Kind.SKILL:
+            return self.raw
+        uris = (str(each.get("uri")) for each in _files(self.raw))
+        return {**self.raw, _FILES: [list(dict.fromkeys((uri, unquote(uri)))) for uri in uris]}
+
+
+_FILES: Final = "resources"  # field of a skill's entry
+
+
+def _files(skill: JsonObject) -> list[JsonObject]:
+    return [as_object(each) or {} for each in as_list(skill.get(_FILES)) or ()]
+
+
+def _folder(uri: str) -> str:
+    return uri.removesuffix(f"/{SKILL_FILE}")
 
 
 def shown_name(server: str, kind: Kind, remote_name: str) -> str:
-    """The name for people, who may also enter it: ``git__log``, ``git__file:///README``, or the server's own name."""
+    """The name for people, who may also enter it: ``git__log``, ``git__file:///README``, ``git__skill://review`` for a
+    skill, by its folder, or the server's own name.
+    """
     if kind in (Kind.TOOL, Kind.PROMPT):
         return namespaced(server, remote_name)
+    remote_name = _folder(remote_name) if kind is Kind.SKILL else remote_name
     return f"{server}{SEPARATOR}{remote_name}" if remote_name else server
 
 
@@ -68,10 +115,17 @@ def pin_of(document: Any) -> str:
 
 
 def tool_entry(tool: Tool) -> Entry:
-    """The entry of a tool. Raises BadToolError for a tool that no server has listed."""
+    """The entry of a tool or of a skill, prompt or resource. Raises BadToolError if no server has listed it."""
     if tool.origin is None:
         raise BadToolError(f"{tool.name}: no server lists it, so there is no entry of it that could be approved")
+    if (kind := kind_of(tool)) is not Kind.TOOL:
+        return content_entry(tool.origin.server, kind, tool.origin.raw)
     return Entry(tool.origin.server, Kind.TOOL, tool.origin.remote_name, tool.name, tool.origin.raw)
+
+
+def kind_of(tool: Tool) -> Kind:
+    is_template = tool.origin is not None and TEMPLATES.name_of(tool.origin.raw) == tool.origin.remote_name
+    return Kind.TEMPLATE if is_template and tool.definition.kind == "resource" else Kind(tool.definition.kind)
 
 
 def own_entry(tool: Tool) -> Entry:
@@ -80,7 +134,7 @@ def own_entry(tool: Tool) -> Entry:
 
 
 def content_entry(server: str, kind: Kind, raw: JsonObject) -> Entry:
-    """The entry of a prompt, a resource, a template or instructions."""
+    """The entry of a skill, a prompt, a resource, a template or instructions."""
     remote_name = (_LISTS[kind].name_of(raw) or "") if kind in _LISTS else ""
     return Entry(server, kind, remote_name, shown_name(server, kind, remote_name), raw)
 
@@ -99,9 +153,8 @@ class ReviewReason(Enum):
 class ReviewItem:
     """An entry that somebody should look at, and why.
 
-    A held tool can be neither searched, suggested, counted nor called; clients learn nothing of a held prompt, resource
-    or instructions. *pin* identifies the definition that was looked at: an approval names it, so that any other
-    definition is held again.
+    A held entry can be neither searched, suggested, counted, called nor read, and clients learn nothing of it. *pin*
+    identifies the definition that was looked at: an approval names it, so that any other definition is held again.
     """
 
     name: str
@@ -160,8 +213,8 @@ class ToolGate(Protocol):
         ...
 
     def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:
-        """Judge everything that *server* lists now. *others* are the tools of other servers, whose names it may
-        imitate.
+        """Judge everything that *server* lists now. *others* are the tools and skills of other servers, whose names
+        it may imitate.
         """
         ...
 

@@ -1,0 +1,93 @@
+"""Calls a tool at its server, or reads a skill, prompt or resource there, and gives the answer that a model reads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcp import MCPError
+
+from toolsearch.errors import ChangedSkillError, ToolExecutionError, ToolSearchError
+from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.proxy.relay import Relay
+from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.trust.scan import SUSPICIOUS
+from toolsearch.tools.definition import Tool
+from toolsearch.tools.naming import READ_SKILL
+from toolsearch.upstreams.entry_requests import EntryRequest, explained, output_of, request_of
+from toolsearch.upstreams.interface import Downstream
+from toolsearch.wire.mcp.eras import result_for
+from toolsearch.wire.mcp.requests import arguments_in, asks_for_input, error_result, meta_of, with_meta, write_result
+
+logger = logging.getLogger(__name__)
+_CALL: Final = frozenset({"name", "arguments"})  # parameters of a call that do not go to the server as they are
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The admitted tools, skills, prompts and resources of the servers, as they are called."""
+
+    registry: Registry
+    relay: Relay
+
+    async def answer(
+        self,
+        caller: Caller,
+        entry: Tool,
+        params: Mapping[str, Any],
+        downstream: Downstream,
+        admit: Callable[[], object],
+    ) -> dict[str, Any]:
+        """The answer to ``tools/call`` with *params*, whose arguments are checked, by the server of *entry* and by no
+        other. A tool's answer is the server's own, and all others are written from what was read. *admit* is as in
+        `Relay.send`.
+
+        Raises as `Relay.send`; BadArgumentsError, and ChangedSkillError for a file that is not the listed one.
+        """
+        server, arguments = _origin_of(entry), arguments_in(params)
+        is_tool = entry.definition.kind == "tool"
+        rest = params if is_tool else {key: value for key, value in params.items() if key not in _CALL}
+
+        async def send(request: EntryRequest) -> dict[str, Any]:
+            sent = {**rest, **request.params}
+            return await self.relay.send(caller, server, request.method, sent, downstream, admit)
+
+        listing = self.registry.listings.get(server)
+        request = request_of(entry, arguments, skills=listing.skills if listing else ())
+        if is_tool:
+            return await send(request)
+        try:
+            raw = await send(request)
+            if asks_for_input(raw):
+                return raw
+            answer = _marked(write_result(output_of(entry, arguments, raw)), raw)
+            if entry.is_skill:  # the model reads its bytes as a text, which the server's answer need not be
+                answer = dict(await self.relay.inspected(server, READ_SKILL, answer))
+        except ChangedSkillError as error:
+            raise await self._as_known_now(error, entry, send) from None
+        except MCPError as error:  # the model has called, so it is the one to read this
+            answer = error_result(f"{server}: {error.message}", ToolExecutionError.code)
+        return result_for(answer, caller.era)
+
+    async def _as_known_now(
+        self, error: ChangedSkillError, entry: Tool, send: Callable[[EntryRequest], Awaitable[Mapping[str, Any]]]
+    ) -> ChangedSkillError:
+        """*error*, with what the server says of the skill now. The server is listed again, so that it is judged."""
+        said = await explained(error, entry, send)
+        try:
+            await self.relay.relist(_origin_of(entry))
+        except (MCPError, ToolSearchError) as failure:
+            logger.warning("%s could not be listed after a skill had changed: %s", _origin_of(entry), failure)
+        return said
+
+
+def _origin_of(entry: Tool) -> str:
+    return entry.origin.server if entry.origin else entry.definition.server
+
+
+def _marked(answer: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """*answer* with what the scan has found in *raw*."""
+    found = meta_of(raw).get(SUSPICIOUS)
+    return dict(answer) if found is None else with_meta(answer, {SUSPICIOUS: found})
