@@ -16,6 +16,7 @@ import pytest
 from tests.kit.loopback import Call, Failure, LoopbackApi, Reply
 from tests.kit.proxied import raw_api
 from tests.kit.service import HOST, PORT, ServiceKit, serving
+from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import UnsafeUrlError
 from toolsearch.service.corpora.corpus import CorpusRef
 
@@ -220,6 +221,63 @@ async def test_requests_count_by_the_rate_of_the_key(kit: ServiceKit, api: Loopb
 # The provider's answers
 
 
+ANIMALS = ["horse", "zebra", "otter", "crane", "adder", "bison", "camel", "eagle", "gecko", "hyena", "koala", "lemur"]
+BARN: Any = [
+    {
+        "name": f"barn__feed_{animal}",
+        "description": f"Feed every {animal} in the barn. " + "It takes a while, and needs hay. " * 20,
+        "input_schema": {"type": "object", "properties": {"hay": {"type": "integer"}}},
+    }
+    for animal in ANIMALS
+]
+
+
+async def test_proxied_requests_count_in_usage_savings_and_metrics(kit: ServiceKit, api: LoopbackApi) -> None:
+    """Two lists go to the model, for a search and after it, and without the proxy one with all tools would."""
+    key = agent(kit)
+    api.script(Reply(calls=[Call("toolSearchTool", {"queries": ["feed the zebras"]})]), Reply("Done"), Reply("Hi"))
+    await claude(kit, key).messages.create(**HELLO, tools=BARN)
+    await claude(kit, key).messages.create(**HELLO, tools=BARN[:2], extra_headers={"x-toolsearch": "off"})
+    client = kit.client(kit.operator)
+    [used] = (await client.get("/v1/usage?by=session")).json()["items"]
+    [saved] = (await client.get("/v1/savings?by=session")).json()["items"]
+    figures = (await client.get("/metrics")).text
+
+    in_reach = len(BARN) + STATISTICS
+    assert (used["group"], used["requests"], used["held_back_tools"]) == ("proxy:anthropic", 2, in_reach)
+    assert 1 <= used["revealed_tools"] < 8
+    assert saved["all_tools_tokens"] > 12 * 150
+    assert saved["saved_tokens"] == saved["all_tools_tokens"] - saved["sent_tokens"] - saved["written_tokens"] > 0
+    assert f'toolsearch_activity_total{{what="held_back_tools"}} {in_reach}.0' in figures
+    for what, count in (
+        ("requests", 2),
+        ("unchanged", 1),
+        ("held_back_tools", in_reach),
+        ("revealed_tools", used["revealed_tools"]),
+        ("saved_tokens", saved["saved_tokens"]),
+    ):
+        assert f'toolsearch_proxied_total{{api="anthropic",what="{what}"}} {count}.0' in figures
+
+
+async def test_what_another_tenant_saves_is_not_told(kit: ServiceKit, api: LoopbackApi) -> None:
+    await told_by_tools(kit, api, agent(kit), SEARCH)
+
+    assert (await kit.client(kit.key("other", "admin")).get("/v1/usage")).json()["items"] == []
+    assert (await kit.client(agent(kit)).get("/v1/usage")).json()["items"] == []  # nor what another key saves
+
+
+async def test_a_request_that_the_provider_refuses_is_not_counted(kit: ServiceKit, api: LoopbackApi) -> None:
+    api.script(Failure(529, "too many at once", "overloaded_error"), Failure(529, "again", "overloaded_error"))
+    for tools in (BARN, BARN[:1]):
+        with pytest.raises(anthropic.APIStatusError):
+            await claude(kit, agent(kit)).messages.create(**HELLO, tools=tools)
+    api.is_strict = False
+    await claude(kit, agent(kit)).messages.count_tokens(model=CLAUDE, messages=USER, tools=BARN)
+
+    assert (await kit.client(kit.operator).get("/v1/usage")).json()["items"] == []
+    assert "toolsearch_proxied_total{" not in (await kit.client(kit.operator).get("/metrics")).text
+
+
 async def test_requests_to_models_are_counted_by_their_path(kit: ServiceKit, api: LoopbackApi) -> None:
     api.script(Reply("Good day"))
     await claude(kit, agent(kit)).messages.create(**HELLO)
@@ -253,6 +311,7 @@ async def test_a_repeated_request_is_answered_by_the_provider_not_from_the_store
 
 # The operator's tools
 
+STATISTICS = len(Catalog.from_module("statistics"))
 SEARCH = Call("toolSearchTool", {"queries": ["the median of some numbers"]})
 MEDIAN = Call("callTool", {"name": "statistics__median", "arguments": {"data": [3, 1, 2]}})
 
@@ -366,34 +425,46 @@ async def test_a_catalog_leaves_memory_although_models_were_asked_with_its_tools
     assert engine() is None
 
 
+async def test_the_index_of_a_catalog_is_searched_as_it_is_and_leaves_memory_with_it(
+    kit: ServiceKit, api: LoopbackApi
+) -> None:
+    applications = kit.service.proxy._kept
+    tools = [{"catalog": "default", "tool": "statistics__median", "name": "middle"}]
+    await kit.client(kit.operator).post("/v1/toolsets", json={"name": "desk", "tools": tools})
+    await told_by_tools(kit, api, agent(kit), **{"x-toolsearch-toolset": "desk"})
+    (kept,) = applications.values()
+    engine = kept.engine and kept.engine()
+    assert engine is not None
+    assert kept.app.lists.index is engine.index
+
+    del kept, engine
+    await kit.client(kit.operator).delete("/v1/toolsets/desk", headers={"if-match": "*"})
+    await kit.service.corpora.settled()
+    gc.collect()
+    await told_by_tools(kit, api, agent(kit))
+
+    assert [place.ref and place.ref.name for place in applications] == ["default"]
+
+
+async def test_applications_that_take_too_much_memory_leave_it(
+    kit: ServiceKit, api: LoopbackApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applications = kit.service.proxy._kept
+    for deny in ([], ["statistics__mean"], ["statistics__mode"]):
+        await told_by_tools(kit, api, agent(kit, deny=deny))
+    assert len(applications) == 3
+    monkeypatch.setattr("toolsearch.service.proxy_face._MOST_BYTES", 1)
+    await told_by_tools(kit, api, agent(kit, deny=["statistics__mode"]))
+
+    assert len(applications) == 1
+
+
 async def test_tools_of_the_client_are_held_back_and_found_beside_the_operators_and_the_client_runs_them(
     kit: ServiceKit, api: LoopbackApi
 ) -> None:
-    animals = (
-        "horse",
-        "zebra",
-        "otter",
-        "crane",
-        "adder",
-        "bison",
-        "camel",
-        "eagle",
-        "gecko",
-        "hyena",
-        "koala",
-        "lemur",
-    )
-    own: Any = [
-        {
-            "name": f"barn__feed_{animal}",
-            "description": f"Feed every {animal} in the barn. " + "It takes a while, and needs hay. " * 20,
-            "input_schema": {"type": "object", "properties": {"hay": {"type": "integer"}}},
-        }
-        for animal in animals
-    ]
     feed = Call("callTool", {"name": "barn__feed_zebra", "arguments": {"hay": 3}})
     api.script(Reply(calls=[Call("toolSearchTool", {"queries": ["feed the zebras"]})]), Reply(calls=[feed]))
-    said = await claude(kit, agent(kit)).messages.create(**HELLO, tools=own)
+    said = await claude(kit, agent(kit)).messages.create(**HELLO, tools=BARN)
 
     assert api.tools[0] == ["toolSearchTool", "callTool"]
     assert [(each.name, each.input) for each in said.content if each.type == "tool_use"] == [

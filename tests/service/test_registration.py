@@ -13,6 +13,7 @@ import pytest
 
 from tests.kit.fake_servers import MODERN, call
 from tests.kit.service import ServiceKit, serving
+from tests.kit.skills import write_skill
 from toolsearch.errors import BadSettingError, SourceError
 from toolsearch.service.catalogs.python_tools import Registration, read_registration
 from toolsearch.service.corpora.corpus import CorpusRef
@@ -20,6 +21,7 @@ from toolsearch.storage.sqlite.place import SqliteStorage
 
 SUMS = "module:sums_of_operator"
 DEFAULT = CorpusRef("default", "catalog", "default")
+SKILL = "/v1/catalogs/default/tools/team__refund"
 MODULE = '''
 def double(number: int) -> int:
     """Double a number."""
@@ -73,6 +75,35 @@ async def test_a_module_that_cannot_be_imported_ends_the_start(tmp_path: Path) -
     with pytest.raises(SourceError, match="no_such_module"):
         async with serving(tmp_path, tools=["module:no_such_module"]):
             pass
+
+
+async def test_the_skills_of_a_folder_are_found_and_read_until_they_are_not_registered_any_more(tmp_path: Path) -> None:
+    folder = write_skill(tmp_path / "team", "refund", "Pay a customer back.", files={"rules.md": "Within 30 days."})
+    async with serving(tmp_path / "service", tools=[f"skills:{folder.parent}"]) as kit:
+        client = kit.client(kit.operator)
+        found = (await client.post("/v1/search", json={"queries": ["pay a customer back"]})).json()
+        assert [(each["name"], each["kind"]) for each in found["answers"][0]["tools"]] == [("team__refund", "skill")]
+        assert [each["path"] for each in (await client.get(SKILL)).json()["files"]] == ["SKILL.md", "rules.md"]
+        rules = {"name": "team__refund", "arguments": {"file": "rules.md"}}
+        assert (await client.post("/v1/calls", json=rules)).json()["content"][-1]["text"] == "Within 30 days."
+        (folder / "rules.md").write_text("Always.")
+        changed = (await client.post("/v1/calls", json=rules)).json()
+        assert (changed["code"], "Always." in str(changed)) == ("skill_changed", False)
+        assert (await client.get("/v1/catalogs/default")).json()["tools"] == 0
+    async with serving(tmp_path / "service", tools=["other=module:sums_of_operator"]) as kit:
+        client = kit.client(kit.key("default"))
+        assert (await client.get(SKILL)).status_code == 404
+        assert (await client.post("/v1/search", json={"names": ["team__refund"]})).json()["named"] == []
+
+
+async def test_a_registered_skill_is_there_when_its_catalog_is_opened_again(tmp_path: Path) -> None:
+    write_skill(tmp_path / "team", "refund", "Pay a customer back.")
+    tools = [f"skills:{tmp_path / 'team'}", SUMS]
+    for _ in range(2):
+        async with serving(tmp_path / "service", tools=tools) as kit, kit.service.corpora.using(DEFAULT) as corpus:
+            assert list(corpus.engine.catalog.contents) == ["team__refund"]
+            assert corpus.engine.catalog.names() == ["sums_of_operator__double"]
+            assert corpus.engine.catalog.contents["team__refund"].metadata.loads_tools
 
 
 # ---- several replicas
@@ -184,12 +215,15 @@ async def test_of_two_versions_the_last_one_counts_and_the_other_runs_it_only_if
             assert (await called(one, amount=21)).json()["code"] == "tool_not_here"
 
 
-def test_a_registration_names_a_module_and_perhaps_a_catalog() -> None:
+def test_a_registration_names_a_module_or_a_folder_and_perhaps_a_catalog() -> None:
     assert read_registration("module:os.path") == Registration("default", "module:os.path")
     assert read_registration("team-a=module:json") == Registration("team-a", "module:json")
+    assert read_registration("team-a=skills:./team") == Registration("team-a", "skills:./team")
 
 
-@pytest.mark.parametrize("text", ["json", "tools.yaml", "Team=module:json", "=module:json", "module:a b", "module:"])
+@pytest.mark.parametrize(
+    "text", ["json", "tools.yaml", "Team=module:json", "=module:json", "module:a b", "module:", "skills:"]
+)
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(BadSettingError):
         read_registration(text)

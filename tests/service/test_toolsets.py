@@ -102,6 +102,7 @@ async def test_a_toolset_is_not_written_over_unseen(client: httpx2.AsyncClient) 
         {"tools": [of("code", "search"), of("docs", "search")]},
         {"tools": [of("code", "search", "no space")]},
         {"tools": [of("code", "search", "toolSearchTool")]},
+        {"tools": [of("code", "search", "readSkill")]},
         {"rules": [{"catalog": "code", "allow": ["what:ever"]}]},
     ],
 )

@@ -28,9 +28,17 @@ class ReceiptBody(CallRecord):
 class UsageRow(ToolTokens):
     """What one hour, day, key or session did. Tokens are those of tools alone, counted as in SavingsRow."""
 
-    group: Annotated[str, Field(description="The beginning of the hour or day, or the id of the key or session.")]
+    group: Annotated[
+        str,
+        Field(
+            description="The beginning of the hour or day, or the id of the key or session. Requests to models through "
+            "the proxy have proxy:FORMAT in place of a session."
+        ),
+    ]
     searches: Annotated[int, Field(description="Queries.")]
     weak_searches: Annotated[int, Field(description="Of these, those that nothing fits well.")]
+    held_back_tools: Annotated[int, Field(description="Tools that the proxy did not list, in each request to a model.")]
+    revealed_tools: Annotated[int, Field(description="Of these, tools that were found.")]
     calls: int
     failed_calls: int
     refused_calls: int

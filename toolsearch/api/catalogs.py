@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.api.base import AnswerBody, CorpusName, RequestBody, Rules, ToolName
-from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.definition import EntryKind, Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 
 EXACT: Final = ConfigDict(extra="forbid")  # of what is sent and is no `RequestBody`
@@ -84,15 +84,22 @@ class ToolPatch(TypedDict, total=False):
 
 
 class ToolEntry(AnswerBody):
-    """One tool of a list."""
+    """One tool, skill, prompt or resource of a list."""
 
     name: str
+    kind: EntryKind
     title: str
     summary: str
     server: str
     tags: list[str]
     source: str = Field(description="Which source of the catalog it came from; empty for one that was written to it.")
     is_callable: bool = Field(description="Whether the service can run it. If not, the caller does.")
+
+
+class SkillFileBody(AnswerBody):
+    path: str
+    digest: str = Field(description="sha256: and hex.")
+    size: int = Field(description="In bytes.")
 
 
 class ToolBody(ToolEntry):
@@ -103,6 +110,9 @@ class ToolBody(ToolEntry):
     output_schema: JsonObject | None
     annotations: JsonObject
     fingerprint: str
+    files: list[SkillFileBody] = Field(
+        default=[], description="The files of a skill. Other files of its folder are never read."
+    )
 
 
 class RefusedTool(AnswerBody):
@@ -185,7 +195,7 @@ class ToolsetBody(AnswerBody):
 
 
 class ToolsetEntry(AnswerBody):
-    """One tool that the toolset asks for."""
+    """One tool, skill, prompt or resource that the toolset asks for."""
 
     name: str
     catalog: str
@@ -193,4 +203,5 @@ class ToolsetEntry(AnswerBody):
     state: ToolState
     reason: str = Field(default="", description="Why it is not shown, and what to do.")
     summary: str = ""
+    kind: EntryKind = "tool"
     is_callable: bool = False

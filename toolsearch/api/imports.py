@@ -173,7 +173,7 @@ class ServerBody(AnswerBody):
     protocol: str
 
 
-EntryKind: TypeAlias = Literal["tool", "prompt", "resource", "resource template", "instructions"]
+JudgedKind: TypeAlias = Literal["tool", "skill", "prompt", "resource", "resource template", "instructions"]
 _Text: TypeAlias = Annotated[str, Field(max_length=4_000)]
 
 
@@ -186,8 +186,8 @@ class FindingBody(AnswerBody):
 class _EntryBody(AnswerBody):
     label: str
     server: str
-    kind: EntryKind
-    name: str = Field(description="The server's own name for it.")
+    kind: JudgedKind
+    name: str = Field(description="The server's own name for it; the URI of a skill's SKILL.md.")
 
 
 class WaitingBody(_EntryBody):
@@ -210,7 +210,7 @@ class ApprovedBody(_EntryBody):
 
 class Revocation(RequestBody):
     server: _Text
-    kind: EntryKind = "tool"
+    kind: JudgedKind = "tool"
     name: _Text = ""
 
 

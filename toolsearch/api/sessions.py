@@ -9,12 +9,16 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import Field, model_validator, with_config
 
 from toolsearch.api.base import ANSWER, AnswerBody, OverCorpus, RequestBody, Rules, SearchLimit, ToolName
-from toolsearch.tools.definition import ToolReference
+from toolsearch.tools.definition import FOUND_KINDS, EntryKind, ToolReference
 from toolsearch.wire.capabilities import Cloud, RevealSetting
 from toolsearch.wire.formats import WireFormat
 from toolsearch_indexes.documents import Confidence, Explanation
 from toolsearch_indexes.queries import Ranking
 
+Kinds: TypeAlias = Annotated[
+    tuple[EntryKind, ...],
+    Field(min_length=1, max_length=20, description="What is searched; the scores of all kinds compare."),
+]
 SearchStrategy: TypeAlias = Literal["auto", "hybrid", "keyword", "semantic", "regex"]
 
 
@@ -24,10 +28,11 @@ class SearchRequest(OverCorpus):
     queries: Annotated[list[Annotated[str, Field(min_length=1, max_length=2_000)]], Field(max_length=20)] = Field(
         default=[], description="A few words each; or select:name1,name2, or /pattern/ for a regular expression."
     )
-    names: list[ToolName] = Field(default=[], max_length=200, description="Tools to be looked up by exact name.")
+    names: list[ToolName] = Field(default=[], max_length=200, description="To be looked up by exact name.")
+    kinds: Kinds = FOUND_KINDS
     strategy: SearchStrategy | None = None
-    limit: SearchLimit = Field(default=5, description="Tools for each query.")
-    server: str | None = Field(default=None, max_length=200, description="Only tools of this server.")
+    limit: SearchLimit = Field(default=5, description="Answers for each query.")
+    server: str | None = Field(default=None, max_length=200, description="Only what is of this server.")
     allow: Rules = Field(
         default=("*",), description="Narrows what the key allows: a tool has to fit one of these rules."
     )
@@ -68,6 +73,13 @@ class FoundTool(ToolReference):
             description="Whether the service runs it. A call of another is handed back to the caller.",
         ),
     ] = True
+    kind: Annotated[
+        EntryKind,
+        Field(
+            description="A skill, a prompt or a resource is read by a call of its name. A skill takes the path of a "
+            "file as *file*, and gives its SKILL.md without one."
+        ),
+    ] = "tool"
 
 
 @with_config(ANSWER)
@@ -94,7 +106,7 @@ class SearchAnswer(AnswerBody):
     """An answer for each query, in their order. What is said of names and definitions is said once for all."""
 
     answers: list[QueryAnswer]
-    not_found: list[str] = Field(default=[], description="Those of *names* that no tool in reach has.")
+    not_found: list[str] = Field(default=[], description="Names without an entry of *kinds* in reach.")
     named: list[FoundTool] = Field(default=[], description="The others of *names*.")
     definitions: dict[str, dict[str, Any]] = Field(default={}, description="By name.")
 
@@ -166,6 +178,7 @@ class SessionSearch(RequestBody):
     strategy: Ranking | None = None
     limit: SearchLimit | None = None
     server: str | None = None
+    kinds: Kinds | None = Field(default=None, description="Kinds to search; default tools and skills.")
 
 
 @with_config(ANSWER)

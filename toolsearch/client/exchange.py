@@ -6,7 +6,7 @@ import asyncio
 import email.utils
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
@@ -39,7 +39,7 @@ class ClientRequest(Generic[_T]):
     method: str
     path: str
     answer: TypeAdapter[_T]
-    params: Mapping[str, str | int | bool] = field(default_factory=dict[str, Any])
+    params: Mapping[str, str | int | bool | Sequence[str]] = field(default_factory=dict[str, Any])
     json: Any = None
     content: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])

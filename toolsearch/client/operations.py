@@ -35,6 +35,7 @@ from toolsearch.api.sessions import (
 )
 from toolsearch.client.exchange import ClientRequest, EventStream, PagedList
 from toolsearch.storage.activity import By
+from toolsearch.tools.definition import EntryKind
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.capabilities import Cloud, RevealSetting
 from toolsearch.wire.formats import WireFormat
@@ -84,8 +85,9 @@ def write_tools(catalog: str, tools: Iterable[Mapping[str, Any]]) -> ClientReque
     return ClientRequest("POST", path, TypeAdapter(ToolsWritten), content=lines, headers=_JSON_LINES)
 
 
-def tools(catalog: str, *, source: str | None = None) -> PagedList[ToolEntry]:
-    return _listing(_path("catalogs", catalog, "tools"), TypeAdapter(Page[ToolEntry]), source=source)
+def tools(catalog: str, *, kind: Sequence[EntryKind] | None = None, source: str | None = None) -> PagedList[ToolEntry]:
+    """The entries of *kind*, tools by default."""
+    return _listing(_path("catalogs", catalog, "tools"), TypeAdapter(Page[ToolEntry]), kind=kind, source=source)
 
 
 def tool(catalog: str, name: str) -> ClientRequest[ToolBody]:
@@ -158,6 +160,7 @@ def search(
     catalog: str | None = None,
     toolset: str | None = None,
     names: Sequence[str] | None = None,
+    kinds: Sequence[EntryKind] | None = None,
     strategy: SearchStrategy | None = None,
     limit: int | None = None,
     server: str | None = None,
@@ -176,6 +179,7 @@ def search(
         catalog=catalog,
         toolset=toolset,
         names=names,
+        kinds=kinds,
         strategy=strategy,
         limit=limit,
         server=server,
@@ -252,6 +256,7 @@ def session_search(
     strategy: SearchStrategy | None = None,
     limit: int | None = None,
     server: str | None = None,
+    kinds: Sequence[EntryKind] | None = None,
 ) -> ClientRequest[SessionSearchAnswer]:
     """Search, and add the tools found to those that the session shows."""
     return _request(
@@ -262,6 +267,7 @@ def session_search(
         strategy=strategy,
         limit=limit,
         server=server,
+        kinds=kinds,
     )
 
 
@@ -421,7 +427,7 @@ def _request(method: str, path: str, answer: TypeAdapter[_T], /, **fields: objec
     return ClientRequest(method, path, answer, json=body)
 
 
-def _listing(path: str, page: TypeAdapter[Page[_T]], /, **params: str | None) -> PagedList[_T]:
+def _listing(path: str, page: TypeAdapter[Page[_T]], /, **params: str | Sequence[str] | None) -> PagedList[_T]:
     return PagedList(ClientRequest("GET", path, page, _without_none(params)))
 
 

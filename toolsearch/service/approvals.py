@@ -14,11 +14,12 @@ from toolsearch.access.reach import Reach
 from toolsearch.access.scopes import includes
 from toolsearch.api.base import Page
 from toolsearch.api.imports import Approval, ApprovedBody, FindingBody, Revocation, WaitingBody
-from toolsearch.errors import ConflictError, UnknownRecordError
+from toolsearch.documents.json_values import as_list, as_object
+from toolsearch.documents.skills import Skill
+from toolsearch.errors import BadToolError, ConflictError, UnknownRecordError
 from toolsearch.gateway.approvals import Waiting, waiting_in
-from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.gate import PinStore, definition_diff
-from toolsearch.gateway.trust.verdicts import Kind, shown_name
+from toolsearch.gateway.trust.verdicts import Kind, shown_name, tool_entry
 from toolsearch.service.catalogs.catalogs import Catalogs
 from toolsearch.service.catalogs.imports.imports import Imports
 from toolsearch.service.catalogs.imports.servers import ServerDirectory
@@ -32,7 +33,7 @@ from toolsearch.service.web.callers import ServiceCaller, Visit, caller_with
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.storage.pins import Pin
 from toolsearch.storage.storage import Storage
-from toolsearch.tools.definition import Tool
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.config import server_identity
 
 APPROVAL = "approval"
@@ -74,8 +75,8 @@ class Approvals:
     clock: Callable[[], float]
 
     async def waiting(self, tenant: str, catalog: str, reach: Reach = _EVERYTHING) -> list[Waiting]:
-        """The waiting entries, sorted by server, kind and name. A *reach* with rules sees only the tools that it
-        allows.
+        """The waiting entries, sorted by server, kind and name. A *reach* with rules sees only the tools, skills,
+        prompts and resources that it allows.
 
         Raises UnknownRecordError if there is no such catalog.
         """
@@ -84,7 +85,10 @@ class Approvals:
             await corpus.gateway.settled()
             registry = corpus.gateway.registry
             found = await asyncio.to_thread(waiting_in, registry, await self._pins(ref))
-            return [each for each in found if _may_know(reach, registry, each)]
+            if reach.is_everything:
+                return found
+            allowed = {(entry.kind, entry.name) for entry in map(tool_entry, registry.held_within(reach))}
+            return [each for each in found if (each.held.kind, each.held.name) in allowed]
 
     async def approved(self, tenant: str, catalog: str) -> list[Approved]:
         """By server, kind and name."""
@@ -127,13 +131,6 @@ class Approvals:
         if not done:
             raise ConflictError(APPROVAL, shown_name(entry.server, entry.kind, entry.name))
         await corpus.gateway.review()
-
-
-def _may_know(reach: Reach, registry: Registry, waiting: Waiting) -> bool:
-    if reach.is_everything:
-        return True
-    tool: Tool | None = registry.held.get(waiting.held.name) if waiting.held.kind is Kind.TOOL else None
-    return tool is not None and reach.allows(tool.definition)
 
 
 def _approved(pins: PinStore, servers: list[str]) -> list[Approved]:
@@ -200,8 +197,25 @@ def _waiting_body(waiting: Waiting) -> WaitingBody:
         changes=list(held.changes),
         approved=dict(waiting.before) if waiting.before is not None else None,
         waiting=dict(waiting.now),
-        difference=definition_diff(waiting.before, waiting.now),
+        difference=definition_diff(*_compared(waiting)),
     )
+
+
+def _compared(waiting: Waiting) -> tuple[JsonObject | None, JsonObject]:
+    """The approved and the waiting version, in the form in which they are compared: a skill has its files by path."""
+    if waiting.held.kind is not Kind.SKILL:
+        return waiting.before, waiting.now
+    return None if waiting.before is None else _by_file(waiting.before), _by_file(waiting.now)
+
+
+def _by_file(entry: JsonObject) -> JsonObject:
+    try:
+        paths = {each.uri: each.path for each in Skill.from_entry(entry).files.values()}
+    except BadToolError:  # pinned by an older version with weaker rules
+        return entry
+    others = {name: value for name, value in entry.items() if name != "resources"}
+    listed = (as_object(each) or {} for each in as_list(entry.get("resources")) or ())
+    return {**others, "files": {paths[str(each["uri"])]: each for each in listed}}
 
 
 def _approved_body(approved: Approved) -> ApprovedBody:
@@ -286,5 +300,8 @@ async def _of(service: ServiceParts, visit: Visit, catalog: str) -> OfCatalog:
     reach = caller.principal.reach
     waiting = await service[Approvals].waiting(caller.tenant, catalog, reach)
     approved = await service[Approvals].approved(caller.tenant, catalog) if reach.is_everything else []
-    compared = [Compared(each, tuple(places_of(each.before, each.now))) for each in waiting]
-    return OfCatalog(catalog, tuple(compared), tuple(approved))
+    return OfCatalog(catalog, tuple(map(_places, waiting)), tuple(approved))
+
+
+def _places(waiting: Waiting) -> Compared:
+    return Compared(waiting, tuple(places_of(*_compared(waiting))))

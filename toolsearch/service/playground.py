@@ -1,10 +1,10 @@
-"""The playground: one query by every strategy side by side, and why a tool is found or is not."""
+"""The playground: one query by every strategy side by side, and why an entry is found or not."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, TypeAlias
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
@@ -18,7 +18,7 @@ from toolsearch.service.pages.frame import PageRoute, visit_with
 from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.threads import search_threads
-from toolsearch.tools.definition import ToolReference
+from toolsearch.tools.definition import FOUND_KINDS, EntryKind, ToolReference
 from toolsearch_indexes.documents import Explanation
 from toolsearch_indexes.queries import Ranking
 
@@ -27,6 +27,7 @@ _Service = Annotated[ServiceParts, Depends(the_service)]
 _Searcher = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
 _Words = Annotated[str, Query(max_length=2_000)]
 _Limit = Annotated[int, Query(ge=1, le=25)]
+_Kind: TypeAlias = Literal["found", "tool", "skill", "prompt", "resource"]
 DEFAULT_LIMIT: Final = 5
 
 ABOUT: Final = {
@@ -63,28 +64,48 @@ class Reason:
 
 @router.get("/playground")
 async def playground(
-    request: Request, service: _Service, visit: _Searcher, q: _Words = "", corpus: CorpusPath = "", limit: _Limit = 5
+    request: Request,
+    service: _Service,
+    visit: _Searcher,
+    q: _Words = "",
+    corpus: CorpusPath = "",
+    limit: _Limit = 5,
+    kind: _Kind = "found",
 ) -> Response:
     known = await choices(service, visit) if includes(visit.caller.scopes, "read-catalog") else []
     chosen = corpus or (known[0] if known else "catalog/default")
     found: list[StrategyAnswer] = []
     if q.strip() and (known or corpus):
         async with opened(service, visit, chosen) as used:
-            found = await search_threads.run(_by_each_strategy, used, visit, q, limit)
+            found = await search_threads.run(_by_each_strategy, used, visit, q, limit, kind)
     return frame.page(
-        request, "playground.html", visit=visit, query=q, corpus=chosen, corpora=known, limit=limit, found=found
+        request,
+        "playground.html",
+        visit=visit,
+        query=q,
+        corpus=chosen,
+        corpora=known,
+        limit=limit,
+        kind=kind,
+        found=found,
     )
 
 
 @router.get("/playground/results")
 async def results(
-    request: Request, service: _Service, visit: _Searcher, q: _Words, corpus: CorpusPath, limit: _Limit = 5
+    request: Request,
+    service: _Service,
+    visit: _Searcher,
+    q: _Words,
+    corpus: CorpusPath,
+    limit: _Limit = 5,
+    kind: _Kind = "found",
 ) -> Response:
     """The part of the playground that changes as one types."""
     found: list[StrategyAnswer] = []
     if q.strip():
         async with opened(service, visit, corpus) as used:
-            found = await search_threads.run(_by_each_strategy, used, visit, q, limit)
+            found = await search_threads.run(_by_each_strategy, used, visit, q, limit, kind)
     return frame.page(request, "playground_results.html", visit=visit, query=q, corpus=corpus, limit=limit, found=found)
 
 
@@ -142,14 +163,17 @@ def _reasons(explained: Sequence[Explanation | StrategyAnswer]) -> list[Reason]:
     return [Reason(*reason, tuple(strategies)) for reason, strategies in found.items()]
 
 
-def _by_each_strategy(corpus: Corpus, visit: Visit, query: str, limit: int) -> list[StrategyAnswer]:
-    return [_by(corpus, visit, query, limit, strategy) for strategy in corpus.engine.strategies]
+def _by_each_strategy(corpus: Corpus, visit: Visit, query: str, limit: int, kind: _Kind) -> list[StrategyAnswer]:
+    kinds = FOUND_KINDS if kind == "found" else (kind,)
+    return [_by(corpus, visit, query, limit, kinds, strategy) for strategy in corpus.engine.strategies]
 
 
-def _by(corpus: Corpus, visit: Visit, query: str, limit: int, strategy: Ranking) -> StrategyAnswer:
+def _by(
+    corpus: Corpus, visit: Visit, query: str, limit: int, kinds: Sequence[EntryKind], strategy: Ranking
+) -> StrategyAnswer:
     engine, principal = corpus.engine, visit.caller.principal
     try:
-        tools = engine.search(query, limit=limit, strategy=strategy, principal=principal)
+        tools = engine.search(query, limit=limit, strategy=strategy, principal=principal, kinds=kinds)
         best = engine.explain(query, tools[0].name, strategy=strategy, principal=principal) if tools else None
     except ToolSearchError as error:
         return StrategyAnswer(strategy, error=str(error))

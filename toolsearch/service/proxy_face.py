@@ -7,6 +7,7 @@ The operator's tools are those of a catalog or toolset. Their calls go the way o
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -28,8 +29,9 @@ from toolsearch.errors import (
     UnknownRecordError,
     text_for_model,
 )
-from toolsearch.proxy.app import ProxyApp
-from toolsearch.proxy.upstream import SILENCE_S, Upstream
+from toolsearch.proxy.app import ProxiedRequest, ProxyApp
+from toolsearch.proxy.upstream import Upstream
+from toolsearch.service.activity.activity import Who
 from toolsearch.service.calls.calls import Calls, HandedBack
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import CorpusRef
@@ -46,7 +48,8 @@ from toolsearch.tools.results import ToolOutput
 _TOOLSET: Final = "x-toolsearch-toolset"  # names the toolset whose tools the model is given
 _DEFAULT: Final = "default"  # the catalog of requests that name no toolset
 _NOT_SENT_ON: Final = frozenset({b"authorization", b"x-api-key", b"cookie", _TOOLSET.encode()})
-_MOST_APPS: Final = 16  # each with the indexes of up to 16 lists of clients
+_MOST_BYTES: Final = 512 * 2**20  # of the lists of all applications that are kept; the newest is kept in any case
+_MOST_APPS: Final = 256
 _caller: ContextVar[ServiceCaller] = ContextVar("the caller of the proxied request")
 
 
@@ -80,12 +83,16 @@ class _Place(NamedTuple):
 
 class _Kept(NamedTuple):
     """An application, with the engine that its tools are of and the version of its catalog. The engine may leave
-    memory.
+    memory, and then the application does as well, since it has the engine's index.
     """
 
     app: ProxyApp
     engine: ReferenceType[ToolSearch] | None
     version: int
+
+    @property
+    def is_usable(self) -> bool:
+        return self.engine is None or self.engine() is not None
 
     def is_of(self, engine: ToolSearch | None, version: int) -> bool:
         return (self.engine and self.engine()) is engine and self.version == version
@@ -101,12 +108,15 @@ class ProxyFace:
         calls: Calls,
         settings: ServiceSettings,
         transport: httpx2.AsyncBaseTransport,
+        note: Callable[[Who, ProxiedRequest], None],
     ) -> None:
+        """*note* is told of each request that was answered."""
         self._providers = providers
         self._corpora = corpora
         self._calls = calls
         self._settings = settings
         self._transport = transport
+        self._note = note
         self._kept: OrderedDict[_Place, _Kept] = OrderedDict()  # least recently used first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -156,13 +166,25 @@ class ProxyFace:
             tools = None
             if engine is not None and place.ref is not None:
                 tools = await search_threads.run(self._tools, engine.view(place.reach), place.ref)
-            upstream = Upstream(place.base_url, silence_s=SILENCE_S, transport=self._transport)
-            app = ProxyApp(upstream, self._settings, tools)
+            upstream = Upstream(place.base_url, transport=self._transport)
+            index = None if engine is None else engine.index
+            app = ProxyApp(upstream, self._settings, tools, index=index, note=self._answered)
             kept = self._kept[place] = _Kept(app, None if engine is None else ref(engine), version)
         self._kept.move_to_end(place)
-        while len(self._kept) > _MOST_APPS:
-            self._kept.popitem(last=False)
+        self._make_room()
         return kept.app
+
+    def _answered(self, done: ProxiedRequest) -> None:
+        caller = _caller.get()
+        self._note(Who(caller.tenant, caller.key_id, f"proxy:{done.api}", caller.request_id), done)
+
+    def _make_room(self) -> None:
+        for place in [place for place, kept in self._kept.items() if not kept.is_usable]:
+            del self._kept[place]
+        held = sum(kept.app.lists.bytes for kept in self._kept.values())
+        while len(self._kept) > 1 and (held > _MOST_BYTES or len(self._kept) > _MOST_APPS):
+            _, gone = self._kept.popitem(last=False)
+            held -= gone.app.lists.bytes
 
     def _tools(self, view: View, ref: CorpusRef) -> Catalog | None:
         """The tools in *view* that run here; None if there are none."""

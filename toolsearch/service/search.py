@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Response
 
@@ -46,6 +46,8 @@ from toolsearch.wire.formats import WireFormat, render_definition
 from toolsearch_indexes.documents import Explanation
 from toolsearch_indexes.index import ToolSearchIndex
 
+_FEW: Final = 1_000  # skills, prompts and resources that are searched in about a millisecond
+
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
@@ -71,16 +73,17 @@ def answer(engine: ToolSearch, principal: Principal, asked: SearchRequest, reach
     One of several queries that cannot be searched for does not spoil the others.
     Raises BadQueryError or BadPatternError for a single query, and for a server that is not in reach.
     """
-    view = engine.view(reach & principal.reach)
+    view, kinds = engine.view(reach & principal.reach), asked.kinds
     search = _Search(engine, principal, asked, reach)
     queries = [search.answered(query, may_fail=len(asked.queries) == 1) for query in asked.queries]
-    tools = {name: view.find(name) for name in dict.fromkeys(asked.names)}
-    named = [reference_to(tool) for tool in tools.values() if tool is not None]
+    there = ((name, view.find_entry(name)) for name in dict.fromkeys(asked.names))
+    entries = {name: entry if entry and entry.definition.kind in kinds else None for name, entry in there}
+    named = [reference_to(entry) for entry in entries.values() if entry is not None]
     shown = dict.fromkeys(each.name for each in (*(found for query in queries for found in query.found), *named))
     return SearchResults(
         queries,
         named,
-        [name for name, tool in tools.items() if tool is None],
+        [name for name, entry in entries.items() if entry is None],
         _definitions(view, shown, asked.definitions) if asked.definitions is not None else {},
     )
 
@@ -94,6 +97,7 @@ def is_quick(engine: ToolSearch, principal: Principal, asked: SearchRequest, rea
         len(asked.queries) == 1
         and not (asked.names or asked.explain or asked.explain_tools or asked.server or asked.definitions)
         and (usage is None or usage.is_at_hand(principal.id))
+        and len(engine.catalog.contents) <= _FEW
         and isinstance(index, ToolSearchIndex)
         and index.is_quick(
             asked.queries[0], asked.strategy or engine.strategies[0], engine.view(reach & principal.reach).selection
@@ -125,6 +129,7 @@ class _Search:
             reach=self.reach,
             server=asked.server,
             principal=self.principal,
+            kinds=asked.kinds,
         )
         explained = [*(each.name for each in found if asked.explain), *asked.explain_tools]
         return QueryResult(query, found, [self._explained(query, name) for name in dict.fromkeys(explained)])
@@ -162,7 +167,9 @@ _Service = Annotated[ServiceParts, Depends(the_service)]
 _Searcher = Annotated[ServiceCaller, Depends(caller_with("search", within_reach=True))]
 
 
-@router.post("/search", summary="Search for tools, with several queries at once", response_model=SearchAnswer)
+@router.post(
+    "/search", summary="Search for tools and skills, with several queries at once", response_model=SearchAnswer
+)
 async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> Response:
     """Nothing is kept of the search but figures, and queries without a good answer: see misses. The answer to a single
     query that cannot be searched for is an error; of several, the others are answered.
@@ -227,7 +234,7 @@ def _found(answer: AnsweredQuery, catalog: Catalog) -> SessionFound:
             body_of(
                 FoundInSession,
                 tool.reference,
-                is_callable=(known := catalog.find(tool.name)) is not None and known.is_callable,
+                is_callable=(known := catalog.find_entry(tool.name)) is not None and known.is_callable,
                 fit=tool.fit,
                 is_loaded=tool.is_loaded,
                 copies=tool.copies,
@@ -254,7 +261,8 @@ async def feedback(
     """
     ref = corpus_asked(body, caller)
     async with service[Corpora].using(ref) as corpus:
-        tool = corpus.engine.view(caller.principal.reach).get(body.tool).name if body.tool is not None else ""
+        view = corpus.engine.view(caller.principal.reach)
+        tool = view.get_entry(body.tool).name if body.tool is not None else ""
         if body.outcome == "right":
             day = int(service.clock() // 86_400)
             await search_threads.run(learn, corpus.engine, caller, body.query, tool, day)

@@ -18,7 +18,8 @@ import httpx2
 from toolsearch.access.principals import Grant
 from toolsearch.access.url_guard import GuardedTransport, UrlGuard
 from toolsearch.errors import StorageError
-from toolsearch.service.activity.activity import Activity, ActivityObserver
+from toolsearch.proxy.app import ProxiedRequest
+from toolsearch.service.activity.activity import Activity, ActivityObserver, Who
 from toolsearch.service.approvals import Approvals
 from toolsearch.service.audit import Audit
 from toolsearch.service.calls.calls import Calls
@@ -261,8 +262,10 @@ class Service(ServiceParts):
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
         self.calls = Calls(self.sessions, self.corpora, storage.records, self.activity, self.limits, clock)
         self.replies = Replies(self.calls, self.sessions, self.limits)
-        self.proxy = ProxyFace(self.providers, self.corpora, self.calls, settings, self.outbound.transport())
         self.metrics = Metrics(self._reading)
+        self.proxy = ProxyFace(
+            self.providers, self.corpora, self.calls, settings, self.outbound.transport(), self._proxied
+        )
         connection_ids = ConnectionIds(self.seal, storage.records, clock)
         self.mcp = McpFace(self.sessions, self.corpora, self.keys, self.limits, settings, connection_ids)
 
@@ -294,6 +297,10 @@ class Service(ServiceParts):
                 await self.corpora.aclose()
                 await self.keys.aclose()
                 await self.idempotency.aclose()
+
+    def _proxied(self, who: Who, done: ProxiedRequest) -> None:
+        self.activity.proxied(who, done)
+        self.metrics.proxied(done)
 
     def _reading(self) -> ServiceFigures:
         """The metrics that are not counted as they happen. They are read from the store."""

@@ -37,6 +37,7 @@ NOTES: Final = (
     "all_tools_tokens is every definition in reach, once for each list: counted up to 2,000 tools, else an estimate.",
     "A list that follows a reply which only searched adds nothing to it: without a search it would not have been sent.",
     "saved_tokens is all_tools_tokens without sent_tokens and written_tokens.",
+    "Of requests to models through the proxy, all tokens are estimates. Requests that pass unchanged are not counted.",
     "Over MCP a client asks for its list once and sends it with each request, so more is saved than is said here.",
     "Left out are the rest of the conversation and the provider's prompt cache, which makes repeated text cheaper.",
 )

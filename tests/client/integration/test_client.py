@@ -57,6 +57,8 @@ def test_a_list_is_every_page_of_it(client):
     client.write_tools("many", TOOLS)
 
     assert [tool.name for tool in client.tools("many")] == [tool["name"] for tool in TOOLS]
+    assert list(client.tools("many", kind=["skill", "prompt"])) == []
+    assert client.search("a", catalog="many", kinds=["skill"]).answers[0].tools == []
 
 
 def test_an_import_is_followed_to_its_end(client):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolsearch.catalog.requests_file import packed_tool, write_requests
-from toolsearch.errors import Kept, RequestsFileError, StorageError, UnknownRecordError
+from toolsearch.errors import Kept, SourceError, StorageError, UnknownRecordError
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
@@ -21,15 +21,15 @@ from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.contents import StoredTool
 from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.threads import in_thread
-from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.definition import EntryKind, Tool, ToolDefinition
 from toolsearch_indexes.encoders.static import StaticEncoder
 
 MAIL = ("send_mail", "Send a letter to somebody.")
 LOG = ("read_log", "Read the commits of a repository.")
 
 
-def row(name: str, description: str) -> StoredTool:
-    return to_row(Tool(ToolDefinition(name, description)))
+def row(name: str, description: str, kind: EntryKind = "tool") -> StoredTool:
+    return to_row(Tool(ToolDefinition(name, description, kind=kind)))
 
 
 def ref(name: str, tenant: str = "acme") -> CorpusRef:
@@ -149,7 +149,7 @@ async def test_a_corpus_is_indexed_with_the_files_of_requests_and_a_damaged_one_
     def corpora() -> Corpora:
         return Corpora(storage, settings, lambda _tenant: lambda _row, _execution: None, indexes=None)
 
-    with pytest.raises(RequestsFileError, match="cannot be read"):
+    with pytest.raises(SourceError, match="cannot be read"):
         corpora()
     write_requests(file, [packed_tool(mail, ["who has no word from grandmother"])])
     async with corpora().using(filled(storage, "tools", MAIL, LOG)) as corpus:
@@ -350,6 +350,25 @@ async def test_a_change_by_somebody_else_is_read_from_the_store_as_it_is_by_then
         storage.contents.drop("acme", "tools")
         await follow(corpora, storage, ref("tools"))
         assert indexed(corpus) == []
+    await corpora.aclose()
+
+
+async def test_what_is_no_tool_is_followed_in_the_store_as_tools_are(storage: SqliteStorage) -> None:
+    catalog, change = filled(storage, "tools", MAIL), storage.contents.change
+    corpora = corpora_of(storage)
+    async with corpora.using(catalog) as corpus:
+        change("acme", "tools", put=[row("refund", "Pay a customer back.", "skill"), row(*LOG)])
+        await follow(corpora, storage, catalog)
+        assert found(corpus, "pay a customer back")[:1] == list(corpus.engine.catalog.contents) == ["refund"]
+        change(
+            "acme", "tools", put=[row("refund", "Pay a customer back.", "tool"), row("read_log", "A log.", "prompt")]
+        )
+        await follow(corpora, storage, catalog)
+        assert indexed(corpus) == ["refund", "send_mail"]
+        assert list(corpus.engine.catalog.contents) == ["read_log"]
+        change("acme", "tools", remove=["read_log"])
+        await follow(corpora, storage, catalog)
+        assert list(corpus.engine.catalog.contents) == []
     await corpora.aclose()
 
 

@@ -156,7 +156,7 @@ def test_one_signs_in_searches_and_opens_an_explanation_by_keyboard_alone(browse
         page.keyboard.press("Enter")
         expect(page.get_by_label("What the agent wants to do")).to_be_focused()  # else what is typed goes nowhere
         page.keyboard.type("send a message")
-        asked = "q=send+a+message&corpus=catalog%2Fdefault&limit=5"
+        asked = "q=send+a+message&corpus=catalog%2Fdefault&kind=found&limit=5"
         expect(page).to_have_url(f"{site.url}/pages/playground?{asked}")  # no later results take the place of these
         expect(page.get_by_role("heading", name="Hybrid")).to_be_visible()
         expect(page.get_by_role("status")).to_contain_text("hybrid: 5")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.kit.service import NOW_S, serving
 from toolsearch.access.scopes import Scope
 from toolsearch.service.keys.page import key_names
 from toolsearch.service.web.callers import Visit
-from toolsearch.storage.activity import Receipt
+from toolsearch.storage.activity import CallNote, Receipt
 
 
 async def test_a_receipt_shows_the_name_of_its_key_and_the_second_of_the_call(tmp_path: Path) -> None:
@@ -38,7 +39,8 @@ async def test_a_key_that_is_gone_is_shown_by_its_whole_id(tmp_path: Path) -> No
 
 
 def _receipt(key: str) -> Receipt:
-    return Receipt("send_mail", "ab", "allowed", "ok", "", 5.0, "rec_1", key, "", "catalog/default", "", NOW_S + 7)
+    note = CallNote("send_mail", "tool", "ab", "allowed", "ok", "", 5.0)
+    return Receipt(*astuple(note), "rec_1", key, "", "catalog/default", "", NOW_S + 7)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from toolsearch.discovery.shown import is_weak
 from toolsearch.errors import BadQueryError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.status import CallEnd
+from toolsearch.proxy.app import ProxiedRequest
 from toolsearch.service.activity.figures import Batches, Figures
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.settings import ActivitySettings
@@ -172,6 +173,23 @@ class Activity:
             {"requests": 1, "sent_tokens": sent_tokens, "all_tools_tokens": all_tools_tokens},
         )
 
+    def proxied(self, who: Who, done: ProxiedRequest) -> None:
+        """A request of a program to a model was answered through the proxy. The program's own list uses up no rate."""
+        costs = done.costs
+        self.figures.add(
+            who.tenant,
+            who.key,
+            who.session,
+            {
+                "requests": costs.requests,
+                "sent_tokens": costs.sent_tokens,
+                "written_tokens": costs.written_tokens,
+                "all_tools_tokens": costs.all_tools_tokens,
+                "held_back_tools": done.held_back,
+                "revealed_tools": done.revealed,
+            },
+        )
+
     def wrote(self, who: Who, *, written_tokens: int) -> None:
         """A model wrote so much in order to search."""
         self.figures.add(who.tenant, who.key, who.session, {"written_tokens": written_tokens})
@@ -288,13 +306,14 @@ def search_notes(answers: Sequence[AnsweredQuery]) -> list[SearchNote]:
 
 
 def call_note(end: CallEnd) -> CallNote:
-    fingerprint = end.definition.fingerprint() if end.definition is not None else ""
+    definition = end.definition
+    kind, fingerprint = (definition.kind, definition.fingerprint()) if definition is not None else ("tool", "")
     latency_ms = in_ms(end.seconds)
     if end.is_handed_back:
-        return CallNote(end.name, fingerprint, "handed_back", "handed_back", "", latency_ms)
+        return CallNote(end.name, kind, fingerprint, "handed_back", "handed_back", "", latency_ms)
     outcome: CallEnding = "ok" if not end.code else "tool_error" if end.was_run else "refused"
     decision: CallDecision = "allowed" if end.was_run else "refused"
-    return CallNote(end.name, fingerprint, decision, outcome, end.code, latency_ms)
+    return CallNote(end.name, kind, fingerprint, decision, outcome, end.code, latency_ms)
 
 
 def in_ms(seconds: float) -> float:

@@ -89,6 +89,8 @@ FigureName: TypeAlias = Literal[
     "sent_tokens",  # tokens of these lists, and of what searching adds to a conversation
     "written_tokens",  # tokens that models wrote in order to search
     "all_tools_tokens",  # tokens of lists with every tool in reach; see `ToolCosts`
+    "held_back_tools",  # tools that the proxy did not list, in each request
+    "revealed_tools",  # of these, tools that a search or the user's words found
     "calls",
     "failed_calls",  # calls that failed at the tool or on the way to it
     "refused_calls",  # calls that were not run

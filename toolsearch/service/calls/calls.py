@@ -125,6 +125,7 @@ class Calls:
         seconds = max(0.0, self._clock() - document["at_s"])  # 0 if the clock was set back meanwhile
         note = CallNote(
             document["tool"],
+            "tool",
             document["fingerprint"],
             "handed_back",
             "tool_error" if is_error else "ok",

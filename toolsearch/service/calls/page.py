@@ -1,4 +1,5 @@
-"""The page of one tool: its definition, its cost, a form to call it, and the calls from this form.
+"""The page of one tool: its definition, its cost, a form to call it, and the calls from this form. A skill, a prompt
+and a resource have the same page; they are read by the form.
 
 Calls are kept sealed, for this browser alone, and as long as it is signed in.
 """
@@ -17,6 +18,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from toolsearch.access.reach import Reach
 from toolsearch.access.scopes import includes
 from toolsearch.documents.json_values import as_list, as_object, is_list
+from toolsearch.documents.skills import Skill, skill_of
 from toolsearch.errors import BadArgumentsError, ToolSearchError, UnknownRecordError
 from toolsearch.service.calls.calls import Calls, HandedBack
 from toolsearch.service.corpora.asked import opened, ref_of
@@ -234,10 +236,11 @@ _TOOL: Final = "/tools/{kind}/{name}/{tool}"
 
 @dataclass(frozen=True, slots=True)
 class ToolPage:
-    """The data for the page of a tool."""
+    """The data for the page of a tool. *skill* is the manifest of a skill."""
 
     tool: Tool
     tokens: int
+    skill: Skill | None
 
     @property
     def definition(self) -> ToolDefinition:
@@ -249,8 +252,8 @@ class ToolPage:
 
     @property
     def notes(self) -> list[str]:
-        """The differences between the definition and the form that models are sent."""
-        return sending_notes(self.definition)
+        """The differences between the definition and the form that models are sent, which is only done with tools."""
+        return sending_notes(self.definition) if self.definition.kind == "tool" else []
 
     @property
     def safety(self) -> SafetyClass:
@@ -319,8 +322,8 @@ async def _found(service: ServiceParts, visit: Visit, corpus: str, tool: str) ->
 
 def _in_reach(corpus: Corpus, reach: Reach, name: str) -> ToolPage:
     view = corpus.engine.view(reach)
-    tool = view.get(name)
-    return ToolPage(tool, view.tokens_of(tool.definition))
+    tool = view.get_entry(name)
+    return ToolPage(tool, view.tokens_of(tool.definition), skill_of(tool))
 
 
 def _arguments(sent: SentForm, found: ToolPage) -> JsonObject:

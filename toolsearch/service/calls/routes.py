@@ -53,9 +53,10 @@ class Replies:
         Raises BadArgumentsError if *reply* is not a reply, and the errors of `Sessions.using` and `Limits.calls`.
         """
         wire_format, calls = parse_tool_calls(reply)
-        calls = list(map(inner_call, calls))
         await self.limits.calls(caller, max(1, len(calls)))
         async with self.sessions.using(caller, session_id) as opened:
+            view = opened.corpus.engine.view(opened.principal.reach)
+            calls = [inner_call(call, view.find_entry) for call in calls]
             outcomes = list(zip(calls, await self._run(caller, opened, calls), strict=True))
             results = [each for _, each in outcomes if isinstance(each, ToolResult)]
             try:

@@ -36,7 +36,7 @@ from toolsearch.service.web.problems import tool_of_source
 from toolsearch.storage.contents import StoredTool
 from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
-from toolsearch.tools.definition import Refusal, Tool
+from toolsearch.tools.definition import TOOLS, EntryKind, Refusal, Tool
 from toolsearch.tools.json_types import Json, JsonObject
 
 CATALOG: Final = "catalog"  # the kind of the records of catalogs, and of their corpora
@@ -218,18 +218,27 @@ class Catalogs:
         await self._write(tenant, name, [tool], plan)
 
     async def tools(
-        self, tenant: str, name: str, principal: Principal, *, after: str, limit: int, source: str | None
+        self,
+        tenant: str,
+        name: str,
+        principal: Principal,
+        *,
+        after: str,
+        limit: int,
+        source: str | None,
+        kinds: Collection[EntryKind] = TOOLS,
     ) -> list[Tool]:
-        """At most *limit* tools after *after*, sorted by name, that *principal* reaches; servers' tools are
-        included.
+        """At most *limit* entries of *kinds* after *after*, sorted by name, that *principal* reaches; those of servers
+        are included.
         """
         async with self.corpora.using(CorpusRef(tenant, CATALOG, name)) as corpus:
-            return await asyncio.to_thread(_tools_of, corpus.engine.view(principal.reach), after, limit, source)
+            view = corpus.engine.view(principal.reach)
+            return await asyncio.to_thread(_entries_of, view, after, limit, source, kinds)
 
     async def tool(self, tenant: str, name: str, tool: str, principal: Principal) -> Tool:
-        """Raises UnknownToolError. Its similar names are within the reach of *principal*."""
+        """The tool or other entry. Raises UnknownToolError. Its similar names are within the reach of *principal*."""
         async with self.corpora.using(CorpusRef(tenant, CATALOG, name)) as corpus:
-            return await asyncio.to_thread(corpus.engine.view(principal.reach).get, tool)
+            return await asyncio.to_thread(corpus.engine.view(principal.reach).get_entry, tool)
 
     async def refused_tools(self, tenant: str, name: str) -> list[Refusal]:
         """The entries that were refused last, by source. Entries written to the catalog itself are left out if they
@@ -358,12 +367,14 @@ def _execution(row: StoredTool) -> JsonObject:
     return as_object(row.document.get("execution")) or BY_CALLER
 
 
-def _tools_of(view: View, after: str, limit: int, source: str | None) -> list[Tool]:
+def _entries_of(view: View, after: str, limit: int, source: str | None, kinds: Collection[EntryKind]) -> list[Tool]:
     found: list[Tool] = []
-    names = view.names
+    tools = view.names if "tool" in kinds else ()
+    others = [name for name, each in view.contents.items() if each.definition.kind in kinds]
+    names = sorted((*tools, *others)) if others else tools
     for name in names[bisect_right(names, after) :]:
-        if (tool := view.find(name)) is not None and source in (None, tool.source):
-            found.append(tool)
+        if (entry := view.find_entry(name)) is not None and source in (None, entry.source):
+            found.append(entry)
             if len(found) == limit:
                 break
     return found

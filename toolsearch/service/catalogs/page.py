@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from toolsearch.access.reach import Reach
 from toolsearch.api.catalogs import NewCatalog
+from toolsearch.documents.skills import Skill, skill_of
 from toolsearch.errors import ConflictError, TooManyError
 from toolsearch.service.catalogs.catalogs import Catalogs
 from toolsearch.service.catalogs.imports import routes as source_routes
@@ -34,6 +35,7 @@ _CATALOGS: Final = 100  # catalogs on a page
 _TOOLS: Final = 50
 _SOURCES: Final = 200
 _REFUSED: Final = 200
+_CONTENTS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,23 @@ class ToolsShown:
     most_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class ListedContent:
+    """A skill, a prompt or a resource. *skill* is the manifest of a skill."""
+
+    entry: Tool
+    skill: Skill | None
+
+
+@dataclass(frozen=True, slots=True)
+class ContentsShown:
+    """The first of the contents of a catalog that match the filter: *fitting* of *count* match."""
+
+    contents: tuple[ListedContent, ...]
+    count: int
+    fitting: int
+
+
 @router.get("/catalogs")
 async def catalogs(request: Request, service: _Service, visit: _Reader, after: _Text = "") -> Response:
     return await _list(request, service, visit, after=after)
@@ -93,6 +112,7 @@ async def catalog(
     async with opened(service, visit, corpus) as used:
         await used.gateway.lists_settled()
         tools = await search_threads.run(_tools, used, caller.principal.reach, q, after)
+        contents = await search_threads.run(_contents, used, caller.principal.reach, q)
     sees_all = caller.principal.reach.is_everything  # refused entries are no tools, so rules cannot be applied to them
     listed = await source_routes.list_sources(name, service, caller, Paging("", "", _SOURCES)) if sees_all else None
     sources = listed.items if listed else []
@@ -106,6 +126,7 @@ async def catalog(
         record=record,
         corpus=corpus,
         tools=tools,
+        contents=contents,
         query=q,
         after=after,
         sources=sources,
@@ -159,3 +180,15 @@ def _tools(corpus: Corpus, reach: Reach, query: str, after: str) -> ToolsShown:
         names[_TOOLS - 1] if len(names) > _TOOLS else "",
         max((each.tokens for each in found), default=0),
     )
+
+
+def _contents(corpus: Corpus, reach: Reach, query: str) -> ContentsShown:
+    """The skills, prompts and resources with *query* in their name or description, sorted by name."""
+    everything, wanted = corpus.engine.view(reach).contents, query.lower()
+    fitting = [
+        each
+        for name, each in everything.items()
+        if not wanted or wanted in name.lower() or wanted in each.definition.description.lower()
+    ]
+    shown = tuple(ListedContent(each, skill_of(each)) for each in fitting[:_CONTENTS])
+    return ContentsShown(shown, len(everything), len(fitting))

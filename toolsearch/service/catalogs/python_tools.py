@@ -1,4 +1,6 @@
-"""Python tools of the operator: registered in catalogs, run in this process, and taken out once no replica has them."""
+"""Python tools and skills of the operator: registered in catalogs, run and read in this process, and taken out once no
+replica has them.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from toolsearch.catalog.loading import MODULE_PREFIX
 from toolsearch.catalog.source import LoadReport, sift
 from toolsearch.catalog.sources.functions import ModuleSource
+from toolsearch.catalog.sources.skills import SkillsSource
 from toolsearch.documents.json_values import as_list
+from toolsearch.documents.skills import Skill
 from toolsearch.errors import BadSettingError, ConflictError, ToolNotHereError, ToolSearchError, UnknownRecordError
 from toolsearch.service.catalogs.catalogs import CATALOG
 from toolsearch.service.catalogs.imports.sources import Exchanger
@@ -27,7 +30,7 @@ from toolsearch.tools.json_types import JsonObject
 
 
 class PythonTools:
-    """Registered functions by tenant and spec, so that no row of another tenant can run them."""
+    """Registered functions and skills by tenant and spec, so that no row of another tenant can run them."""
 
     def __init__(self) -> None:
         self._tools: dict[tuple[str, str, str], Tool] = {}
@@ -61,6 +64,11 @@ class _Registered:
     spec: str
     row: StoredTool
 
+    @property
+    def skill(self) -> Skill | None:
+        """The manifest, if it is a skill."""
+        return getattr(self.tools.find(self.tenant, self.spec, self.row), "skill", None)
+
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
         callback = self.tools.find(self.tenant, self.spec, self.row)
         if callback is None:
@@ -77,7 +85,7 @@ _LOOK_EVERY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """*spec* is ``module:NAME``. Its tools are in the catalog under a source of that name."""
+    """*spec* is ``module:NAME`` or ``skills:FOLDER``. What it has is in the catalog under a source of that name."""
 
     catalog: str
     spec: str
@@ -88,12 +96,16 @@ class Registration:
 
 
 def read_registration(text: str) -> Registration:
-    """Read ``module:NAME`` or ``CATALOG=module:NAME``. Raises BadSettingError."""
+    """Read ``module:NAME`` or ``skills:FOLDER``, with ``CATALOG=`` in front or without. Raises BadSettingError."""
     catalog, is_given, spec = text.rpartition("=")
     catalog = catalog if is_given else _DEFAULT_CATALOG
-    name = spec.removeprefix(MODULE_PREFIX)
-    if not spec.startswith(MODULE_PREFIX) or not all(part.isidentifier() for part in name.split(".")):
-        raise BadSettingError(f"tools are registered as module:NAME or CATALOG=module:NAME, not as {text!r}")
+    kind, _, name = spec.partition(":")
+    is_module = kind == "module" and all(part.isidentifier() for part in name.split("."))
+    if not is_module and not (kind == "skills" and name):
+        raise BadSettingError(
+            f"tools are registered as module:NAME and skills as skills:FOLDER, either with CATALOG= in front or "
+            f"without, not as {text!r}"
+        )
     if catalog != legal_name(catalog).lower() or "_" in catalog or not catalog:
         raise BadSettingError(f"{catalog!r} is no name of a catalog: it has a-z, 0-9 and -")
     return Registration(catalog, spec)
@@ -123,9 +135,9 @@ class Registrar:
         self._registered: dict[str, tuple[Registration, list[StoredTool]]] = {}
 
     async def register(self, tenant: str, registrations: Sequence[Registration]) -> None:
-        """Load the modules, which runs them, and write their tools. Missing catalogs are made.
+        """Load the modules, which runs them, and the skills, and write all. Missing catalogs are made.
 
-        Raises SourceError if a module cannot be imported.
+        Raises SourceError if a module cannot be imported, or a folder has no skill.
         """
         reports = {each: await asyncio.to_thread(load, each) for each in dict.fromkeys(registrations)}
         for registration, report in reports.items():
@@ -237,5 +249,6 @@ def _replicas(record: Record) -> list[str]:
 
 
 def load(registration: Registration) -> LoadReport:
-    """Import the module, which runs it. Raises SourceError."""
-    return ModuleSource(registration.spec.removeprefix(MODULE_PREFIX)).load()
+    """Import the module, which runs it, or read the skills. Raises SourceError."""
+    kind, _, name = registration.spec.partition(":")
+    return SkillsSource(name).load() if kind == "skills" else ModuleSource(name).load()

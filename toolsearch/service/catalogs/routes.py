@@ -15,6 +15,7 @@ from toolsearch.api.catalogs import (
     CatalogPatch,
     NewCatalog,
     RefusedTool,
+    SkillFileBody,
     ToolBody,
     ToolEntry,
     ToolNames,
@@ -24,6 +25,7 @@ from toolsearch.api.catalogs import (
     ToolsWritten,
 )
 from toolsearch.documents.json_values import as_list
+from toolsearch.documents.skills import skill_of
 from toolsearch.service.catalogs.catalogs import Catalogs, Written, export_line
 from toolsearch.service.web.answers import UNCHANGED, Conditional, Paging, etag_of, paging
 from toolsearch.service.web.bodies import JSON_LINES, media_type
@@ -31,7 +33,7 @@ from toolsearch.service.web.callers import ServiceCaller, caller_with
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.service.web.problems import bad_request
 from toolsearch.storage.records import Record
-from toolsearch.tools.definition import Tool
+from toolsearch.tools.definition import EntryKind, Tool
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.summaries import summary_of
 
@@ -43,6 +45,7 @@ _WriterOfAll = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
 _ReaderOfAll = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
 _Paging = Annotated[Paging, Depends(paging)]
 _Source = Annotated[str | None, Query(max_length=200, description="Of this source only; empty: of none.")]
+_Kinds = Annotated[tuple[EntryKind, ...], Query(min_length=1, max_length=20)]
 _EXPORTED_AT_ONCE = 500
 _LINES = "application/x-ndjson"
 
@@ -116,12 +119,12 @@ async def upsert(catalog: str, request: Request, service: _Service, caller: _Wri
     return ToolsWritten(**counts, outcomes=_outcomes(written), revision=written.revision)
 
 
-@router.get("/catalogs/{catalog}/tools", summary="List the tools of a catalog that the key reaches")
+@router.get("/catalogs/{catalog}/tools", summary="List the tools of a catalog that the key reaches, or other kinds")
 async def list_tools(
-    catalog: str, service: _Service, caller: _Reader, page: _Paging, source: _Source = None
+    catalog: str, service: _Service, caller: _Reader, page: _Paging, kind: _Kinds = ("tool",), source: _Source = None
 ) -> Page[ToolEntry]:
     found = await service[Catalogs].tools(
-        caller.tenant, catalog, caller.principal, after=page.after, limit=page.fetch, source=source
+        caller.tenant, catalog, caller.principal, after=page.after, limit=page.fetch, kinds=kind, source=source
     )
     return page.page(found, lambda tool: tool.name, lambda tool: ToolEntry(**_entry(tool)))
 
@@ -253,6 +256,7 @@ def _entry(tool: Tool) -> dict[str, Any]:
     definition = tool.definition
     return {
         "name": tool.name,
+        "kind": definition.kind,
         "title": definition.title,
         "summary": summary_of(definition),
         "server": definition.server,
@@ -263,7 +267,7 @@ def _entry(tool: Tool) -> dict[str, Any]:
 
 
 def _tool(tool: Tool) -> ToolBody:
-    definition = tool.definition
+    definition, skill = tool.definition, skill_of(tool)
     return ToolBody(
         **_entry(tool),
         description=definition.description,
@@ -271,4 +275,8 @@ def _tool(tool: Tool) -> ToolBody:
         output_schema=definition.output_schema,
         annotations=definition.annotations,
         fingerprint=definition.fingerprint(),
+        files=[
+            SkillFileBody(path=each.path, digest=each.digest, size=each.size)
+            for each in (skill.files.values() if skill else ())
+        ],
     )

@@ -12,11 +12,12 @@ from toolsearch.access.reach import Reach
 from toolsearch.api.catalogs import ToolsetEntry, ToolsetMember, ToolsetRule, ToolState
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
+from toolsearch.documents.skills import Skill, skill_of
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import NotCallableHereError, UnknownToolError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.proxy.relay import Relay
+from toolsearch.gateway.proxy.entries import Entries
 from toolsearch.service.corpora.toolset_specs import (
     Holders,
     ToolsetNames,
@@ -28,7 +29,7 @@ from toolsearch.tools.definition import Tool, ToolCallback, ToolContext, legal_n
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import SEPARATOR
 from toolsearch.upstreams.interface import Downstream, ServerHealth
-from toolsearch.wire.mcp.requests import CALL_TOOL, call_params
+from toolsearch.wire.mcp.requests import call_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,13 @@ class Resolution:
 
 
 class CatalogTools(Protocol):
-    """The tools of one catalog, as a `Catalog` has them."""
+    """The tools of one catalog, and its skills, prompts and resources, as a `Catalog` has them."""
 
     def __contains__(self, name: object) -> bool: ...
     def names(self) -> list[str]: ...
-    def find(self, name: str) -> Tool | None: ...
+    def find_entry(self, name: str) -> Tool | None: ...
+    @property
+    def contents(self) -> Mapping[str, Tool]: ...
 
 
 def resolve(spec: ToolsetSpec, catalogs: Mapping[str, CatalogTools], holders: Mapping[str, str]) -> Resolution:
@@ -61,7 +64,7 @@ def resolve(spec: ToolsetSpec, catalogs: Mapping[str, CatalogTools], holders: Ma
     members: dict[str, ToolsetMember] = {}
     absent: list[ToolsetEntry] = []
     for member in spec.tools:
-        if member.tool in catalogs.get(member.catalog, ()):
+        if _has(catalogs.get(member.catalog), member.tool):
             members[member.shown_name] = member
         else:
             reason = _missing(member, is_catalog_there=member.catalog in catalogs)
@@ -83,6 +86,11 @@ def resolve(spec: ToolsetSpec, catalogs: Mapping[str, CatalogTools], holders: Ma
     return Resolution(members, tuple(absent), held)
 
 
+def _has(catalog: CatalogTools | None, name: str) -> bool:
+    """Whether *catalog* has an entry of that name. No tool is read for that."""
+    return catalog is not None and (name in catalog or name in catalog.contents)
+
+
 def _absent(name: str, catalog: str, tool: str, state: ToolState, reason: str) -> ToolsetEntry:
     """A tool that the toolset asks for and does not have."""
     return ToolsetEntry(name=name, catalog=catalog, tool=tool, state=state, reason=reason)
@@ -98,7 +106,7 @@ def _candidates(
         if catalog is None:
             continue
         allows = _allowing(rule.reach, catalog)
-        for name in sorted(catalog.names()):
+        for name in sorted((*catalog.names(), *catalog.contents)):
             wanting = found.get(name, ())
             if rule.catalog not in wanting and (rule.catalog, name) not in named and allows(name):
                 found.setdefault(name, []).append(rule.catalog)
@@ -109,7 +117,7 @@ def _is_of(tool: str, server: str, catalog: CatalogTools) -> bool:
     """Whether the name of *tool* says that it is of *server*, and *catalog* does not know better."""
     if not tool.startswith(f"{legal_name(server)}{SEPARATOR}"):
         return False
-    known = catalog.find(tool)
+    known = catalog.find_entry(tool)
     return known is None or known.definition.server == server
 
 
@@ -119,8 +127,8 @@ def _allowing(reach: Reach, catalog: CatalogTools) -> Callable[[str], bool]:
         return lambda _: True
 
     def allows(name: str) -> bool:
-        tool = catalog.find(name)
-        return tool is not None and reach.allows(tool.definition)
+        entry = catalog.find_entry(name)
+        return entry is not None and reach.allows(entry.definition)
 
     return allows
 
@@ -133,7 +141,7 @@ def _missing(member: ToolsetMember, *, is_catalog_there: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CatalogTool:
-    """Finds the tool of a catalog at the moment of the call."""
+    """Finds the tool, or another entry, of a catalog at the moment of the call."""
 
     shown_name: str
     name: str
@@ -153,6 +161,11 @@ class ByCallback:
 
     tool: CatalogTool
 
+    @property
+    def skill(self) -> Skill | None:
+        """The manifest, if it is a skill."""
+        return skill_of(self.tool.get())
+
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
         return await run_callback(self._callback(), arguments, context)
 
@@ -165,15 +178,22 @@ class ByCallback:
 
 @dataclass(frozen=True, slots=True)
 class ByServer:
-    """A `RawToolCallback` for a tool of a server: the server's answer, progress and questions pass through."""
+    """A `RawToolCallback` for a tool or another entry of a server: the server's answer, progress and questions pass
+    through.
+    """
 
     tool: CatalogTool
-    relay: Relay
+    entries: Entries
+
+    @property
+    def skill(self) -> Skill | None:
+        """The manifest, if it is a skill."""
+        return skill_of(self.tool.get())
 
     async def call_raw(self, params: Mapping[str, Any], caller: Caller, downstream: Downstream) -> dict[str, Any]:
         tool = self.tool.get()
         sent = {**params, **call_params(tool.remote_name, params.get("arguments") or {})}
-        return await self.relay.send(caller, tool.definition.server, CALL_TOOL, sent, downstream, self._readmit(tool))
+        return await self.entries.answer(caller, tool, sent, downstream, self._readmit(tool))
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:  # noqa: ARG002
         """Outside of the gateway there is no client that the server could ask."""
@@ -190,14 +210,14 @@ class ByServer:
         return readmit
 
 
-def shown_tool(member: ToolsetMember, tool: Tool, find: Callable[[str], Tool | None], relay: Relay) -> Tool:
+def shown_tool(member: ToolsetMember, tool: Tool, find: Callable[[str], Tool | None], entries: Entries) -> Tool:
     """*tool* of a catalog as a toolset shows it."""
     of_catalog = CatalogTool(member.shown_name, member.tool, find)
     callback: ToolCallback | None = None
     if tool.callback is not None:
         callback = ByCallback(of_catalog)
     elif tool.origin is not None:
-        callback = ByServer(of_catalog, relay)
+        callback = ByServer(of_catalog, entries)
     return replace(
         tool,
         definition=member.shown(tool),
@@ -250,6 +270,8 @@ class LiveToolset:
             self._holders = self._names.read().holders
             self._resolve()
             self._shows = index(self._fingerprints(), self.read)
+            contents = filter(self._is_content, self._resolution.members.values())
+            self._shows.put(*(entry for entry in map(self._tool, contents) if entry is not None))
             self._shows.ask_health(self.server_health)
 
     def revise(self, spec: ToolsetSpec, catalogs: Mapping[str, OpenCatalog]) -> None:
@@ -302,9 +324,15 @@ class LiveToolset:
 
     def _follow(self, catalog: str, corpus: OpenCatalog, change: CatalogChange) -> None:
         names = {*(tool.name for tool in change.added), *change.removed}
+
+        def has_changed(member: ToolsetMember) -> bool:
+            return member.catalog == catalog and (
+                member.tool in names or (change.contents and self._is_content(member))
+            )
+
         with self._lock:
             if self._catalogs.get(catalog) is corpus:
-                self._update(lambda member: member.catalog == catalog and member.tool in names)
+                self._update(has_changed)
 
     def _update(self, has_changed: Callable[[ToolsetMember], bool]) -> None:
         before = self._resolution.members
@@ -313,7 +341,7 @@ class LiveToolset:
         other = [member for name, member in after.items() if before.get(name) != member or has_changed(member)]
         put = [tool for tool in map(self._tool, other) if tool is not None]
         if self._shows is not None:
-            self._shows.change(put, before.keys() - after.keys())
+            self._shows.change(put, sorted(before.keys() - after.keys()))
 
     def _resolve(self) -> None:
         catalogs = {name: corpus.engine.catalog for name, corpus in self._catalogs.items()}
@@ -331,6 +359,8 @@ class LiveToolset:
         known = {name: self._catalogs[name].engine.catalog.snapshot().tool_fingerprints() for name in used}
         found: dict[str, str] = {}
         for name, member in members.items():
+            if self._is_content(member):
+                continue
             tool = self._tool(member) if overrides_of(member) else None
             fingerprint = tool.definition.fingerprint() if tool else known[member.catalog].get(member.tool)
             if fingerprint is not None:  # a tool that was just removed has none, and its catalog reports the change
@@ -339,7 +369,12 @@ class LiveToolset:
 
     def _tool(self, member: ToolsetMember) -> Tool | None:
         corpus = self._catalogs.get(member.catalog)
-        tool = corpus.engine.catalog.find(member.tool) if corpus else None
+        tool = corpus.engine.catalog.find_entry(member.tool) if corpus else None
         if corpus is None or tool is None:
             return None
-        return shown_tool(member, tool, corpus.engine.catalog.find, corpus.gateway.relay)
+        return shown_tool(member, tool, corpus.engine.catalog.find_entry, corpus.gateway.entries)
+
+    def _is_content(self, member: ToolsetMember) -> bool:
+        """Whether it is a skill, a prompt or a resource."""
+        corpus = self._catalogs.get(member.catalog)
+        return corpus is not None and member.tool in corpus.engine.catalog.contents

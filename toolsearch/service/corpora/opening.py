@@ -189,15 +189,15 @@ class CorpusOpener:
         records, contents = self._storage.records, self._storage.contents
         if records.get(ref.tenant, ref.kind, ref.name, at_s=time.time()) is None:
             raise UnknownRecordError(ref.kind, ref.name)
-        revision = contents.revision(ref.tenant, ref.name)
-        fingerprints = contents.fingerprints(ref.tenant, ref.name)
-        rows = ReadAhead(list(fingerprints), partial(contents.get, ref.tenant, ref.name))
+        stored = contents.whole(ref.tenant, ref.name)
+        rows = ReadAhead(list(stored.fingerprints), partial(contents.get, ref.tenant, ref.name))
 
         def read(name: str) -> Tool | None:
             found = rows.read(name)
             return self._tool(ref.tenant, found) if found else None
 
-        return self._engine(ref, revision, fingerprints, read)
+        others = [self._tool(ref.tenant, row) for row in stored.others]
+        return self._engine(ref, stored.revision, stored.fingerprints, read, others)
 
     def _spec(self, ref: CorpusRef) -> ToolsetSpec:
         record = self._storage.records.get(ref.tenant, TOOLSET, ref.name, at_s=time.time())
@@ -223,13 +223,20 @@ class CorpusOpener:
         return opened[0], toolset
 
     def _engine(
-        self, ref: CorpusRef, revision: int, fingerprints: Mapping[str, str], read: Callable[[str], Tool | None]
+        self,
+        ref: CorpusRef,
+        revision: int,
+        fingerprints: Mapping[str, str],
+        read: Callable[[str], Tool | None],
+        others: Sequence[Tool] = (),
     ) -> _Opened:
         tools = FoundTools(fingerprints, read)
+        for other in others:
+            tools.tally.add(other)
         cache = IndexCache(ref.folder(self._indexes)) if self._indexes is not None else None
         engine = build_engine(
             self._settings,
-            StoredCatalog(tools),
+            StoredCatalog(tools, contents=others),
             persistence=self._storage.sessions(ref.tenant),
             usage=self.usage,
             cache=self._vectors,

@@ -11,7 +11,7 @@ from toolsearch.catalog.snapshot import LazyTools
 from toolsearch.documents.json_values import as_list, as_object, is_object
 from toolsearch.errors import Kept, StorageError
 from toolsearch.storage.contents import StoredTool
-from toolsearch.tools.definition import Tool, ToolCallback, ToolDefinition
+from toolsearch.tools.definition import Tool, ToolCallback, ToolDefinition, ToolMetadata
 from toolsearch.tools.json_types import Json, JsonObject
 
 BY_CALLER: Final[JsonObject] = {"kind": "caller"}
@@ -26,9 +26,10 @@ _LISTS: Final = ("tags", "requests")
 def to_row(tool: Tool, *, source: str = "", execution: JsonObject = BY_CALLER) -> StoredTool:
     definition = {name: getattr(tool.definition, name) for name in _FIELDS}
     definition |= {name: list(definition[name]) for name in _LISTS}  # lists, since JSON has no tuples
-    return StoredTool(
-        tool.name, tool.definition.fingerprint(), {"definition": definition, "execution": execution}, source
-    )
+    document: dict[str, Json] = {"definition": definition, "execution": execution}
+    if tool.metadata.loads_tools:
+        document["loads_tools"] = True
+    return StoredTool(tool.name, tool.definition.fingerprint(), document, source)
 
 
 def definition_of(row: StoredTool) -> ToolDefinition:
@@ -45,7 +46,8 @@ def to_tool(row: StoredTool, make_callback: MakeCallback) -> Tool:
     """Raises StorageError for a row that is damaged."""
     definition = definition_of(row)
     execution = as_object(row.document.get("execution")) or BY_CALLER
-    return Tool(definition, make_callback(row, execution), source=row.source)
+    metadata = ToolMetadata(loads_tools=row.document.get("loads_tools") is True)
+    return Tool(definition, make_callback(row, execution), metadata, row.source)
 
 
 _TOOL: Final = 800  # bytes of a definition's objects, and of what engines remember of a tool

@@ -15,7 +15,7 @@ from toolsearch.storage.records import Record
 from toolsearch.storage.replicas import PINS, Change
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, require_legal_name
+from toolsearch.tools.naming import CALL_TOOL, READ_SKILL, TOOL_NAME, require_legal_name
 
 TOOLSET: Final = "toolset"  # the kind of the records of toolsets, and of their corpora
 
@@ -45,7 +45,7 @@ class ToolsetSpec:
                 require_legal_name(name)
             except BadToolError as error:
                 raise BadSettingError(str(error)) from error
-            if name in (TOOL_NAME, CALL_TOOL):
+            if name in (TOOL_NAME, CALL_TOOL, READ_SKILL):
                 raise BadSettingError(f"the name {name!r} is taken by tool search itself; give this tool another")
             if name in seen:
                 raise BadSettingError(

@@ -329,12 +329,13 @@ async def _form(
 
 
 async def _found(service: ServiceParts, visit: Visit, catalog: str, text: str) -> ToolsToAdd:
-    """The first tools of a catalog that hold *text* in their names."""
-    names: tuple[str, ...] = ()
+    """The first tools, skills, prompts and resources of a catalog that hold *text* in their names."""
+    names: list[str] = []
     if text:
         with suppress(UnknownRecordError):
             async with opened(service, visit, f"catalog/{catalog}") as used:
-                names = used.engine.view(visit.caller.principal.reach).names
+                view = used.engine.view(visit.caller.principal.reach)
+                names = sorted((*view.names, *view.contents))
     fitting = [name for name in names if text.lower() in name.lower()]
     return ToolsToAdd(catalog, text, fitting[:_MOST_FOUND])
 

@@ -138,6 +138,7 @@ def _shown(shown: ToolsetTool) -> ToolsetEntry:
         tool=shown.member.tool,
         state="shown",
         summary=summary_of(shown.tool.definition),
+        kind=shown.tool.definition.kind,
         is_callable=shown.tool.is_callable,
     )
 

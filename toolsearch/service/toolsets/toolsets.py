@@ -164,7 +164,7 @@ class Toolsets:
         for catalog in kept.spec.catalogs:
             with suppress(UnknownRecordError):
                 async with self.corpora.using(CorpusRef(tenant, "catalog", catalog)) as corpus:
-                    found = corpus.engine.catalog.find
+                    found = corpus.engine.catalog.find_entry
                     of_it = [(each, found(each.tool)) for each in kept.spec.tools if each.catalog == catalog]
                 reached |= {
                     each for each, tool in of_it if tool and principal.reach.allows(each.shown(tool), tool.definition)
@@ -232,6 +232,6 @@ def _id(name: str, number: int) -> str:
 def _tools(corpus: Corpus, reach: Reach) -> tuple[list[ToolsetTool], list[ToolsetEntry]]:
     toolset, view = corpus.toolset, corpus.engine.view(reach)
     assert toolset is not None  # noqa: S101  the corpus is a toolset
-    found = ((member, view.find(name)) for name, member in sorted(toolset.resolution.members.items()))
+    found = ((member, view.find_entry(name)) for name, member in sorted(toolset.resolution.members.items()))
     shown = [ToolsetTool(member, tool) for member, tool in found if tool is not None]
     return shown, list(toolset.resolution.absent) if reach.is_everything else []

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolsearch.access.jwt import is_loopback
 from toolsearch.api.base import Health
 from toolsearch.errors import Kept, SealError, StorageError
+from toolsearch.proxy.app import ProxiedRequest
 from toolsearch.service.web.callers import ServiceCaller, metrics_reader
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.service.web.paths import API, METRICS, OPEN, is_under
@@ -63,6 +64,8 @@ class Metrics:
             "toolsearch_requests_running", "Requests that are being answered.", registry=self._registry
         )
         self._problems = self._counter("problems", "Requests that were refused or failed, by the stable code.", "code")
+        about = "Requests to models through the proxy, and what became of their tools. Tokens are estimates."
+        self._proxied = self._counter("proxied", about, "api", "what")
         self._store_errors = self._counter("store_errors", "Requests that failed for the store's sake.", "code")
         self._registry.register(_OnDemand(read))
 
@@ -76,6 +79,17 @@ class Metrics:
         self._problems.labels(code).inc()
         if is_store_error:
             self._store_errors.labels(code).inc()
+
+    def proxied(self, done: ProxiedRequest) -> None:
+        counts = {
+            "requests": 1,
+            "unchanged": not done.costs.requests,
+            "held_back_tools": done.held_back,
+            "revealed_tools": done.revealed,
+            "saved_tokens": max(0, done.costs.saved_tokens),  # a counter only grows
+        }
+        for what, count in counts.items():
+            self._proxied.labels(done.api, what).inc(count)
 
     def text(self) -> bytes:
         """The text for Prometheus. It reads from the store, so call it in a thread."""

@@ -1,0 +1,19 @@
+"""What a person is shown of a definition that waits for approval."""
+
+from tests.kit.skills import REFUND, RULES, entry_of, refund_text
+from toolsearch.gateway.approvals import Waiting
+from toolsearch.gateway.trust.verdicts import Kind, ReviewItem, ReviewReason
+from toolsearch.service.approvals import _waiting_body
+
+
+def test_all_that_has_changed_in_the_files_of_a_skill_is_in_the_difference() -> None:
+    before = entry_of({REFUND: refund_text(), RULES: "No refund."})
+    main, rules = before["resources"]
+    now = {**before, "resources": [{**rules, "uri": "skill://refunds/r%75les.md", "note": "Look here."}, main]}
+    held = ReviewItem("shop__skill://refunds", "shop", "pin", ReviewReason.CHANGED, kind=Kind.SKILL)
+    shown = _waiting_body(Waiting("shop", REFUND, held, before, now)).difference
+    assert [line.strip() for line in shown if line[0] in "+-"] == [
+        '+      "note": "Look here.",',
+        '-      "uri": "skill://refunds/rules.md"',
+        '+      "uri": "skill://refunds/r%75les.md"',
+    ]
