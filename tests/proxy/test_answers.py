@@ -51,7 +51,7 @@ def answered(content: bytes, kind: str = STREAM) -> httpx2.Response:
 
 
 def test_an_answer_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(events, "MOST_EVENT_BYTES", 1_000)
     got = answered(json.dumps({"choices": [], "more": "a" * 1_000}).encode(), "application/json")
 
     assert got.status_code == 502
@@ -59,7 +59,7 @@ def test_an_answer_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_calls_that_never_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(events, "MOST_EVENT_BYTES", 10_000)
     called = streamed(Said(calls=(search("c1", "a" * 100),)))[:2]
     got = answered(written([*called, *(100 * [chunk({"tool_calls": [{"index": 0, "function": {}}]})])]))
 
@@ -67,7 +67,7 @@ def test_calls_that_never_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_long_text_is_passed_on_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(events, "MOST_EVENT_BYTES", 1_000)
     sent = written(streamed(Said("a" * 100, finish="stop")))
 
     assert answered(sent).content == sent

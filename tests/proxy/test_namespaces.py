@@ -12,8 +12,8 @@ from tests.kit.loopback import Call, LoopbackApi, Reply
 from tests.kit.proxied import served_proxy
 from tests.kit.proxy_clients import ResponsesClient
 from tests.kit.strict.openai_responses import problems
-from tests.proxy.test_requests import body_of, names_in, planned
-from toolsearch.proxy.tools import NotInPlayError
+from tests.proxy.test_requests import ALWAYS, body_of, names_in, planned
+from toolsearch.proxy.tools import PassUnchangedError
 from toolsearch.wire.capabilities import Cloud
 
 Json = dict[str, Any]
@@ -129,7 +129,7 @@ async def test_a_call_by_the_full_name_reaches_the_client_by_both(cloud: Cloud) 
     """A model may call what it has read."""
     content = body_of("responses", listed(), model="gpt-5.5")
     request = await planned("responses", content, cloud=cloud)
-    reply = request.asked.wire.open_reply(request.held, request.to_client)
+    reply = request.target.wire.open_reply(request.held, request.to_client)
     said = {"type": "function_call", "call_id": "c", "name": "mcp__mail__send_mail", "arguments": '{"text" : "hi"}'}
     reply.add_whole({"status": "completed", "output": [said]})
 
@@ -183,10 +183,10 @@ async def test_entries_of_a_namespace_that_cannot_be_searched_stay_in_it() -> No
 
 async def test_lists_whose_namespaces_have_one_name_are_left_alone() -> None:
     twice = [namespace("mcp__shop", *things()), namespace("mcp__shop", tool("buy", "Buys."))]
-    with pytest.raises(NotInPlayError, match="one name"):
+    with pytest.raises(PassUnchangedError, match="one name"):
         await planned("responses", body_of("responses", twice))
     same = [namespace("mcp__shop", *things()), tool("mcp__shop__thing_01", "Another.")]
-    with pytest.raises(NotInPlayError, match="one name"):
+    with pytest.raises(PassUnchangedError, match="one name"):
         await planned("responses", body_of("responses", same))
 
 
@@ -194,10 +194,10 @@ async def test_a_client_with_its_own_search_keeps_its_other_tools() -> None:
     """With too few of servers beside it, its request is left alone."""
     own = [tool(f"own_{number}", "Own.") for number in range(30)]
     late = {**tool("mcp__late__tool", "Deferred."), "defer_loading": True}
-    with pytest.raises(NotInPlayError, match="own tool search, its tools are too few"):
+    with pytest.raises(PassUnchangedError, match="own tool search, its tools are too few"):
         await planned("responses", body_of("responses", [*own, SEARCH, late]))
     shop = [{**each, "name": f"mcp__shop__{each['name']}"} for each in things()]
-    request = await planned("responses", body_of("responses", [*own, SEARCH, late, *shop]))
+    request = await planned("responses", body_of("responses", [*own, SEARCH, late, *shop]), settings=ALWAYS)
 
     names = names_in(request.content())
     assert names == ["tool_search", "mcp__late__tool", *sorted(each["name"] for each in own), *OURS]

@@ -10,7 +10,7 @@ from tests.kit.strict_upstreams import Reply, Text, Thinking, ToolCall
 from tests.kit.strict_upstreams.clients import Call
 from tests.proxy.test_requests import body_of, names_in, planned, shop
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.proxy.tools import NotInPlayError
+from toolsearch.proxy.tools import PassUnchangedError
 from toolsearch.tools.calls import ToolCall as OwnCall
 from toolsearch.wire.capabilities import Cloud
 from toolsearch.wire.carried import CarriedCall, CarriedRound, write_carrier
@@ -63,7 +63,7 @@ async def test_03_flags_of_the_clients_own_search_are_never_left_without_it(api:
     assert json.dumps(tools[0]).encode() in sent
 
     native = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
-    with pytest.raises(NotInPlayError, match="its own tool search"):
+    with pytest.raises(PassUnchangedError, match="its own tool search"):
         await planned(api, body_of(api, [*tools, native]))
 
 
@@ -190,7 +190,7 @@ async def test_15_additional_tools_are_only_sent_to_endpoints_that_take_them() -
 
 @EVERY_API
 async def test_16_two_tools_of_one_name_are_never_made_one(api: str) -> None:
-    with pytest.raises(NotInPlayError, match="two tools have one name"):
+    with pytest.raises(PassUnchangedError, match="two tools have one name"):
         await planned(api, body_of(api, [*shop(api), shop(api)[3]]))
 
 
@@ -245,7 +245,7 @@ async def test_20_a_search_that_finds_nothing_takes_nothing_away(api: str) -> No
 
 @EVERY_API
 async def test_21_a_request_without_tools_keeps_its_tool_choice_and_its_bytes(api: str) -> None:
-    with pytest.raises(NotInPlayError, match="has no tools"):
+    with pytest.raises(PassUnchangedError, match="has no tools"):
         await planned(api, body_of(api, [], tool_choice="auto"))
 
 
@@ -299,7 +299,7 @@ async def test_26_no_call_is_forced_that_the_client_does_not_force(api: Any) -> 
 
 async def test_27_no_functions_are_added_where_the_model_would_have_to_stop_thinking() -> None:
     tools = Catalog([_told])
-    with pytest.raises(NotInPlayError, match="while it reasons"):
+    with pytest.raises(PassUnchangedError, match="while it reasons"):
         await planned("chat", body_of("chat", [], model="gpt-5.6"), tools=tools, cloud="")
     free = await planned("chat", body_of("chat", [], model="gpt-5.6", reasoning_effort="none"), tools=tools, cloud="")
     assert names_in(free.content()) == ["_told"]

@@ -11,8 +11,8 @@ from tests.kit.proxy_clients import CLIENTS
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.proxy.app import WIRES
 from toolsearch.proxy.body import Body
-from toolsearch.proxy.request import Asked, Request, require_in_play
-from toolsearch.proxy.tools import NotInPlayError, ToolLists
+from toolsearch.proxy.request import Request, Target, require_changeable
+from toolsearch.proxy.tools import PassUnchangedError, ToolLists
 from toolsearch.settings import Settings
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolDefinition
@@ -22,15 +22,22 @@ PATHS = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses"
 ENTRIES = {"messages": "messages", "chat": "messages", "responses": "input"}
 EVERY_API = pytest.mark.parametrize("api", PATHS)
 SETTINGS = Settings.model_validate({"index": {"encoder": None, "strategy": "keyword"}})
+ALWAYS = Settings.model_validate({**SETTINGS.model_dump(exclude_unset=True), "pass_through": {"max_tools": 0}})
 
 
 async def planned(
-    api: str, content: bytes, *, tools: Catalog | None = None, keep: tuple[str, ...] = (), cloud: Cloud = "other"
+    api: str,
+    content: bytes,
+    *,
+    tools: Catalog | None = None,
+    keep: tuple[str, ...] = (),
+    cloud: Cloud = "other",
+    settings: Settings = SETTINGS,
 ) -> Request:
     wire_format, wire = WIRES[PATHS[api]]
-    body = require_in_play(Body.read(content, lists=(wire.ENTRIES,)), has_operator=bool(tools))
-    tool_list = await ToolLists(SETTINGS, tools, keep).of(body, wire_format)
-    return Request(Asked(wire_format, wire, cloud), body, tool_list)
+    body = require_changeable(Body.read(content, lists=(wire.ENTRIES,)), has_operator=bool(tools))
+    tool_list = await ToolLists(settings, tools, keep).get(body, wire_format)
+    return Request(Target(wire_format, wire, cloud), body, tool_list)
 
 
 def shop(api: str, count: int = 20) -> list[dict[str, Any]]:
@@ -65,7 +72,7 @@ async def test_the_list_has_the_providers_tools_then_the_clients_own_by_name_the
     request = await planned(api, body_of(api, [own[0], *shop(api), native, own[1]]))
 
     assert names_in(request.content()) == [native["name"], "Bash", "Write", *OURS]
-    assert request.hidden == 20
+    assert request.held_back_count == 20
 
 
 @EVERY_API
@@ -230,12 +237,13 @@ async def test_the_next_request_continues_what_the_model_was_sent(api: str, clou
 
 async def test_an_answer_that_each_later_request_holds_is_written_once() -> None:
     wire_format, wire = WIRES[PATHS["messages"]]
-    lists, asked = ToolLists(SETTINGS), Asked(wire_format, wire, "other")
-    body = require_in_play(Body.read(body_of("messages", shop("messages")), lists=(wire.ENTRIES,)), has_operator=False)
+    lists, target = ToolLists(SETTINGS), Target(wire_format, wire, "other")
+    read = Body.read(body_of("messages", shop("messages")), lists=(wire.ENTRIES,))
+    body = require_changeable(read, has_operator=False)
     found = ToolResult("id", "toolSearchTool", (), {"tools": ["shop__thing_007", "not there"]})
-    said = [Request(asked, body, await lists.of(body, wire_format)).as_shown(found).text for _ in range(3)]
+    said = [Request(target, body, await lists.get(body, wire_format)).as_shown(found).text for _ in range(3)]
 
-    tools = await lists.of(body, wire_format)
+    tools = await lists.get(body, wire_format)
     assert tools.remembered.answer.cache_info()[:2] == (2, 1)
     assert "Does the thing number 7 in the shop." in said[0]
     assert len({*said}) == 1
@@ -256,7 +264,7 @@ OFF: list[tuple[str, dict[str, Any]]] = [
 async def test_a_request_that_cannot_be_continued_is_left_alone(api: str, reason: str, change: dict[str, Any]) -> None:
     content = json.dumps(json.loads(body_of(api, shop(api))) | change).encode()
 
-    with pytest.raises(NotInPlayError, match=reason):
+    with pytest.raises(PassUnchangedError, match=reason):
         await planned(api, content)
 
 
@@ -271,9 +279,9 @@ async def test_lists_that_the_proxy_cannot_take_over_are_left_alone(api: str) ->
         "own tool search, its": [*things[:3], {**make("deferred", "Deferred."), "defer_loading": True}],
     }
     for reason, tools in lists.items():
-        with pytest.raises(NotInPlayError, match=reason):
+        with pytest.raises(PassUnchangedError, match=reason):
             await planned(api, body_of(api, tools))
-    with pytest.raises(NotInPlayError, match="a key twice"):
+    with pytest.raises(PassUnchangedError, match="a key twice"):
         await planned(
             api, body_of(api, things).replace(b'"name": "shop__thing_000"', b'"name": "a", "name": "shop__thing_000"')
         )
@@ -346,7 +354,7 @@ async def test_one_tool_that_cannot_be_searched_stays_listed_beside_the_others(
     operator = Catalog([Tool(ToolDefinition(name, "Is odd.")) for name in ("odd", "more")])
     odd = CLIENTS[api].tool("odd", "Is odd.")
     (odd["function"] if api == "chat" else odd)["input_schema" if api == "messages" else "parameters"] = schema
-    request = await planned(api, body_of(api, [*shop(api), odd]), tools=operator)
+    request = await planned(api, body_of(api, [*shop(api), odd]), tools=operator, settings=ALWAYS)
 
     assert json.dumps(odd).encode() in request.content()
     assert names_in(request.content()) == ["odd", *OURS]
@@ -356,14 +364,14 @@ async def test_one_tool_that_cannot_be_searched_stays_listed_beside_the_others(
 @EVERY_API
 async def test_a_list_of_very_many_tools_is_left_alone(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index of them would take minutes. Tools in namespaces count, too."""
-    with pytest.raises(NotInPlayError, match="more than 5,000 tools"):
+    with pytest.raises(PassUnchangedError, match="more than 5,000 tools"):
         await planned(api, body_of(api, [{}] * 20_001))
 
     monkeypatch.setattr("toolsearch.proxy.tools._MOST_TOOLS", 20)
-    assert (await planned(api, body_of(api, shop(api)))).hidden == 20
+    assert (await planned(api, body_of(api, shop(api)))).held_back_count == 20
     namespace = {"type": "namespace", "name": "eyes", "tools": [CLIENTS[api].tool("look", "Looks.")]}
     for more in (CLIENTS[api].tool("Read", "Reads."), namespace):
-        with pytest.raises(NotInPlayError, match="more than 5,000 tools"):
+        with pytest.raises(PassUnchangedError, match="more than 5,000 tools"):
             await planned(api, body_of(api, [*shop(api), more]))
 
 
@@ -384,6 +392,6 @@ async def test_one_list_is_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(ToolLists, "_make", counted)
     lists = ToolLists(SETTINGS)
     bodies = [Body.read(body_of("messages", shop("messages", count))) for count in range(20, 40)]
-    await asyncio.gather(*(lists.of(body, "anthropic") for body in bodies if body is not None))
+    await asyncio.gather(*(lists.get(body, "anthropic") for body in bodies if body is not None))
 
     assert most == 1

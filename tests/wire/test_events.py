@@ -96,7 +96,7 @@ def test_data_of_several_lines_cannot_add_fields() -> None:
 
 
 def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MOST_BYTES", 10)
+    monkeypatch.setattr(events, "MOST_EVENT_BYTES", 10)
     reader = EventReader()
     reader.add(b"data: 1234")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import signal
+from collections.abc import Collection
 from contextlib import ExitStack
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -71,8 +72,8 @@ def proxy(
         raise MissingExtraError("the proxy", "mcp")
     from toolsearch.access.jwt import is_loopback
     from toolsearch.gateway.http import connection_protocol, listening, server_config, url_of
-    from toolsearch.proxy.app import guarded, make_proxy_app
-    from toolsearch.proxy.upstream import SILENCE_S
+    from toolsearch.proxy.app import ProxyApp
+    from toolsearch.proxy.upstream import SILENCE_S, Upstream
 
     log_from(log_level, log_format)
     address, port = read_address(bind, "--bind")
@@ -87,13 +88,24 @@ def proxy(
             loaded = opened.enter_context(loaded_sources(tools))
             loaded.require_tools()
             catalog = loaded.catalog
-        app = make_proxy_app(upstream, tools=catalog, settings=read_settings(settings), keep=keep or ())
+        app = ProxyApp(Upstream(upstream), read_settings(settings), catalog, keep=keep or ())
         listener = opened.enter_context(listening(address, port))
         safe: ASGIApp = guarded(app, host or (), address, listener.getsockname()[1])
         print_text(f"In front of {upstream}. Point clients at it:\n{_FOR_CLIENTS.format(url=url_of(listener))}")
         http = connection_protocol(arrival_timeout_s=SILENCE_S)
         asyncio.run(_serve(server_config(safe, http=http, lifespan="on"), listener))
     return ExitCode.OK
+
+
+def guarded(app: ASGIApp, names: Collection[str], host: str, port: int | None) -> ASGIApp:
+    """*app* for requests that are addressed to one of *names*, or to *host* and *port*, and come from no web page of
+    others.
+
+    Raises BadSettingError.
+    """
+    from toolsearch.gateway.http_guard import HostGuard, served_hosts
+
+    return HostGuard(app, hosts=served_hosts(names, host, port, setting="--host"), origins=())
 
 
 async def _serve(config: Config, listener: socket) -> None:

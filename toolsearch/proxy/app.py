@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import ChatModelError, ToolSearchError
 from toolsearch.proxy.body import Body
-from toolsearch.proxy.request import Asked, Request, require_in_play
+from toolsearch.proxy.request import Request, Target, require_changeable
 from toolsearch.proxy.rounds import Rounds
-from toolsearch.proxy.tools import NotInPlayError, ToolLists
-from toolsearch.proxy.upstream import SILENCE_S, Answer, Headers, Upstream, end_to_end, is_plain
+from toolsearch.proxy.tools import PassUnchangedError, ToolLists
+from toolsearch.proxy.upstream import Answer, Headers, Upstream, end_to_end, is_plain
+from toolsearch.sessions.costs import ToolCosts
 from toolsearch.settings import Settings
 from toolsearch.threads import search_threads
 from toolsearch.wire.anthropic import proxied as anthropic
@@ -29,11 +31,12 @@ from toolsearch.wire.openai_responses import proxied as openai_responses
 from toolsearch.wire.proxied import ProxiedWire
 from toolsearch.wire.proxied_parts import compact
 from toolsearch.wiring import build_manager
+from toolsearch_indexes.tool_index import ToolIndex
 
 logger = logging.getLogger(__name__)
 
-MOST_BYTES: Final = 32 * 1024 * 1024  # of one request to a model, as at Anthropic
-SWITCH: Final = b"x-toolsearch"  # a client that sends "off" in it is passed through
+MOST_REQUEST_BYTES: Final = 32 * 1024 * 1024  # of one request to a model, as at Anthropic
+_SWITCH: Final = b"x-toolsearch"  # a client that sends "off" in it is passed through
 _OFF: Final = b"x-toolsearch-off"
 _COUNT: Final = "/count_tokens"
 _BAD_REQUEST: Final = 400
@@ -51,21 +54,19 @@ WIRES: Final[Mapping[str, tuple[WireFormat, ProxiedWire]]] = {
 }
 
 
-def make_proxy_app(
-    upstream: str,
-    *,
-    tools: Catalog | None = None,
-    settings: Settings | None = None,
-    keep: Collection[str] = (),
-    cloud: Cloud | None = None,
-) -> ProxyApp:
-    """The application in front of the model API at *upstream*.
+@dataclass(frozen=True, slots=True)
+class ProxiedRequest:
+    """What the proxy has done for one request to a model that was answered.
 
-    tools  the operator's tools, which run here
-    keep   names of clients' tools that are always listed, as globs
-    cloud  whose API it is; None: by its address
+    held_back  number of tools that the model was not shown at first
+    revealed   number of these that it was shown in the end
+    costs      estimates; nothing if the request was passed on as it came
     """
-    return ProxyApp(Upstream(upstream, silence_s=SILENCE_S), settings or Settings(), tools or None, cloud, keep)
+
+    api: WireFormat
+    held_back: int = 0
+    revealed: int = 0
+    costs: ToolCosts = field(default_factory=ToolCosts)
 
 
 class ProxyApp:
@@ -78,11 +79,23 @@ class ProxyApp:
         tools: Catalog | None,
         cloud: Cloud | None = None,
         keep: Collection[str] = (),
+        index: ToolIndex | None = None,
+        note: Callable[[ProxiedRequest], None] | None = None,
     ) -> None:
+        """The application in front of *upstream*.
+
+        tools  the operator's, which run here
+        cloud  whose API it is; None: by its address
+        keep   names of clients' tools that are always listed, as globs
+        index  holds *tools*, perhaps beside others; None: one is made
+        note   gets what is done for each request to a model
+        """
+        tools = tools or None
+        self._note = note
         self._upstream, self._tools = upstream, tools
         self._cloud: Cloud = upstream.cloud if cloud is None else cloud
         self._manager: ToolCallingManager = build_manager(settings)
-        self._lists = ToolLists(settings, tools, keep)
+        self.lists = ToolLists(settings, tools, keep, index)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -115,11 +128,11 @@ class ProxyApp:
             if path not in WIRES or exchange.method != "POST":
                 await self._pass(exchange, exchange.pieces() if exchange.has_body else await exchange.content(0), [])
             else:
-                await self._answer_model(exchange, Asked(wire_format, wire, self._cloud), is_count=is_count)
+                await self._answer_model(exchange, Target(wire_format, wire, self._cloud), is_count=is_count)
         except ToolSearchError as error:
             await exchange.refuse(wire, str(error), error.code, error.status)
         except _TooLargeError:
-            message = f"The request has more than {MOST_BYTES:,} bytes"
+            message = f"The request has more than {MOST_REQUEST_BYTES:,} bytes"
             await exchange.refuse(wire, message, "body_too_large", _TOO_LARGE)
         except _GoneError:
             logger.debug("the client has hung up")
@@ -127,48 +140,49 @@ class ProxyApp:
             logger.exception("a request to %s could not be answered", path)
             await exchange.refuse(wire, "The proxy failed; its log has the reason", "internal", _INTERNAL)
 
-    async def _answer_model(self, exchange: _Exchange, asked: Asked, *, is_count: bool) -> None:
-        content = await exchange.content(MOST_BYTES)
+    async def _answer_model(self, exchange: _Exchange, target: Target, *, is_count: bool) -> None:
+        content = await exchange.content(MOST_REQUEST_BYTES)
         try:
-            request = await self._request(exchange, asked, content)
-        except NotInPlayError as reason:
-            await self._pass(exchange, content, [(_OFF, str(reason).encode())])
+            request = await self._request(exchange, target, content)
+        except PassUnchangedError as reason:
+            is_ok = await self._pass(exchange, content, [(_OFF, str(reason).encode())])
+            if self._note is not None and is_ok and not is_count:
+                self._note(ProxiedRequest(target.wire_format))
             return
-        ask = partial(self._upstream.send, exchange.method, exchange.target, _for_changed(exchange.headers, request))
-        async with ask(request.content()) as answer:
+        send = partial(self._upstream.send, exchange.method, exchange.target, _for_changed(exchange.headers, request))
+        async with send(request.content()) as answer:
             own = _about(request)
             if is_count or not answer.is_ok:
                 await exchange.pass_on(answer, own)
                 return
             if any(name == b"content-encoding" and value != b"identity" for name, value in answer.headers):
                 raise ChatModelError("the model API compresses its answers although it was asked not to")
-            rounds = exchange.rounds = Rounds(request, ask, self._manager)
-            if answer.is_stream:
-                await exchange.start(answer.status, [*end_to_end(answer.headers, b"content-length"), *own])
-                async with aclosing(rounds.streamed(answer)) as pieces:
-                    await exchange.send_pieces(pieces)
-            else:
-                whole = await rounds.whole(answer)
-                length = (b"content-length", str(len(whole.content)).encode())
-                head = [*end_to_end(whole.headers, b"content-length"), length, *own]
-                await exchange.start(whole.status, head)
-                await exchange.end(whole.content)
+            rounds = exchange.rounds = Rounds(request, send, self._manager)
+            try:
+                await exchange.reply(rounds, answer, own)
+            finally:
+                if self._note is not None:
+                    revealed = set(request.revealed).difference(request.listed)
+                    note = ProxiedRequest(target.wire_format, request.held_back_count, len(revealed), rounds.costs)
+                    self._note(note)
 
-    async def _request(self, exchange: _Exchange, asked: Asked, content: bytes) -> Request:
-        """Raises NotInPlayError if the request is passed on as it came."""
-        if exchange.header(SWITCH) == b"off":
-            raise NotInPlayError("the client has switched it off")
+    async def _request(self, exchange: _Exchange, target: Target, content: bytes) -> Request:
+        """Raises PassUnchangedError if the request is passed on as it came."""
+        if exchange.header(_SWITCH) == b"off":
+            raise PassUnchangedError("the client has switched it off")
         if exchange.header(b"content-encoding") not in (b"", b"identity"):
-            raise NotInPlayError("the body is compressed")
-        read = await search_threads.run(Body.read, content, self._lists.texts, (asked.wire.ENTRIES,))
-        body = require_in_play(read, has_operator=self._tools is not None)
-        tools = await self._lists.of(body, asked.wire_format)
-        return await search_threads.run(Request, asked, body, tools)
+            raise PassUnchangedError("the body is compressed")
+        read = await search_threads.run(Body.read, content, self.lists.texts, (target.wire.ENTRIES,))
+        body = require_changeable(read, has_operator=self._tools is not None)
+        tools = await self.lists.get(body, target.wire_format)
+        return await search_threads.run(Request, target, body, tools)
 
-    async def _pass(self, exchange: _Exchange, content: bytes | AsyncIterator[bytes], own: Headers) -> None:
-        headers = end_to_end(exchange.headers, SWITCH)
+    async def _pass(self, exchange: _Exchange, content: bytes | AsyncIterator[bytes], own: Headers) -> bool:
+        """Pass a request on as it came, and say whether the model API took it."""
+        headers = end_to_end(exchange.headers, _SWITCH)
         async with self._upstream.send(exchange.method, exchange.target, headers, content) as answer:
             await exchange.pass_on(answer, own)
+            return answer.is_ok
 
 
 def _for_changed(headers: Headers, request: Request) -> Headers:
@@ -178,7 +192,7 @@ def _for_changed(headers: Headers, request: Request) -> Headers:
     known = {beta.strip() for value in betas for beta in value.split(b",")}
     named = [*betas, *(value for value in added if value not in known)]
     return [
-        *end_to_end(headers, SWITCH, b"content-length", b"accept-encoding", _BETA),
+        *end_to_end(headers, _SWITCH, b"content-length", b"accept-encoding", _BETA),
         *([(_BETA, b",".join(named))] if named else []),
         (b"accept-encoding", b"identity"),
     ]
@@ -187,7 +201,7 @@ def _for_changed(headers: Headers, request: Request) -> Headers:
 def _about(request: Request) -> Headers:
     """What the proxy has done, as headers of its answer."""
     said = {
-        "held-back": str(request.hidden),
+        "held-back": str(request.held_back_count),
         "shown": str(len(request.revealed)),
         "tokens-saved": str(request.tokens_saved),
     }
@@ -269,6 +283,18 @@ class _Exchange:
             headers = [*end_to_end(headers, _RETRY), (_RETRY, b"false")]
         await self._send({"type": "http.response.start", "status": status, "headers": [*headers]})
 
+    async def reply(self, rounds: Rounds, first: Answer, own: Headers) -> None:
+        """Send the reply that *rounds* makes, of which *first* is the model's first answer."""
+        if first.is_stream:
+            await self.start(first.status, [*end_to_end(first.headers, b"content-length"), *own])
+            async with aclosing(rounds.streamed(first)) as pieces:
+                await self.send_pieces(pieces)
+        else:
+            whole = await rounds.whole(first)
+            length = (b"content-length", str(len(whole.content)).encode())
+            await self.start(whole.status, [*end_to_end(whole.headers, b"content-length"), length, *own])
+            await self.end(whole.content)
+
     async def send_pieces(self, pieces: AsyncIterator[bytes]) -> None:
         async for piece in pieces:
             await self._send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -310,14 +336,3 @@ class _Exchange:
         await self._has_all.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
-
-
-def guarded(app: ASGIApp, names: Collection[str], host: str, port: int | None) -> ASGIApp:
-    """*app* for requests that are addressed to one of *names*, or to *host* and *port*, and come from no web page of
-    others.
-
-    Raises BadSettingError.
-    """
-    from toolsearch.gateway.http_guard import HostGuard, served_hosts
-
-    return HostGuard(app, hosts=served_hosts(names, host, port, setting="--host"), origins=())

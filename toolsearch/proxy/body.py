@@ -86,11 +86,6 @@ class Body:
         return "".join([*pieces, self.text[end:]]).encode()
 
 
-def json_text(value: Any) -> str:
-    """*value* as JSON of one form, in ASCII, so that equal values have equal bytes."""
-    return json.dumps(value, separators=(",", ":"))
-
-
 def list_text(texts: Sequence[str]) -> str:
     return f"[{','.join(texts)}]"
 

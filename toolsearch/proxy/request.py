@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.call_tools import CALL_TOOLS, inner_call
+from toolsearch.discovery.call_tools import CALL_TOOLS, READ_SKILL_TOOL, inner_call
 from toolsearch.discovery.exposure import FIXED, MESSAGES
-from toolsearch.documents.json_values import as_list, as_object, is_object
+from toolsearch.discovery.view import View
+from toolsearch.documents.json_values import as_object, as_texts, is_object
 from toolsearch.proxy.body import Body, list_text
-from toolsearch.proxy.tools import NotInPlayError, ToolList
+from toolsearch.proxy.tools import PassUnchangedError, ToolList
 from toolsearch.sessions.conversation import Conversation
+from toolsearch.tokens import HeuristicTokenCounter, definition_tokens
 from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
 from toolsearch.tools.results import text_block
@@ -38,9 +42,9 @@ from toolsearch.wire.proxied import Found, History, ProxiedWire
 from toolsearch.wire.proxied_parts import compact
 from toolsearch.wire.sendable_tools import own_arguments
 
-_OWN_TOOLS: Final = 2  # the search tool and the call tool
+_OWN_TOOLS: Final = 2  # the search tool and the call tool; readSkill is there only for skills
+_FEWEST_REQUESTS: Final = 2  # of a conversation that calls a tool: for the call, and after it
 _REPEATED: Final = {"tools": "[]", CHOICE: '"auto"'}  # what answers repeat of a request, with its defaults
-_ANY_QUERY: Final = "this"  # an answer depends on the names alone
 _MOST_UNSURE: Final = 2  # tools that a search names although it is not sure of any
 _FREE: Final = (None, "auto", "required", "any")  # choices of any tool
 _ABSENT: Final = ("background", "conversation", "previous_response_id")  # the request holds not the whole conversation
@@ -48,7 +52,7 @@ Texts: TypeAlias = list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Target:
     """Where a request goes, and how it is written."""
 
     wire_format: WireFormat
@@ -56,19 +60,19 @@ class Asked:
     cloud: Cloud = ""
 
 
-def require_in_play(body: Body | None, *, has_operator: bool) -> Body:
-    """Raises NotInPlayError for a body that cannot be read, or that the proxy cannot continue."""
+def require_changeable(body: Body | None, *, has_operator: bool) -> Body:
+    """Raises PassUnchangedError for a body that cannot be read, or that the proxy cannot continue."""
     if body is None:
-        raise NotInPlayError("the body is no JSON object, has a key twice, or has too many entries")
+        raise PassUnchangedError("the body is no JSON object, has a key twice, or has too many entries")
     choices = body.get("n")
     if choices not in (None, 1):
-        raise NotInPlayError("it asks for several choices")
+        raise PassUnchangedError("it asks for several choices")
     for key in _ABSENT:
         if body.get(key):
-            raise NotInPlayError(f"it has the parameter {key}")
+            raise PassUnchangedError(f"it has the parameter {key}")
     part = body.parts.get("tools")
     if not has_operator and (part is None or body.written(part) in ("null", "[]")):
-        raise NotInPlayError("it has no tools")
+        raise PassUnchangedError("it has no tools")
     return body
 
 
@@ -76,31 +80,31 @@ class Request:
     """What the model is sent for one request of a client, and what its searches find.
 
     held       names of tools whose calls do not reach the client as they are
-    hidden     number of tools that the model is not shown at first
-    revealed   names of those that it is shown by now
+    revealed   names of the tools that it is shown by now, of those that were held back
+    held_back_count  number of tools that the model is not shown at first
     is_free    whether the model need not call a tool any more: it has called one of the operator's, or too many
     """
 
-    def __init__(self, asked: Asked, body: Body, tools: ToolList) -> None:
-        """Make the request, which may search. Raises NotInPlayError if the request is not changed."""
-        self.asked, self._body, self._tools = asked, body, tools
-        self._known = capabilities_of(Endpoint(asked.wire_format, str(body.get("model") or ""), asked.cloud))
+    def __init__(self, target: Target, body: Body, tools: ToolList) -> None:
+        """Make the request, which may search. Raises PassUnchangedError if the request is not changed."""
+        self.target, self._body, self._tools = target, body, tools
+        self._known = capabilities_of(Endpoint(target.wire_format, str(body.get("model") or ""), target.cloud))
         self._announces = "messages" in self._known.modes
         if not tools.named and not self._known.tools_on_chat and body.get("reasoning_effort") != "none":
-            raise NotInPlayError("its model takes no functions while it reasons, and the client has none")
+            raise PassUnchangedError("its model takes no functions while it reasons, and the client has none")
         entries = self._client_entries()
-        kept = self._kept([value for value, _ in entries])
-        reach = _without(kept)
+        opening = list(
+            takewhile(lambda fields: not is_answer(fields), (as_object(value) or {} for value, _ in entries))
+        )
+        kept = self._kept(_system_text(body, opening))
+        reach = _without([name for name in kept if name in tools.named])
         view = tools.engine.view(reach)
-        self.is_whole = view.is_shown_whole(tools.engine.options.pass_through)
-        if self.is_whole and not tools.operator:
-            own = "beside the client's own tool search, " if tools.has_search else ""
-            raise NotInPlayError(f"{own}its tools are too few to be searched")
+        self.is_whole = self._is_whole(view, kept, opening)
         surely = () if self._announces or self.is_whole else self._asked_first(reach, entries)
         self.listed = self._listed(kept, surely, view.names)
         clients = [name for name in self.listed if name in tools.named]
         self._reach = reach if self.is_whole else _without(clients)  # the operator's run here, listed or not
-        self.hidden = len(view.names) - len(surely) if not self.is_whole else 0
+        self.held_back_count = len(set(view.names).difference(self.listed))
         self.revealed = list(surely)
         self._sent: Texts = []
         self._is_as_sent = True
@@ -108,6 +112,9 @@ class Request:
         self._pending: list[str] = []
         self._announced = set(self.listed)
         self._read(entries)
+        if self.is_whole and not tools.operator and not tools.has_skills and self._is_as_sent:
+            own = "beside the client's own tool search, " if tools.has_search else ""
+            raise PassUnchangedError(f"{own}its tools are too few to be searched")
 
     # What goes upstream
 
@@ -118,7 +125,7 @@ class Request:
 
     def content(self) -> bytes:
         """The body that goes to the model now."""
-        wire, body = self.asked.wire, self._body
+        wire, body = self.target.wire, self._body
         values = {"tools": list_text(self.listed_texts)}
         if self.is_free:
             freed = without_force(body.get(CHOICE))
@@ -144,8 +151,7 @@ class Request:
 
     @property
     def held(self) -> Collection[str]:
-        own = () if self.is_whole else (TOOL_NAME,) if self._announces else (TOOL_NAME, CALL_TOOL)
-        return {*own, *self._tools.operator, *self._tools.full_names.values()}
+        return {*(each.name for each in self._own), *self._tools.operator, *self._tools.full_names.values()}
 
     def may_call(self, name: str) -> bool:
         """Whether the client's choice leaves the model the tool *name*. A choice that is not known leaves only those
@@ -159,7 +165,7 @@ class Request:
         """The client's call: one of the call tool, or one by the full name that the model has read of a tool in a
         namespace.
         """
-        inner = inner_call(call)
+        inner = inner_call(call, self.find_skill)
         tool = self._tools.named.get(inner.name)
         is_direct = inner is call
         if tool is None or not (tool.namespace if is_direct else inner.name in self._called_by_call_tool):
@@ -168,6 +174,11 @@ class Request:
         is_as_sent = arguments == inner.parsed_arguments
         written = call.arguments if is_direct else _as_written(call)
         return replace(inner, name=tool.dotted_name, arguments=(written if is_as_sent else "") or arguments)
+
+    def find_skill(self, name: str) -> Tool | None:
+        """The operator's skill of that name."""
+        entry = self.conversation.view.find_entry(name)
+        return entry if entry is not None and entry.is_skill else None
 
     @cached_property
     def conversation(self) -> Conversation:
@@ -181,15 +192,26 @@ class Request:
         if result.name != TOOL_NAME:
             return result
         structured = as_object(result.structured) or {}
-        others = as_list(structured.get("alsoFound")) or []
-        names = found_names(result) or [name for name in others[:_MOST_UNSURE] if isinstance(name, str)]
+        skills, others = as_texts(structured.get("skills")), as_texts(structured.get("alsoFound"))
+        names = [*skills, *found_names(result)] or others[:_MOST_UNSURE]
         text = text_block(self._answer(names))
         return replace(result, content=(text,), structured={"tools": list(names)}, is_error=False, error_code=None)
 
     @property
     def tokens_saved(self) -> int:
-        """An estimate: the tokens of the tools that the model is not shown."""
+        """An estimate: the tokens of the tools that are not in the list."""
         return 0 if self.is_whole else self._tools.engine.view(_without(self.listed)).estimated_tokens
+
+    @property
+    def all_tools_tokens(self) -> int:
+        """An estimate: the tokens of all tools that can be searched."""
+        return self._tools.engine.view(Reach()).estimated_tokens
+
+    @property
+    def sent_tokens(self) -> int:
+        """An estimate: the tokens of the tools that the model is sent now, in the list and as they were found."""
+        found = sum(map(self._tools.remembered.tokens, set(self.revealed).difference(self.listed)))
+        return self.all_tools_tokens - self.tokens_saved + found + (0 if self.is_whole else self._own_tokens)
 
     def as_listed(self, text: str) -> str:
         """The *text* of an answer or of an event. One that repeats the tools and the choice repeats the client's."""
@@ -205,36 +227,69 @@ class Request:
     # The list
 
     @cached_property
+    def _own(self) -> Sequence[ToolDefinition]:
+        return self._own_beside(is_whole=self.is_whole)
+
+    def _own_beside(self, *, is_whole: bool) -> Sequence[ToolDefinition]:
+        """The proxy's own tools in a list. Beside tools that are all listed, only skills need any."""
+        skills = [READ_SKILL_TOOL] if self._tools.has_skills else []
+        if is_whole and not skills:
+            return []
+        calls = [] if is_whole or self._announces else [CALL_TOOLS[CALL_TOOL]]
+        return [self._tools.search_definition, *skills, *calls]
+
+    @cached_property
     def listed_texts(self) -> Texts:
         named, operator = self._tools.named, self._tools.operator
         own = [operator[name].definition for name in self.listed if name not in named and name in operator]
-        if not self.is_whole:
-            own += [self._tools.search_definition] + ([] if self._announces else [CALL_TOOLS[CALL_TOOL]])
-        rendered: list[Any] = list(self._tools.rendered.of(own))
+        rendered: list[Any] = list(self._tools.rendered.of([*own, *self._own]))
         kept = [name for name in self.listed if name in named]
         if not has_cache_mark(named[name].entry for name in kept):
             rendered = with_cache_mark(rendered, [tool.entry for tool in named.values()])
         return [*self._tools.others, *self._tools.written(kept), *map(compact, rendered)]
 
-    def _kept(self, entries: Sequence[Json]) -> list[str]:
-        """The client's tools that stay in its list, by name: the chosen ones first if there is no room for all."""
+    @property
+    def _own_tokens(self) -> int:
+        own = self._own_beside(is_whole=False)
+        return sum(definition_tokens(definition, HeuristicTokenCounter()) for definition in own)
+
+    def _is_whole(self, view: View, kept: Sequence[str], opening: Sequence[JsonObject]) -> bool:
+        """Whether the tools in *view* are listed as well: they are few, or a search costs more than it saves."""
+        rule, most = self._tools.engine.options.pass_through, self._known.max_tools
+        if most is not None and len(self._tools.others) + len(kept) + len(view.names) > most:
+            return False
+        return view.is_shown_whole(rule) or (rule.max_tools > 0 and self._is_dearer(view, kept, opening))
+
+    def _is_dearer(self, view: View, kept: Iterable[str], opening: Iterable[JsonObject]) -> bool:
+        """Whether a conversation with one call costs more with a search, which is one request more.
+
+        It counts the first request, so that the answer is the same in all requests of a conversation.
+        """
+        said = [self._body.get("system"), self._body.get("instructions"), *(each.get("content") for each in opening)]
+        listed = self._tools.written(name for name in kept if name in self._tools.named)
+        rest = HeuristicTokenCounter().count("\n".join([*map(text_in, said), *self._tools.others, *listed]))
+        return _FEWEST_REQUESTS * (rest + view.estimated_tokens) < (_FEWEST_REQUESTS + 1) * (rest + self._own_tokens)
+
+    def _kept(self, system: str) -> list[str]:
+        """The tools that are always in the list, by name: the chosen ones first if there is no room for all."""
         tools = self._tools
         chosen = tools.chosen(chosen_names({CHOICE: self._body.get(CHOICE)}))
-        kept = sorted(tools.kept(_system_text(self._body, entries)).difference(chosen))
+        kept = sorted(tools.kept(system).difference(chosen))
         room = self._room
         if room is not None and len(chosen) > room:
-            raise NotInPlayError("it chooses more tools than the model's API takes")
+            raise PassUnchangedError("it chooses more tools than the model's API takes")
         return sorted([*chosen, *kept][:room])
 
     @property
     def _room(self) -> int | None:
         """How many tools the list can hold beside those that are in it anyway."""
         most = self._known.max_tools
-        return None if most is None else max(0, most - _OWN_TOOLS - len(self._tools.others))
+        return None if most is None else max(0, most - _OWN_TOOLS - self._tools.has_skills - len(self._tools.others))
 
     def _listed(self, kept: Sequence[str], surely: Iterable[str], in_reach: Sequence[str]) -> list[str]:
         more = in_reach if self.is_whole else surely
-        return [*kept, *sorted(set(more).difference(kept))][: self._room]
+        listed = [*kept, *sorted(set(more).difference(kept))]
+        return listed if self.is_whole else listed[: self._room]
 
     def _asked_first(self, reach: Reach, entries: Sequence[tuple[Json, str]]) -> list[str]:
         """The tools that the client asks for before the model's first answer."""
@@ -253,7 +308,7 @@ class Request:
     # The conversation
 
     def _client_entries(self) -> list[tuple[Json, str]]:
-        key = self.asked.wire.ENTRIES
+        key = self.target.wire.ENTRIES
         said = self._body.get(key)
         if isinstance(said, str):
             text = self._body.written(self._body.parts[key])
@@ -263,7 +318,7 @@ class Request:
     def _read(self, entries: Sequence[tuple[Json, str]]) -> None:
         """Write the conversation as the model knows it."""
         history = History(self._called_by_call_tool, self._answer, self.binds_thinking, self._tools.full_names)
-        parts = self.asked.wire.restored([value for value, _ in entries], history)
+        parts = self.target.wire.restored([value for value, _ in entries], history)
         self._is_as_sent = parts == list(range(len(entries)))
         for part in parts:
             if isinstance(part, Found):
@@ -304,9 +359,9 @@ class Request:
         known = {name: tool for name in self._pending if (tool := self.conversation.shown_tool(name)) is not None}
         own = self._tools.added(known)
         added = [tool.definition for name, tool in known.items() if name in own or name not in self._tools.named]
-        texts = list(map(compact, render_change(ToolChangeMessage(tuple(added)), self.asked.wire_format)))
+        texts = list(map(compact, render_change(ToolChangeMessage(tuple(added)), self.target.wire_format)))
         for name, entry in own.items():
-            written = compact(render_definition(known[name].definition, self.asked.wire_format))
+            written = compact(render_definition(known[name].definition, self.target.wire_format))
             if not any(written in text for text in texts):
                 raise LookupError(f"the change of tools has no definition of {name!r}")
             texts = [text.replace(written, compact(entry)) for text in texts]
@@ -314,11 +369,14 @@ class Request:
 
     def _answer(self, names: Sequence[str]) -> str:
         """The text that the model reads for a search that found *names*."""
-        shown = tuple(name for name in names if self.conversation.shown_tool(name) is not None)
-        if not shown or not self._announces:
-            return self._tools.remembered.answer(self._reach, shown)
+        shown = [name for name in names if self.conversation.shown_entry(name) is not None]
+        skills = tuple(filter(self.find_skill, shown))
+        tools = [name for name in shown if name not in skills]
+        if not tools or not self._announces:
+            return self._tools.remembered.answer(self._reach, tuple(shown))
         own = self._tools.named
-        return loaded_text(own[name].dotted_name if name in own else name for name in shown)
+        text = loaded_text(own[name].dotted_name if name in own else name for name in tools)
+        return "\n".join([text, *([self._tools.remembered.answer(self._reach, skills)] if skills else [])])
 
 
 def _as_written(call: ToolCall) -> str:
@@ -332,12 +390,7 @@ def _without(names: Collection[str]) -> Reach:
     return Reach.parse(deny=sorted(names))
 
 
-def _system_text(body: Body, entries: Iterable[Json]) -> str:
+def _system_text(body: Body, opening: Iterable[JsonObject]) -> str:
     """The words of the application before the first answer, wherever the format has them."""
-    told = [body.get("system"), body.get("instructions")]
-    for entry in entries:
-        fields = as_object(entry) or {}
-        if is_answer(fields):
-            break
-        told += [fields.get("content")] if fields.get("role") in ("system", "developer") else []
-    return "\n".join(map(text_in, told))
+    said = (fields.get("content") for fields in opening if fields.get("role") in ("system", "developer"))
+    return "\n".join(map(text_in, [body.get("system"), body.get("instructions"), *said]))

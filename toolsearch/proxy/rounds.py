@@ -1,6 +1,6 @@
 """One reply to a client, for which the model may be asked several times: searches and the operator's tools run between.
 
-A call runs only if the model's reply came whole. Nothing runs that only the history of a client holds.
+A call runs only if the model's reply came whole. A call that stands only in a client's history never runs.
 """
 
 from __future__ import annotations
@@ -18,23 +18,26 @@ from toolsearch.discovery.call_tools import inner_call
 from toolsearch.errors import CallLimitError, ChatModelError, ToolSearchError
 from toolsearch.proxy.request import Request
 from toolsearch.proxy.upstream import Answer, Headers
+from toolsearch.sessions.costs import ToolCosts
 from toolsearch.sessions.unit_of_work import ConversationScope
+from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.results import text_block
 from toolsearch.wire.events import Event, EventReader, require_size
 from toolsearch.wire.proxied import Reply
 from toolsearch.wire.proxied_parts import compact, read_object
+from toolsearch.wire.reply_parts import arguments_text
 
-MOST_ROUNDS: Final = 3
+_MOST_ROUNDS: Final = 3
 _TOO_MANY: Final = (
-    f"This is one call too many: a reply has at most {MOST_ROUNDS} rounds of calls. Answer with what there is."
+    f"This is one call too many: a reply has at most {_MOST_ROUNDS} rounds of calls. Answer with what there is."
 )
 _EXCLUDED: Final = "The choice of tools excludes this call, and it did not run. Keep to the choice."
 _PING_S: Final = 10.0
 _PING: Final = b": a tool is running\n\n"  # a comment, which readers of events skip
 
-Ask: TypeAlias = Callable[[bytes], AbstractAsyncContextManager[Answer]]
+Send: TypeAlias = Callable[[bytes], AbstractAsyncContextManager[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +51,23 @@ class Whole:
 
 @dataclass(eq=False)
 class Rounds:
-    """The rounds of *request*. *ask* sends a body to the model.
+    """The rounds of *request*. *send* sends a body to the model.
 
     has_run  whether a tool may have run, so that it would run again if the client sent its request again
+    costs    what the model was sent of tools so far, and what it would have been sent without a search: estimates
     """
 
     request: Request
-    ask: Ask
+    send: Send
     manager: ToolCallingManager
     has_run: bool = False
+    costs: ToolCosts = field(init=False)
     _turn: TurnCounter = field(default_factory=TurnCounter)
     _round: int = 0
     _rest: bytes = b""  # what came of a stream after its last event
+
+    def __post_init__(self) -> None:
+        self.costs = ToolCosts(1, self.request.sent_tokens, 0, self.request.all_tools_tokens)
 
     async def streamed(self, first: Answer) -> AsyncGenerator[bytes]:
         """The stream for the client, of which *first* is the model's first answer."""
@@ -102,7 +110,7 @@ class Rounds:
                     yield self._written(shown)
                 if goes_on:
                     await asked.aclose()
-                    answer = await asked.enter_async_context(self.ask(self.request.content()))
+                    answer = await asked.enter_async_context(self.send(self.request.content()))
                     _require_stream(answer)
 
     async def whole(self, first: Answer) -> Whole:
@@ -125,7 +133,7 @@ class Rounds:
                 if not goes_on:
                     break
                 await asked.aclose()
-                answer = await asked.enter_async_context(self.ask(self.request.content()))
+                answer = await asked.enter_async_context(self.send(self.request.content()))
         body = reply.body()
         text = compact(body) if reply.is_changed else content.decode(errors="surrogateescape")
         return Whole(first.status, first.headers, self.request.as_listed(text).encode(errors="surrogateescape"))
@@ -136,20 +144,32 @@ class Rounds:
 
     def _open_reply(self) -> Reply:
         request = self.request
-        return request.asked.wire.open_reply(request.held, request.to_client, binds_thinking=request.binds_thinking)
+        return request.target.wire.open_reply(request.held, request.to_client, binds_thinking=request.binds_thinking)
 
     def _goes_on(self, reply: Reply, results: Sequence[ToolResult]) -> bool:
         """Add the round to the conversation with the model, and say whether the model is asked again."""
         self._round += 1
-        if reply.has_client_calls or self._round > MOST_ROUNDS + 1:
+        if reply.has_client_calls or self._round > _MOST_ROUNDS + 1:
             return False
         self.request.add(reply.next_entries(results), results)
+        self._count(requests=1, sent_tokens=self.request.sent_tokens)
         return True
+
+    def _count(self, *, requests: int = 0, sent_tokens: int = 0, written_tokens: int = 0) -> None:
+        before = self.costs
+        self.costs = ToolCosts(
+            before.requests + requests,
+            before.sent_tokens + sent_tokens,
+            before.written_tokens + written_tokens,
+            before.all_tools_tokens,
+        )
 
     async def _run(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
         """The results of *calls*, in order; no call runs that the client's choice excludes."""
-        inner = [inner_call(call) for call in calls]
-        if self._round >= MOST_ROUNDS:
+        inner = [inner_call(call, self.request.find_skill) for call in calls]
+        searches = [arguments_text(call) for call in inner if call.name == TOOL_NAME]
+        self._count(written_tokens=sum(map(HeuristicTokenCounter().count, searches)))
+        if self._round >= _MOST_ROUNDS:
             self.request.is_free = True
             results = [_refused(call, _TOO_MANY) for call in inner]
         elif not all(self.request.may_call(call.name) for call in inner):

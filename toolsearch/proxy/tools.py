@@ -13,6 +13,7 @@ from typing import Final
 
 from toolsearch.access.reach import GlobSet, Reach
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.indexing import SharedIndex
 from toolsearch.catalog.source import check_tool
 from toolsearch.discovery.answers import AnsweredQuery, AnsweredTool, AnswerWriter
 from toolsearch.discovery.exposure import FIXED
@@ -25,28 +26,32 @@ from toolsearch.sessions.conversation import Conversation
 from toolsearch.sessions.state import SessionState
 from toolsearch.settings import Settings
 from toolsearch.threads import search_threads
+from toolsearch.tokens import HeuristicTokenCounter, definition_tokens
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import CALL_TOOL, SEPARATOR, TOOL_NAME, namespaced, require_legal_name
+from toolsearch.tools.naming import CALL_TOOL, READ_SKILL, SEPARATOR, TOOL_NAME, namespaced, require_legal_name
 from toolsearch.tools.summaries import reference_to
 from toolsearch.wire.formats import RenderedTools, are_deferred, read_tool, without_cache_mark
 from toolsearch.wiring import build_engine
+from toolsearch_indexes.tool_index import ToolIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
 logger = logging.getLogger(__name__)
 
-_MOST_LISTS: Final = 16  # lists of clients whose engines are kept
+_MOST_BYTES: Final = 128 * 2**20  # of all lists that are kept; the newest one is kept in any case
+_BYTES_PER_LIST: Final = 2**20  # an estimate of what a list takes with its engine, beside
+_BYTES_PER_CHARACTER: Final = 12  # for each character of its text
 _MOST_TEXTS: Final = 512  # words of users, for each list, whose tools are remembered
 _MOST_ANSWERS: Final = 128  # to searches, for each list, which stand in each request of a conversation
 _ANY_QUERY: Final = "this"  # an answer depends on the names alone
-_MOST_OWN_TOOLS: Final = 40  # no client has more tools of its own, beside those of servers
+_MOST_OWN_TOOLS: Final = 40  # of a client; more tools without a prefix are taken for servers' tools
 _MOST_TOOLS: Final = 5_000  # of a client; an index of more would keep all others waiting
 _TOO_MANY: Final = f"it has more than {_MOST_TOOLS:,} tools"
 _NAMESPACE: Final = "namespace"
 _WORDS: Final = re.compile(r"[\w-]+")
 
 
-class NotInPlayError(Exception):
+class PassUnchangedError(Exception):
     """The request is passed on as it came, for the reason that the message gives."""
 
 
@@ -106,6 +111,7 @@ class ToolList:
     namespaces    the entries that hold some of them, by name
     has_search    whether the client has a tool search of its own, for other tools than these
     operator      the operator's tools, by name
+    has_skills    whether the operator has skills
     always        names of those functions that the operator keeps in the list
     engine        searches both
     """
@@ -115,6 +121,7 @@ class ToolList:
     namespaces: Mapping[str, Namespace]
     has_search: bool
     operator: Mapping[str, Tool]
+    has_skills: bool
     always: Collection[str]
     engine: ToolSearch
     rendered: RenderedTools
@@ -147,8 +154,9 @@ class ToolList:
         return {*self.own_names, *self.always, *(name for name, tool in self.named.items() if tool.name in words)}
 
     def chosen(self, names: Collection[str]) -> list[str]:
-        """The client's tools that it calls one of *names*, or that are in a namespace that it calls so."""
-        return [name for name, tool in self.named.items() if tool.name in names or tool.namespace in names]
+        """The tools that the client calls one of *names*, or that are in a namespace that it calls so."""
+        own = [name for name, tool in self.named.items() if tool.name in names or tool.namespace in names]
+        return [*own, *(name for name in self.operator if name in names)]
 
     def written(self, names: Iterable[str]) -> list[str]:
         """The entries of the tools *names* with the bytes of the client. Namespaces come last, by name."""
@@ -190,19 +198,28 @@ class _Remembered:
         self._tools = tools
         self.surely_asked = lru_cache(_MOST_TEXTS)(self._surely_asked)
         self.answer = lru_cache(_MOST_ANSWERS)(self._answer)
+        self.tokens = lru_cache(_MOST_TEXTS)(self._tokens)
 
     def _surely_asked(self, reach: Reach, said: str) -> tuple[str, ...]:
         """The names of the tools in *reach* that the words *said* surely ask for."""
         return tuple(anticipated_in(self._tools.conversation(reach), said, "messages"))
 
+    def _tokens(self, name: str) -> int:
+        """An estimate: the tokens of the definition of the tool *name*."""
+        tool = self._tools.engine.catalog.find(name)
+        return 0 if tool is None else definition_tokens(tool.definition, HeuristicTokenCounter())
+
     def _answer(self, reach: Reach, names: tuple[str, ...]) -> str:
-        """The text with the definitions of the tools in *reach* that a search has found by these *names*."""
+        """The text with the definitions of the tools in *reach*, and the skills, that a search has found by these
+        *names*.
+        """
         conversation = self._tools.conversation(reach)
-        tools = [tool for name in names if (tool := conversation.shown_tool(name)) is not None]
-        references = [replace(reference_to(tool, 1.0), is_callable=True) for tool in tools]
-        found = [AnsweredTool(reference, "fits", is_loaded=True) for reference in references]
-        writer = AnswerWriter(conversation.shown_tool, conversation.options.answer_tokens, self._tools.engine.counter)
-        answered = AnsweredQuery(_ANY_QUERY, found, finding="fits" if found else "nothing", fitting=len(found))
+        entries = [entry for name in names if (entry := conversation.shown_entry(name)) is not None]
+        references = [replace(reference_to(entry, 1.0), is_callable=True) for entry in entries]
+        found = [AnsweredTool(each, "fits", is_loaded=each.kind == "tool") for each in references]
+        writer = AnswerWriter(conversation.shown_entry, conversation.options.answer_tokens, self._tools.engine.counter)
+        fitting = sum(each.is_tool for each in found)
+        answered = AnsweredQuery(_ANY_QUERY, found, finding="fits" if found else "nothing", fitting=fitting)
         return writer.write(FIXED, [answered]).text
 
 
@@ -219,11 +236,13 @@ class ToolLists:
 
     operator  the operator's tools, which each list is searched with
     keep      globs of the names of clients' tools that are always listed
+    index     an index that holds the operator's tools, perhaps beside others; None: one is made
     """
 
     settings: Settings
     operator: Catalog | None = None
     keep: Collection[str] = ()
+    index: ToolIndex | None = None
     _vectors: VectorCache = field(default_factory=VectorCache)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)  # one list is made at a time
     _made: OrderedDict[tuple[str, str, int], asyncio.Task[ToolList]] = field(
@@ -235,19 +254,24 @@ class ToolLists:
         """The lists that need not be read again."""
         return [text for _, text, _ in self._made]
 
-    async def of(self, body: Body, wire_format: str) -> ToolList:
-        """The list in *body*. Raises NotInPlayError if it cannot be searched."""
+    @property
+    def bytes(self) -> int:
+        """About how much memory the lists take."""
+        return sum(_BYTES_PER_LIST + _BYTES_PER_CHARACTER * len(text) for text in self.texts)
+
+    async def get(self, body: Body, wire_format: str) -> ToolList:
+        """The list in *body*. Raises PassUnchangedError if it cannot be searched."""
         text = body.written_at("tools", "[]")
         text = "[]" if text == "null" else text
         if not text.startswith("["):
-            raise NotInPlayError("its tools are no list")
+            raise PassUnchangedError("its tools are no list")
         version = 0 if self.operator is None else self.operator.snapshot().version
         key = (wire_format, text, version)
         task = self._made.get(key)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
             task = self._made[key] = asyncio.create_task(self._made_alone(text, wire_format))
         self._made.move_to_end(key)
-        while len(self._made) > _MOST_LISTS:
+        while self.bytes > _MOST_BYTES and len(self._made) > 1:
             self._made.popitem(last=False)
         return await asyncio.shield(task)  # a client that hangs up does not take it from the others
 
@@ -257,27 +281,44 @@ class ToolLists:
 
     def _make(self, text: str, wire_format: str) -> ToolList:
         if has_repeated_keys(text):
-            raise NotInPlayError("a tool has a key twice")
+            raise PassUnchangedError("a tool has a key twice")
         read = _ClientTools(wire_format)
         read.add(text)
         named, taken = read.named, read.names | read.named.keys()
         if {TOOL_NAME, CALL_TOOL} & named.keys():
-            raise NotInPlayError("the client has its own tool search")
+            raise PassUnchangedError("the client has its own tool search")
         operator = {tool.name: tool for tool in self.operator or () if tool.name not in taken}
         if self.operator is not None and len(operator) < len(self.operator):
             logger.warning("some of the operator's tools have the names of a client's, and are left out for it")
-        tools = [*operator.values(), *(Tool(each.definition) for each in named.values())]
-        settings = self.settings.model_copy(
-            update={"index": self.settings.index.model_copy(update={"index_dir": None})}
-        )
+        skills = _skills(self.operator, taken)
+        tools = [*operator.values(), *skills, *(Tool(each.definition) for each in named.values())]
         always = frozenset(filter(GlobSet(self.keep).match, named))
-        engine = build_engine(settings, tools, cache=self._vectors)
+        engine = self._engine(tools, None if not operator else SharedIndex(self._operators_index, operator))
         rendered = RenderedTools(wire_format, {})
-        return ToolList(read.others, named, read.namespaces, read.has_search, operator, always, engine, rendered)
+        return ToolList(
+            read.others, named, read.namespaces, read.has_search, operator, bool(skills), always, engine, rendered
+        )
+
+    @cached_property
+    def _operators_index(self) -> ToolIndex:
+        return self.index or self._engine(self.operator or ()).index
+
+    def _engine(self, tools: Catalog | Iterable[Tool], shared: SharedIndex | None = None) -> ToolSearch:
+        """An engine in memory."""
+        index = self.settings.index.model_copy(update={"index_dir": None})
+        settings = self.settings.model_copy(update={"index": index})
+        return build_engine(settings, tools, cache=self._vectors, _shared=shared)
+
+
+def _skills(operator: Catalog | None, taken: Collection[str]) -> list[Tool]:
+    """The operator's skills; none if the client has a tool of that name that reads them."""
+    if operator is None or READ_SKILL in taken:
+        return []
+    return [each for name, each in operator.contents.items() if each.is_skill and name not in taken]
 
 
 class _ClientTools:
-    """Reads a client's list. Raises NotInPlayError if it cannot be searched."""
+    """Reads a client's list. Raises PassUnchangedError if it cannot be searched."""
 
     def __init__(self, wire_format: str) -> None:
         self._wire_format = wire_format
@@ -292,7 +333,7 @@ class _ClientTools:
         try:
             items = list_items(text)
         except ValueError:
-            raise NotInPlayError(_TOO_MANY) from None
+            raise PassUnchangedError(_TOO_MANY) from None
         for value, written in items:
             entry = as_object(value) or {}
             self.names.add(str((as_object(entry.get("function")) or entry).get("name")))
@@ -301,7 +342,7 @@ class _ClientTools:
             if (tool := self._tool(entry, written)) is None:
                 self.others.append(written)
             elif tool.definition.name in self.named:
-                raise NotInPlayError("two tools have one name")
+                raise PassUnchangedError("two tools have one name")
             else:
                 self.named[tool.definition.name] = tool
 
@@ -318,7 +359,7 @@ class _ClientTools:
         if body is None or len(self.named) == count:
             return False
         if name in self.namespaces:
-            raise NotInPlayError("two namespaces have one name")
+            raise PassUnchangedError("two namespaces have one name")
         self.namespaces[name] = Namespace(body, others)
         return True
 
@@ -326,11 +367,11 @@ class _ClientTools:
         """None for an entry that is not searched."""
         self._count += 1
         if self._count > _MOST_TOOLS:
-            raise NotInPlayError(_TOO_MANY)
+            raise PassUnchangedError(_TOO_MANY)
         kind = str(entry.get("type"))
         is_search = kind.startswith("tool_search")
         if is_search and entry.get("execution") != "client":
-            raise NotInPlayError("the client has its own tool search, which the model API runs")
+            raise PassUnchangedError("the client has its own tool search, which the model API runs")
         if is_search or are_deferred([entry]):
             self.has_search = True
             return None

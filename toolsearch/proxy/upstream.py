@@ -34,7 +34,9 @@ class Upstream:
     says. No header is added to those of a request.
     """
 
-    def __init__(self, url: str, *, silence_s: float, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+    def __init__(
+        self, url: str, *, silence_s: float = SILENCE_S, transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise BadSettingError(f"--upstream wants an address such as https://api.anthropic.com, not {url!r:.200}")
@@ -107,7 +109,7 @@ class Answer:
                 yield piece
 
     async def content(self) -> bytes:
-        """The whole body. Raises ChatModelError if it has more than MOST_BYTES, too."""
+        """The whole body. Raises ChatModelError if it has more than MOST_EVENT_BYTES, too."""
         content = bytearray()
         async for piece in self.pieces():
             content += piece

@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.tools.naming import READ_SKILL, TOOL_NAME
 from toolsearch.wire.content import result_as_text
 from toolsearch.wire.native_search import found_names
 from toolsearch.wire.proxied_parts import compact, read_object
@@ -32,6 +32,7 @@ _MOST_NAMES: Final = 100  # that a search has found
 _LARGEST_HISTORY: Final = 16_000_000  # characters that one request may restore; no model reads as many
 _LEAST: Final = 1_000  # characters that each reading of an id counts at least
 _RAN: Final = "It ran, and its result was read then."
+_READ: Final = "It was read then. Read it again if you still need it."
 _FAILED: Final = "Error: It failed, and the reason was read then."
 
 
@@ -95,7 +96,7 @@ def answer_text(call: CarriedCall, answer_to_search: Callable[[Sequence[str]], s
     if isinstance(call.answer, list):
         return answer_to_search(call.answer)
     if call.answer is None:
-        return _FAILED if call.is_error else _RAN
+        return _FAILED if call.is_error else _READ if call.name == READ_SKILL else _RAN
     return call.answer
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from toolsearch.errors import ChatModelError
 from toolsearch.tools.json_types import JsonObject
 
-MOST_BYTES: Final = 32 * 1024 * 1024  # that are kept at once; the largest events are those that hold pictures
+MOST_EVENT_BYTES: Final = 32 * 1024 * 1024  # that are kept at once; the largest events are those that hold pictures
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _LONGEST_END = 4
@@ -54,7 +54,7 @@ class EventReader:
     def add(self, piece: bytes) -> list[Event]:
         """Return the events that are complete now; an event of comments alone, such as a ping, has no data.
 
-        Raises ChatModelError if an event is larger than MOST_BYTES.
+        Raises ChatModelError if an event is larger than MOST_EVENT_BYTES.
         """
         seen = max(len(self._rest) - _LONGEST_END + 1, 0)  # an end may have begun in the pieces before
         self._rest += piece
@@ -75,8 +75,8 @@ class EventReader:
 
 def require_size(size: int, what: str) -> None:
     """Raises ChatModelError if *size*, the bytes of *what* that a model has sent, is more than is kept."""
-    if size > MOST_BYTES:
-        raise ChatModelError(f"the model sent {what} of more than {MOST_BYTES:,} bytes; ask again")
+    if size > MOST_EVENT_BYTES:
+        raise ChatModelError(f"the model sent {what} of more than {MOST_EVENT_BYTES:,} bytes; ask again")
 
 
 def _read(raw: bytes) -> Event:

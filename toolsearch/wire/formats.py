@@ -366,10 +366,25 @@ def chosen_names(request: Mapping[str, Any]) -> list[str]:
 
 
 def without_force(choice: Json) -> Json:
-    """Return *choice* of tools for a model that need not call any, if *choice* only says that it has to; else None."""
-    if choice == "required":
-        return "auto"
-    return {**choice, "type": "auto"} if is_object(choice) and choice.get("type") == "any" else None
+    """Return *choice* of tools for a model that has made the call that it had to make; None if nothing has to change.
+
+    It may call more of the tools that it could choose from, but no other than the only one that it was made to call.
+    """
+    if not is_object(choice):
+        return "auto" if choice == "required" else None
+    match choice.get("type"):
+        case "any":
+            return {**choice, "type": "auto"}
+        case "tool":
+            return {"type": "none"}
+        case "function":
+            return "none"
+        case "allowed_tools":
+            inner = choice.get("allowed_tools")  # of Chat Completions
+            free: JsonObject = {"allowed_tools": {**inner, "mode": "auto"}} if is_object(inner) else {"mode": "auto"}
+            return {**choice, **free}
+        case _:
+            return None
 
 
 _MARK: Final = "cache_control"

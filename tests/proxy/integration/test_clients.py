@@ -25,6 +25,7 @@ from tests.kit.real_clients import (
     scripted_servers,
     write_listing,
 )
+from tests.proxy.test_requests import ALWAYS
 from toolsearch.wire.capabilities import Cloud
 
 AGENTS = ("claude-code", "codex", "opencode", "qwen")
@@ -50,7 +51,7 @@ def asked(
 ) -> tuple[Finder, Run]:
     agent, variables = listing_all(agent_named(name))
     model = Finder(CLOCK, agent.called_name(CLOCK.server, CLOCK.tool))
-    with agent_home(agent, programs, folder) as home, served_proxy(home.url, cloud=cloud) as url:
+    with agent_home(agent, programs, folder) as home, served_proxy(home.url, settings=ALWAYS, cloud=cloud) as url:
         if is_behind:
             home.url = url
         home.write(scripted_servers(folder, tools))
@@ -63,7 +64,7 @@ def asked(
 def test_an_agent_finds_and_runs_its_own_tool(
     name: str, cloud: Cloud | None, programs: Programs, tools: _Tools, tmp_path: Path
 ) -> None:
-    """At its provider itself, found tools are added by messages."""
+    """At its provider itself, found tools are added by messages. All are searched, even beside a very long prompt."""
     _, direct = asked(name, programs, tools, tmp_path / "direct", is_behind=False)
     model, behind = asked(name, programs, tools, tmp_path / "behind", is_behind=True, cloud=cloud)
 

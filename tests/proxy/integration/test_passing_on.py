@@ -11,16 +11,11 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from tests.kit.proxied import exchanged, raw_api, served_proxy
+from tests.kit.proxied import exchanged, post, raw_api, served_proxy
 from toolsearch.proxy import app as proxy_app
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Own: a\r\nx-own: b\r\nContent-Length: 2\r\n\r\n{}"
 PATHS = ["/v1/messages", "/v1/chat/completions", "/v1/responses"]
-
-
-def post(path: str, body: bytes, *headers: bytes) -> bytes:
-    lines = [f"POST {path} HTTP/1.1".encode(), b"Host: HOST", b"Connection: close", *headers]
-    return b"\r\n".join([*lines, f"Content-Length: {len(body)}".encode(), b"", body])
 
 
 def parted(message: bytes) -> tuple[bytes, list[bytes], bytes]:
@@ -127,9 +122,8 @@ def test_a_model_api_that_cannot_be_reached_is_told_in_the_words_of_the_api(path
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_model_api_that_is_silent_for_too_long_is_given_up(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy_app, "SILENCE_S", 0.1)
-    with raw_api([threading.Event()]) as api, served_proxy(api.url) as url:
+def test_a_model_api_that_is_silent_for_too_long_is_given_up(path: str) -> None:
+    with raw_api([threading.Event()]) as api, served_proxy(api.url, silence_s=0.1) as url:
         answer = httpx2.post(f"{url}{path}", json={"model": "m"})
 
     assert answer.status_code == 504
@@ -138,7 +132,7 @@ def test_a_model_api_that_is_silent_for_too_long_is_given_up(path: str, monkeypa
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_request_that_is_too_large_is_refused(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy_app, "MOST_BYTES", 10)
+    monkeypatch.setattr(proxy_app, "MOST_REQUEST_BYTES", 10)
     with raw_api() as api, served_proxy(api.url) as url:
         answer = httpx2.post(f"{url}{path}", content=b'{"a":"0123456789"}')
 

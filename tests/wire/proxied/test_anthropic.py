@@ -19,6 +19,7 @@ from tests.kit.strict.anthropic_messages import conversation_problems
 from tests.wire.proxied.scripts import carriers_in
 from toolsearch.discovery.call_tools import inner_call
 from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
 from toolsearch.tools.results import image_block, text_block
 from toolsearch.wire.anthropic import proxied
@@ -42,8 +43,12 @@ WIRE = cast("ProxiedWire", proxied)
 ASKED: Any = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}]}
 
 
+def _no_skill(name: str) -> Tool | None:
+    return None
+
+
 def to_client(call: ToolCall) -> ToolCall | None:
-    inner = inner_call(call)
+    inner = inner_call(call, _no_skill)
     return inner if inner.name == CLIENTS else None
 
 
@@ -54,7 +59,7 @@ def result_of(call: ToolCall) -> ToolResult:
         return ToolResult(call.id, TOOL_NAME, (text_block(HISTORY.answer_to_search(names)),), {"tools": names})
     said = f"{call.name} did {arguments_text(call)}"
     content = (text_block(said), text_block(""), image_block("aGk=", "image/png"))
-    return ToolResult(call.id, inner_call(call).name, content, is_error="x" in said)
+    return ToolResult(call.id, inner_call(call, _no_skill).name, content, is_error="x" in said)
 
 
 def message(content: Sequence[Block], stop: str = "", **more: Any) -> Block:
