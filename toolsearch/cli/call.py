@@ -303,7 +303,7 @@ def _read_answer(content: bytes, media_type: str) -> Json:
 
 
 def call(
-    name: Annotated[str, typer.Argument(help="The tool's name.", autocompletion=tool_names)],
+    name: Annotated[str, typer.Argument(help="The name of the tool, or of the skill.", autocompletion=tool_names)],
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
@@ -335,7 +335,7 @@ def call(
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Call a tool and print its result. Of MCP servers, only the tool's own one is started.
+    """Call a tool, or read a skill, and print the result. Of MCP servers, only the tool's own one is started.
 
     An operation of an OpenAPI document is sent only if one of --base-url, --header and --key is given. What a tool
     itself prints goes to stderr. Exit code 1 if the tool fails, 2 if the arguments do not fit.
@@ -348,7 +348,8 @@ def call(
         from_environment(key or (), "--key", os.environ),
     )
     with opened_engine(index, source, settings, index__strategy="keyword") as engine:
-        tool = engine.view(Reach()).get(name)
+        view = engine.view(Reach())
+        tool = view.get_entry(name)
         read = read_arguments(arguments or (), tool.definition)
         with redirect_stdout(sys.stderr):
             session = _session_over(http_tool(tool, http)) if http.is_given else engine.session("command line")

@@ -1,4 +1,4 @@
-"""``toolsearch enrich``: a model writes example requests of users into a file, which makes tools easier to find."""
+"""``toolsearch enrich``: a model writes what users ask for into a file, which makes tools and skills easier to find."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def enrich(
     deny: DenyOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Let a model write what users ask for when they need a tool, four requests for each, into a file.
+    """Let a model write what users ask for when they need a tool or skill, four requests for each, into a file.
 
     SOURCE may also be a directory made by 'toolsearch index'. With the setting index.requests_files, searches find
     tools by the file. It is written after each call, so that the next run goes on where this one stopped. Exit code 1:
@@ -141,10 +141,10 @@ def _price(endpoint: Endpoint, given: str | None) -> Prices | None:
 
 
 def _work(catalog: Catalog, out: Path, reach: Reach, tools_per_call: int, *, skip_shipped: bool) -> Enrichment:
-    from toolsearch.catalog.enrichment import Enrichment
+    from toolsearch.catalog.enrichment import Enrichment, found_definitions
     from toolsearch.catalog.request_packs import NO_REQUESTS, shipped_requests
 
-    definitions = [tool.definition for tool in catalog]
+    definitions = found_definitions(catalog.entries())
     skipped = shipped_requests() if skip_shipped else NO_REQUESTS
     only = {each.name for each in definitions if reach.allows(each) and not skipped.requests_for(each)}
     return Enrichment(definitions, out, only=only, tools_per_call=tools_per_call)

@@ -15,6 +15,7 @@ import sys
 import webbrowser
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -27,8 +28,9 @@ from toolsearch.cli.gateway_approve import approve, approving
 from toolsearch.cli.gateway_check import check
 from toolsearch.cli.gateway_door import own_config
 from toolsearch.cli.gateway_import import import_servers
-from toolsearch.cli.options import ConfigOption, JsonOption, read_address, read_config
-from toolsearch.cli.output import LogLevel, line, log_from, print_json, print_text, stdout, table, warn
+from toolsearch.cli.gateway_servers import add, pause, remove, resume
+from toolsearch.cli.options import ConfigOption, JsonOption, config_file, read_address, read_config
+from toolsearch.cli.output import LogLevel, line, log_from, print_json, print_text, stdout, table, warn, with_skills
 from toolsearch.environment import GATEWAY_TOKEN
 from toolsearch.errors import BadSettingError, MissingExtraError, ServerUnavailableError, ToolSearchError
 from toolsearch.freed_memory import share_one_arena
@@ -37,6 +39,7 @@ from toolsearch.lazy_packages import import_sdk_lazily
 if TYPE_CHECKING:
     from toolsearch.gateway.door import Door
     from toolsearch.gateway.gateway import Gateway
+    from toolsearch.gateway.settings import GatewaySettings
 
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 _REMOTE = ("SSH_CONNECTION", "SSH_TTY")
@@ -116,14 +119,11 @@ def status(
     if importlib.util.find_spec("mcp") is None:
         raise MissingExtraError("the gateway", "mcp")
     from toolsearch.gateway.reports.commands import running_gateways
-    from toolsearch.gateway.settings import GatewaySettings
 
     if url is not None:
         found = [{"address": url, "status": _asked(url)}]
     else:
-        is_configured = config is not None or own_config().is_file()
-        settings = read_config(config).settings if is_configured else GatewaySettings()
-        found = running_gateways(settings.state_folder)
+        found = running_gateways(_settings_of(config).state_folder)
     if as_json:
         print_json({"gateways": found})
     else:
@@ -132,6 +132,22 @@ def status(
         if not found:
             stdout().print("No gateway runs.")
     return ExitCode.OK if found else ExitCode.NOTHING
+
+
+def _settings_of(config: Path | None) -> GatewaySettings:
+    """The settings in the file; the defaults if there is no such file, or somebody has just broken it."""
+    from toolsearch.gateway.settings import GatewaySettings
+
+    if config is None and not own_config().is_file():
+        return GatewaySettings()
+    file = config_file(config)
+    try:
+        return file.read().settings
+    except ToolSearchError as error:
+        if not file.path.is_file():
+            raise
+        warn(f"gateways with a stateDir of their own are not found: {error}")
+        return GatewaySettings()
 
 
 def _asked(url: str) -> Any:
@@ -165,19 +181,13 @@ def _show(gateway: dict[str, Any], approve: str) -> None:
         shown.add_row(
             line(upstream["name"]),
             line(upstream["state"]),
-            *(
-                f"{count:,}"
-                for count in (
-                    server["tools"],
-                    len(server["held"]),
-                    server["tokens"],
-                    upstream["calls"],
-                    upstream["failed"],
-                )
-            ),
+            with_skills(server["tools"], server["skills"]),
+            *(f"{count:,}" for count in (len(server["held"]), server["tokens"], upstream["calls"], upstream["failed"])),
             line(upstream["last_error"]),
         )
     stdout().print(shown)
+    for warning in told["warnings"]:
+        warn(warning)
     if "pid" in gateway and any(server["held"] for server in told["servers"]):
         stdout().print(line(f"To see and approve what awaits approval: {approve}"), soft_wrap=True)
     stdout().print(
@@ -226,12 +236,13 @@ def serve(
     address = None if http is None else read_address(http, "--http")
     door = gateway_door.opened(config) if address is None else None
     try:
-        read = read_config(config)
+        file = config_file(config)
+        read = file.read()
         from toolsearch.gateway.gateway import Gateway
 
-        for refusal in read.refused:
-            warn(f"server {refusal.name!r} is left out: {refusal.reason}")
-        made = Gateway(read)
+        for notice in read.notices:
+            warn(notice)
+        made = Gateway(read, file=file)
     except ToolSearchError as error:
         if door is not None:
             door.fail(str(error))
@@ -240,7 +251,7 @@ def serve(
     return ExitCode.OK
 
 
-for command in (check, status, approve, login):
+for command in (check, status, approve, login, add, remove, pause, resume):
     gateway.command()(command)
 
 

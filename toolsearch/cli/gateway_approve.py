@@ -17,6 +17,7 @@ import typer
 from toolsearch.cli.command_line import ExitCode
 from toolsearch.cli.options import ConfigOption, JsonOption, read_config
 from toolsearch.cli.output import legible, line, print_diff, print_json, program, stderr, stdout, table, warn
+from toolsearch.documents.json_values import as_object
 from toolsearch.errors import BadSettingError, UnknownToolError
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import near_names
@@ -65,7 +66,8 @@ def approve(
 ) -> int:
     """Show what awaits approval, why, and what has changed in it; approve what awaits it of SERVER, or SERVER__TOOL.
 
-    Prompts are named as tools are, and resources SERVER__URI; a server's instructions have its name.
+    Prompts are named as tools are, resources SERVER__URI, and skills likewise, by the URI of their folder; a server's
+    instructions have its name.
 
     Asks once for all that is new of a server and in which the scan finds nothing, and for each other definition by
     itself. Without a name and --all it asks on a terminal, and elsewhere only shows. What is approved are the
@@ -192,7 +194,9 @@ def _list(waiting: Sequence[Waiting]) -> None:
 
 def _opening(entry: JsonObject) -> str:
     """The first line of the description, and how much more there is to read."""
-    text = str(entry.get("description") or entry.get("instructions") or "").strip()
+    frontmatter = as_object(entry.get("frontmatter")) or {}
+    texts = (entry.get("description"), entry.get("instructions"), frontmatter.get("description"))
+    text = str(next(filter(None, texts), "")).strip()
     first = text.partition("\n")[0]
     shown = first if len(first) <= _MOST_SHOWN else f"{first[:_MOST_SHOWN]}…"
     more = len(text) - min(len(first), _MOST_SHOWN)

@@ -11,7 +11,7 @@ from toolsearch.cli.command_line import ExitCode
 from toolsearch.cli.gateway_approve import approving, held_json, reasons
 from toolsearch.cli.gateway_import import PlaceText, places_with_servers
 from toolsearch.cli.options import ConfigOption, JsonOption, read_config
-from toolsearch.cli.output import line, print_json, program, seconds, stdout, table
+from toolsearch.cli.output import line, print_json, program, seconds, stdout, table, with_skills
 
 if TYPE_CHECKING:
     from toolsearch.gateway.reports.commands import Checked, Checkup
@@ -83,6 +83,7 @@ def _server_json(server: Checked) -> dict[str, Any]:
         "protocol": row.upstream.protocol_version,
         "state": row.upstream.state.value,
         "tools": row.tools,
+        "skills": row.skills,
         "tokens": row.tokens,
         "seconds": round(server.seconds, 3),
         "error": server.error,
@@ -101,7 +102,8 @@ def _show(read: GatewayConfig, result: Checkup, approve: str) -> None:
             line(row.upstream.name),
             row.upstream.transport,
             line(row.upstream.state.value, "red" if server.error else "green"),
-            *(f"{count:,}" for count in (row.tools, len(row.refused), len(row.held), len(row.ruled_out), row.tokens)),
+            with_skills(row.tools, row.skills),
+            *(f"{count:,}" for count in (len(row.refused), len(row.held), len(row.ruled_out), row.tokens)),
             seconds(server.seconds),
         )
     stdout().print(shown)

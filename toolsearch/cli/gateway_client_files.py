@@ -10,8 +10,10 @@ import difflib
 import json
 import re
 import shutil
+import time
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -24,6 +26,7 @@ _SKIPPED = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # s
 _COMMENT = re.compile(r"(//[^\n]*|/\*.*?\*/)|,", re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 _TOML_HEADER = re.compile(r"^[ \t]*\[.+\][ \t]*(?:#.*)?$")
+_WAIT_S, _MOST_WAITS = 0.05, 100  # for another command that is changing the same file
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -119,6 +122,8 @@ class JsonText:
         for name in reversed(inner):
             value = {name: value}
         is_empty = not _plain_json(text)[start:end].strip("{} \t\r\n")
+        if not is_empty and isinstance(value, bool) and "\n" not in text[start:end]:
+            return f'{text[: start + 1]}"{key}": {json.dumps(value)}, {text[start + 1 :]}'
         member = f'\n{"  " * depth}  "{key}": {_written(value, depth + 1)}' + (f"\n{'  ' * depth}" if is_empty else ",")
         return text[: start + 1] + member.replace("\n", lines) + text[start + 1 :]
 
@@ -367,17 +372,66 @@ def _show(path: Path, place: str, after: str, view: ShowsText) -> None:
 
 def _replace(path: Path, text: str) -> Path | None:
     """Write *text* to *path* with the same mode. Return the copy of the old file."""
+    with _claimed(path) as (target, fresh):
+        backup = _backup(target)
+        _put(target, fresh, text)
+        return backup
+
+
+def edit(path: Path, change: Callable[[str], str]) -> bool:
+    """Let *change* make the text of *path* another one. Return whether it is.
+
+    Commands change a file one after the other. Raises SourceError if it cannot be changed, or if a program that knows
+    nothing of this has changed it meanwhile.
+    """
+    with _claimed(path) as (target, fresh):
+        try:
+            before = text_of(target)
+            after = change(before)
+        except (SourceError, UnicodeDecodeError) as error:
+            raise SourceError(f"{path} is left as it is: {error}") from error
+        if after == before:
+            fresh.unlink()
+            return False
+        if text_of(target) != before:
+            raise SourceError(f"{path} is left as it is: another program has just changed it; try again")
+        _put(target, fresh, after)
+        return True
+
+
+@contextmanager
+def _claimed(path: Path) -> Generator[tuple[Path, Path]]:
+    """The file at *path*, and an empty file beside it that only one command can have. The block moves or deletes it.
+
+    Raises SourceError if another command has it for more than a few seconds.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()  # a link stays, and the file that it points to is replaced
-    backup = _backup(target)
     fresh = target.with_name(f".{target.name}.new")
-    fresh.touch(mode=0o600)  # an entry may hold a secret
+    patience = iter(range(_MOST_WAITS))
+    while True:
+        try:
+            fresh.touch(mode=0o600, exist_ok=False)  # an entry may hold a secret
+            break
+        except FileExistsError:
+            if next(patience, None) is None:
+                reason = f"another command is changing it; if none is, delete {fresh}"
+                raise SourceError(f"{path} is left as it is: {reason}") from None
+            time.sleep(_WAIT_S)
+    try:
+        yield target, fresh
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def _put(target: Path, fresh: Path, text: str) -> None:
+    """Let *target* be *text*, which is written to *fresh* first, with the mark and the mode of the old file."""
     mark = codecs.BOM_UTF8 if target.exists() and target.read_bytes().startswith(codecs.BOM_UTF8) else b""
     fresh.write_bytes(mark + text.encode())
-    if backup is not None:
+    if target.exists():
         shutil.copymode(target, fresh)
     fresh.replace(target)
-    return backup
 
 
 def _backup(path: Path) -> Path | None:

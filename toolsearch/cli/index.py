@@ -1,10 +1,10 @@
-"""``toolsearch index`` and ``sources``: read sources into an index, and report read and refused tools."""
+"""``toolsearch index`` and ``sources``: read sources into an index, and report what was read and what was refused."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,6 +18,7 @@ from toolsearch.cli.opening import (
     DEFAULT_INDEX,
     Loaded,
     SourceOutcome,
+    contents_by_kind,
     index_folder,
     loaded_sources,
     portable_encoder,
@@ -37,7 +38,7 @@ from toolsearch.errors import BadSettingError
 
 if TYPE_CHECKING:
     from toolsearch.catalog.sources.mcp import ServerStatus
-    from toolsearch.tools.definition import Refusal, Tool
+    from toolsearch.tools.definition import EntryKind, Refusal, Tool
 
 
 def index(
@@ -56,10 +57,10 @@ def index(
     strategy: StrategyOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Read tools from SOURCEs and keep an index of them in a directory.
+    """Read tools, skills, prompts and resources from SOURCEs and keep an index of them in a directory.
 
     Doing it again brings the index up to date and embeds only what is new. A source that cannot be read is reported
-    and costs no other; it is an error (3) only if no source gives a tool.
+    and costs no other; it is an error (3) only if no source gives anything.
     """
     from toolsearch.access.reach import Reach
     from toolsearch.wiring import build_engine
@@ -74,6 +75,7 @@ def index(
             summary: dict[str, Any] = {
                 "index": str(folder),
                 "tools": len(loaded.catalog),
+                "contents": contents_by_kind(loaded.catalog.contents.values()),
                 "tokens": engine.view(Reach()).tokens,
                 "is_estimate": engine.counter.estimate,
                 "strategies": list(engine.strategies),
@@ -101,15 +103,19 @@ def _bytes_in(folder: Path) -> int:
 
 def _show(loaded: Loaded, summary: dict[str, Any]) -> None:
     console = stdout()
-    shown = table("", ("source", "tools", "refused", "time"), numbers=("tools", "refused", "time"))
+    kinds = list(contents_by_kind(loaded.catalog.contents.values()))
+    counted = ("tools", *map(_plural, kinds), "refused", "time")
+    shown = table("", ("source", *counted), numbers=counted)
     for outcome in loaded.outcomes:
         taken = "unread" if outcome.error else f"{outcome.tools:,}"
-        shown.add_row(line(outcome.source), taken, f"{len(outcome.refused):,}", seconds(outcome.seconds))
+        others = [f"{outcome.contents.get(kind, 0):,}" for kind in kinds]
+        shown.add_row(line(outcome.source), taken, *others, f"{len(outcome.refused):,}", seconds(outcome.seconds))
     console.print(shown)
     console.print(
-        "{tools:,} tools, {tokens:,} tokens of definitions{guess}, in {index} ({size}) after {time}; "
+        "{tools:,} tools{others}, {tokens:,} tokens of definitions{guess}, in {index} ({size}) after {time}; "
         "searchable by {how}.".format(
             **summary,
+            others="".join(f", {count:,} {_plural(kind)}" for kind, count in summary["contents"].items()),
             how=", ".join(summary["strategies"]),
             guess=" (estimate)" if summary["is_estimate"] else "",
             size=size(summary["bytes"]),
@@ -118,6 +124,10 @@ def _show(loaded: Loaded, summary: dict[str, Any]) -> None:
     )
     if loaded.catalog.refused:
         console.print(f"{len(loaded.catalog.refused):,} could not be taken; 'toolsearch sources' says why.")
+
+
+def _plural(kind: str) -> str:
+    return f"{kind}s"
 
 
 def sources(
@@ -147,6 +157,7 @@ def _read_now(specs: Sequence[str], *, as_json: bool) -> int:
             print_json(
                 {
                     "tools": len(loaded.catalog),
+                    "contents": contents_by_kind(loaded.catalog.contents.values()),
                     "sources": [asdict(outcome) for outcome in loaded.outcomes],
                     "refused": [asdict(refusal) for refusal in refused],
                 }
@@ -155,30 +166,42 @@ def _read_now(specs: Sequence[str], *, as_json: bool) -> int:
             _show_outcomes(loaded.outcomes)
             _show_servers(servers)
             _show_refused(refused)
-        return ExitCode.OK if len(loaded.catalog) else ExitCode.UNREADABLE
+        return ExitCode.OK if len(loaded.catalog) or loaded.catalog.contents else ExitCode.UNREADABLE
 
 
 def _read_index(directory: Path, *, as_json: bool) -> int:
     from toolsearch.catalog.index_directory import IndexDirectory
 
     with IndexDirectory(directory).open_catalog() as catalog:
-        counts = Counter((_spec_of(tool), tool.definition.server) for tool in catalog)
+        entries = catalog.entries()
         refused = catalog.refused
+    kinds = contents_by_kind(entries)
+    counts: defaultdict[tuple[str, str], Counter[EntryKind]] = defaultdict(Counter)
+    for entry in entries:
+        counts[_spec_of(entry), entry.definition.server][entry.definition.kind] += 1
     if as_json:
         print_json(
             {
                 "index": str(directory),
-                "tools": counts.total(),
+                "tools": len(entries) - sum(kinds.values()),
+                "contents": kinds,
                 "sources": [
-                    {"source": source, "server": server, "tools": count} for (source, server), count in counts.items()
+                    {
+                        "source": source,
+                        "server": server,
+                        "tools": count["tool"],
+                        "contents": {kind: count[kind] for kind in kinds if count[kind]},
+                    }
+                    for (source, server), count in counts.items()
                 ],
                 "refused": [asdict(refusal) for refusal in refused],
             }
         )
         return ExitCode.OK
-    shown = table(f"Indexed in {directory}", ("source", "server", "tools"), numbers=("tools",))
+    counted = ("tools", *map(_plural, kinds))
+    shown = table(f"Indexed in {directory}", ("source", "server", *counted), numbers=counted)
     for (source, server), count in counts.items():
-        shown.add_row(line(source), line(server), f"{count:,}")
+        shown.add_row(line(source), line(server), *(f"{count[kind]:,}" for kind in ("tool", *kinds)))
     stdout().print(shown)
     _show_refused(refused)
     return ExitCode.OK
@@ -192,12 +215,17 @@ def _spec_of(tool: Tool) -> str:
 
 
 def _show_outcomes(outcomes: Sequence[SourceOutcome]) -> None:
-    shown = table("Sources", ("source", "tools", "refused", "time", "note"), numbers=("tools", "refused", "time"))
+    from toolsearch.tools.definition import KINDS
+
+    kinds: list[EntryKind] = [kind for kind in KINDS if any(kind in outcome.contents for outcome in outcomes)]
+    counted = ("tools", *map(_plural, kinds), "refused", "time")
+    shown = table("Sources", ("source", *counted, "note"), numbers=counted)
     for outcome in outcomes:
         note = "cannot be read" if outcome.error else "; ".join(outcome.warnings)
         shown.add_row(
             line(outcome.description),
             f"{outcome.tools:,}",
+            *(f"{outcome.contents.get(kind, 0):,}" for kind in kinds),
             f"{len(outcome.refused):,}",
             seconds(outcome.seconds),
             line(note, "red" if outcome.error else "yellow"),

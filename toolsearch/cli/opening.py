@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from toolsearch.catalog.sources.mcp import ServerStatus
     from toolsearch.engine import ToolSearch
     from toolsearch.settings import Settings
-    from toolsearch.tools.definition import Refusal
+    from toolsearch.tools.definition import EntryKind, Refusal, Tool
 
 _MOST_WAITED_FOR = 3  # servers whose names fit into the progress bar
 DEFAULT_INDEX = Path(".toolsearch")
@@ -28,11 +29,16 @@ DEFAULT_INDEX = Path(".toolsearch")
 
 @dataclass(frozen=True, slots=True)
 class SourceOutcome:
-    """The result of one source. *error* says why it could not be read at all, or is ""."""
+    """The result of one source.
+
+    contents  how many skills, prompts and resources it gave, by kind
+    error     why it could not be read at all, or ""
+    """
 
     source: str
     description: str
     tools: int = 0
+    contents: Mapping[EntryKind, int] = field(default_factory=dict["EntryKind", int])
     refused: tuple[Refusal, ...] = ()
     seconds: float = 0.0
     error: str = ""
@@ -49,7 +55,7 @@ class Loaded:
 
     def require_tools(self) -> None:
         """Raises SourceError, with every reason, if the sources gave no tool at all."""
-        if len(self.catalog):
+        if len(self.catalog) or self.catalog.contents:
             return
         reasons = [_with_name(refusal) for refusal in self.catalog.refused]
         raise SourceError("; ".join(reasons) or "the sources hold no tools")
@@ -113,12 +119,21 @@ def _load(loaded: Loaded, spec: str, wait_for: Callable[[Sequence[str]], None]) 
     return SourceOutcome(
         spec,
         source.description,
-        tools=len(report.tools),
+        tools=sum(entry.definition.kind == "tool" for entry in report.tools),
+        contents=contents_by_kind(report.tools),
         refused=report.refused,
         seconds=time.perf_counter() - started_s,
         servers=tuple(inner.servers) if isinstance(inner, McpSource) else (),
         warnings=inner.warnings if isinstance(inner, McpSource) else (),
     )
+
+
+def contents_by_kind(entries: Iterable[Tool]) -> dict[EntryKind, int]:
+    """How many skills, prompts and resources there are, in that order; a kind without any is left out."""
+    from toolsearch.tools.definition import KINDS
+
+    counts = Counter(each.definition.kind for each in entries)
+    return {kind: counts[kind] for kind in KINDS if kind != "tool" and counts[kind]}
 
 
 class _UnreadSource:

@@ -23,6 +23,7 @@ from toolsearch.errors import BadSettingError, MissingExtraError, UnknownPriceEr
 
 if TYPE_CHECKING:
     from toolsearch.bench.prices import Prices
+    from toolsearch.gateway.config_file import ConfigFile
     from toolsearch.gateway.settings import GatewayConfig
     from toolsearch.tools.definition import ToolDefinition
     from toolsearch.wire.capabilities import Endpoint
@@ -135,6 +136,12 @@ def model_formats(incomplete: str) -> list[str]:
     return _starting(incomplete, DEFAULT_MODELS)
 
 
+def kinds(incomplete: str) -> list[str]:
+    from toolsearch.tools.definition import KINDS
+
+    return _starting(incomplete, KINDS)
+
+
 def tool_names(ctx: typer.Context, incomplete: str) -> list[str]:
     return _starting(incomplete, [each.name for each in _known(ctx)])[:_MOST_TOOLS]
 
@@ -145,9 +152,9 @@ def server_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def reach_rules(ctx: typer.Context, incomplete: str) -> list[str]:
     known = _known(ctx)
-    rules = {f"server:{each.server}" for each in known if each.server} | {
-        f"tag:{tag}" for each in known for tag in each.tags
-    }
+    rules = {f"server:{each.server}" for each in known if each.server}
+    rules |= {f"tag:{tag}" for each in known for tag in each.tags}
+    rules |= {f"kind:{each.kind}" for each in known if each.kind != "tool"}
     return [*_starting(incomplete, rules), *_starting(incomplete, [each.name for each in known])[:_MOST_TOOLS]]
 
 
@@ -206,10 +213,10 @@ def _read_tools(params: dict[str, Any]) -> Sequence[ToolDefinition]:
 
     if specs := params.get("source"):
         still = [source for source in map(open_source, specs) if not isinstance(source, LiveSource)]
-        return [tool.definition for source in still for tool in source.load().tools]
+        return [entry.definition for source in still for entry in source.load().tools]
     folder = index_folder(read_settings(params.get("settings"), index__index_dir=params.get("index")))
     with IndexDirectory(folder).open_catalog() as catalog:
-        return [tool.definition for tool in catalog]
+        return [entry.definition for entry in catalog.entries()]
 
 
 def _known_strategy(given: str | None) -> str | None:
@@ -296,12 +303,23 @@ StrategyOption: TypeAlias = Annotated[
     ),
 ]
 
+KindOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="Find only tools, skills, prompts or resources: tool, skill, prompt, resource. Repeatable. Default: tools "
+        "and skills.",
+        autocompletion=kinds,
+    ),
+]
+
 AllowOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
         metavar="RULE",
-        help="Only these tools: a name, 'git__*', server:NAME, tag:TAG. Repeatable.",
+        help="Only these tools: a name, 'git__*', server:NAME, tag:TAG, kind:skill. Repeatable.",
         autocompletion=reach_rules,
     ),
 ]
@@ -313,8 +331,9 @@ DenyOption: TypeAlias = Annotated[
 
 SOURCES_HELP = (
     "Where tools come from: a Python module (statistics, or module:NAME); a .json, .jsonl or .yaml file with MCP "
-    "servers, an OpenAPI 3 document, or a list of tool definitions. NAME=SOURCE names the server of an OpenAPI "
-    "document, and puts NAME__ before the names of any other source's tools."
+    "servers, an OpenAPI 3 document, or a list of tool definitions; skills:FOLDER, skills with a SKILL.md each. "
+    "NAME=SOURCE names the server of an OpenAPI document or of skills, and puts NAME__ before the names of any other "
+    "source's tools."
 )
 
 SourcesArgument: TypeAlias = Annotated[
@@ -362,8 +381,8 @@ ConfigOption: TypeAlias = Annotated[
 ]
 
 
-def read_config(path: Path | None) -> GatewayConfig:
-    """Read the configuration at *path*, or the gateway's own, with this process's environment; print its warnings."""
+def config_file(path: Path | None) -> ConfigFile:
+    """The configuration at *path*, or the gateway's own, with this process's environment."""
     if path is None:
         path = own_config()
         if not path.is_file():
@@ -374,9 +393,14 @@ def read_config(path: Path | None) -> GatewayConfig:
         stderr().print(line(f"servers of {path}"))
     if importlib.util.find_spec("mcp") is None:
         raise MissingExtraError("the gateway", "mcp")
-    from toolsearch.gateway.settings import read_gateway_config
+    from toolsearch.gateway.config_file import ConfigFile
 
-    read = read_gateway_config(path, os.environ)
+    return ConfigFile(path, os.environ)
+
+
+def read_config(path: Path | None) -> GatewayConfig:
+    """Read that `config_file`, and print its warnings."""
+    read = config_file(path).read()
     for warning in read.warnings:
         warn(warning)
     return read

@@ -177,6 +177,11 @@ def seconds(value: float) -> str:
     return f"{value:.2f} s"
 
 
+def with_skills(tools: int, skills: int) -> str:
+    """The number of a server's tools, and of its skills if it has any."""
+    return f"{tools:,}" if not skills else f"{tools:,} and {skills:,} skill{'s' if skills > 1 else ''}"
+
+
 def size(count: int) -> str:
     """Bytes for people, in powers of 1,000."""
     value = float(count)

@@ -1,13 +1,14 @@
-"""``toolsearch search``: finds the tools that fit a query, without those far below the best.
+"""``toolsearch search``: finds the tools and skills that fit a query, without those far below the best.
 
 Rules of --allow and --deny that match nothing cause a warning, since most of them are typing errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -19,13 +20,14 @@ from toolsearch.cli.options import (
     EncoderOption,
     IndexOption,
     JsonOption,
+    KindOption,
     ServerOption,
     SettingsOption,
     SourceOption,
     StrategyOption,
 )
 from toolsearch.cli.output import line, print_json, stdout, table, tell, warn
-from toolsearch.tools.definition import ToolReference
+from toolsearch.tools.definition import FOUND_KINDS, EntryKind, ToolDefinition, ToolReference
 
 if TYPE_CHECKING:
     from toolsearch.access.reach import Reach, Rule
@@ -48,7 +50,7 @@ def warn_of_idle_rules(engine: ToolSearch, reach: Reach) -> None:
     """Warn of each rule of *reach* that matches no tool of the catalog, and suggest similar names."""
     from toolsearch.access.reach import Reach
 
-    definitions = [tool.definition for tool in engine.catalog]
+    definitions = _definitions(engine)
     for option, rules in (("--allow", reach.allow), ("--deny", reach.deny)):
         for rule in rules:
             alone = Reach((rule,))
@@ -60,17 +62,23 @@ def _hint(engine: ToolSearch, rule: Rule) -> str:
     from toolsearch.access.reach import RuleKind
     from toolsearch.tools.naming import did_you_mean
 
-    definitions = [tool.definition for tool in engine.catalog]
-    known = {
+    definitions = _definitions(engine)
+    names: dict[RuleKind, list[str]] = {
         RuleKind.NAME: [each.name for each in definitions],
         RuleKind.SHOWN: [each.name for each in definitions],
         RuleKind.SERVER: sorted({each.server for each in definitions if each.server}),
         RuleKind.TAG: sorted({tag for each in definitions for tag in each.tags}),
-    }.get(rule.kind, [])
+        RuleKind.KIND: sorted({each.kind for each in definitions}),
+    }
+    known = names.get(rule.kind, [])
     near = did_you_mean(rule.pattern, known)
-    if near or rule.kind not in (RuleKind.SERVER, RuleKind.TAG):
+    if near or rule.kind not in (RuleKind.SERVER, RuleKind.TAG, RuleKind.KIND):
         return near
     return f"; there are: {', '.join(known)}" if known else f"; no tool has a {rule.kind.value}"
+
+
+def _definitions(engine: ToolSearch) -> list[ToolDefinition]:
+    return [each.definition for each in engine.catalog.entries()]
 
 
 _MOST_MISSING = 5  # missing names that are reported, with similar names
@@ -90,6 +98,7 @@ def search(
     ] = False,
     strategy: StrategyOption = None,
     server: ServerOption = None,
+    kind: KindOption = None,
     allow: AllowOption = None,
     deny: DenyOption = None,
     encoder: EncoderOption = None,
@@ -99,7 +108,7 @@ def search(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Find tools by what they should do. Exit code 1 if none fits, 0 also if the answer is weak.
+    """Find tools and skills by what they should do. Exit code 1 if none fits, 0 also if the answer is weak.
 
     An answer is weak if requests that no tool serves often get as good a one: the table marks such scores with "?", and
     --json says it as "is_weak", and as the "confidence" of each tool. Tools far below the best are left out.
@@ -115,11 +124,13 @@ def search(
     options = {"index__strategy": strategy, "index__encoder": encoder, "search__limit": limit}
     with opened_engine(index, source, settings, **options) as engine:
         warn_of_idle_rules(engine, reach)
-        every = engine.search(query, limit=engine.options.limit, reach=reach, server=server)
+        kinds = cast("Collection[EntryKind]", kind or FOUND_KINDS)
+        ask = partial(engine.search, reach=reach, server=server, kinds=kinds)
+        every = ask(query, limit=engine.options.limit)
         is_ranked = isinstance(read_form(query), Words) and engine.strategies[0] != "regex"
         found = every if show_all or not is_ranked else near_the_best(every)
         names = dict.fromkeys([*(reference.name for reference in found if explain), *(tool or ())])
-        missing = select_missing(query, lambda name: engine.search(name, limit=1, reach=reach, server=server))
+        missing = select_missing(query, lambda name: ask(name, limit=1))
         explained = [engine.explain(query, name, reach=reach, server=server) for name in names]
         if as_json:
             results = [asdict(reference) for reference in found]
@@ -136,21 +147,30 @@ def search(
                 answer["explained"] = [{"name": one.tool, **asdict(one)} for one in explained]
             print_json(answer | {"notes": engine.notes})
         elif found:
-            shown = table("", ("tool", "score", "what it does"), numbers=("score",), flexible="what it does")
-            no_mark = " " if any(reference.confidence == "low" for reference in found) else ""
-            for reference in found:
-                score = f"{reference.score:.2f}{'?' if reference.confidence == 'low' else no_mark}"
-                shown.add_row(line(reference.name, "cyan"), score, line(reference.summary))
-            stdout().print(shown)
+            _show_found(found)
             _tell_what_is_left_to_do(found, left_out=len(every) - len(found))
         else:
             tell("Nothing fits; try other words, one capability at a time, or a /pattern/.")
         if not as_json:
             for name in missing[:_MOST_MISSING]:
-                tell(f"No tool is named {shown_name(name)}{did_you_mean(name, engine.view(reach, server).names)}.")
+                view = engine.view(reach, server)
+                tell(f"No tool is named {shown_name(name)}{did_you_mean(name, [*view.names, *view.contents])}.")
         if explained and not as_json:
             _show(explained)
     return ExitCode.OK if found else ExitCode.NOTHING
+
+
+def _show_found(found: Sequence[ToolReference]) -> None:
+    """Show the kinds as well, if there is something else than tools."""
+    is_mixed = any(reference.kind != "tool" for reference in found)
+    columns = ("name", "kind") if is_mixed else ("tool",)
+    shown = table("", (*columns, "score", "what it does"), numbers=("score",), flexible="what it does")
+    no_mark = " " if any(reference.confidence == "low" for reference in found) else ""
+    for reference in found:
+        score = f"{reference.score:.2f}{'?' if reference.confidence == 'low' else no_mark}"
+        kind = [reference.kind] if is_mixed else []
+        shown.add_row(line(reference.name, "cyan"), *kind, score, line(reference.summary))
+    stdout().print(shown)
 
 
 def _tell_what_is_left_to_do(found: Sequence[ToolReference], *, left_out: int) -> None:

@@ -47,9 +47,9 @@ def serve(
     tools: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[CATALOG=]module:NAME",
-            help="Register the public functions of a Python module, which this process runs; in the catalog 'default' "
-            "of the first tenant, or CATALOG. May be given several times.",
+            metavar="[CATALOG=]module:NAME|skills:FOLDER",
+            help="Register the public functions of a Python module, which this process runs, or a folder of skills; in "
+            "the catalog 'default' of the first tenant, or CATALOG. May be given several times.",
         ),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Say whether it could start, and start nothing.")] = False,

@@ -1,23 +1,28 @@
-"""``toolsearch show`` and ``tokens``: a tool as a model is sent it, and the cost of definitions in tokens."""
+"""``toolsearch show`` and ``tokens``: a tool as a model is sent it, a skill, and the cost of definitions in tokens."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toolsearch.cli.command_line import ExitCode
 from toolsearch.cli.opening import opened_engine
 from toolsearch.cli.options import IndexOption, JsonOption, SettingsOption, SourceOption, tool_formats, tool_names
-from toolsearch.cli.output import legible, line, print_json, print_value, stdout, table
+from toolsearch.cli.output import legible, line, print_json, print_value, size, stdout, table
+
+if TYPE_CHECKING:
+    from toolsearch.discovery.view import View
+    from toolsearch.tokens import TokenCounter
+    from toolsearch.tools.definition import Tool
 
 _NOT_CALLABLE = "no: its source says nothing of how to run it; 'call --base-url' runs one of an OpenAPI document"
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="The tool's name.", autocompletion=tool_names)],
+    name: Annotated[str, typer.Argument(help="The name of the tool, or of the skill.", autocompletion=tool_names)],
     *,
     index: IndexOption = None,
     source: SourceOption = None,
@@ -33,38 +38,56 @@ def show(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show a tool's definition, what it costs in tokens, and where it came from."""
+    """Show a tool's definition, what it costs in tokens, and where it came from; of a skill, its frontmatter and files.
+
+    Prompts and resources are shown by their names, too. 'toolsearch call' reads the text of a skill.
+    """
     from toolsearch.access.reach import Reach
     from toolsearch.wire.formats import render_definition
-    from toolsearch.wire.sendable_tools import sending_notes
 
     with opened_engine(index, source, settings, index__strategy="keyword") as engine:
         view = engine.view(Reach())
-        tool = view.get(name)
+        entry = view.get_entry(name)
         if tool_format is not None:
-            print_value(render_definition(tool.definition, tool_format))
+            print_value(render_definition(entry.definition, tool_format))
             return ExitCode.OK
-        facts: dict[str, Any] = {
-            "name": tool.name,
-            "title": tool.definition.title,
-            "server": tool.definition.server,
-            "source": tool.source,
-            "tags": list(tool.definition.tags),
-            "annotations": dict(tool.definition.annotations),
-            "tokens": view.tokens_of(tool.definition),
-            "is_estimate": engine.counter.estimate,
-            "fingerprint": tool.definition.fingerprint(),
-            "is_callable": tool.is_callable,
-            "sent_otherwise": sending_notes(tool.definition),
-            "description": tool.definition.description,
-            "input_schema": tool.definition.input_schema,
-            "output_schema": tool.definition.output_schema,
-        }
+        facts = _facts(entry, view, engine.counter)
     if as_json:
         print_json(facts)
     else:
         _show(facts)
     return ExitCode.OK
+
+
+def _facts(entry: Tool, view: View, counter: TokenCounter) -> dict[str, Any]:
+    from toolsearch.documents.skills import skill_of
+    from toolsearch.wire.sendable_tools import sending_notes
+
+    definition = entry.definition
+    facts: dict[str, Any] = {
+        "name": entry.name,
+        "kind": definition.kind,
+        "title": definition.title,
+        "server": definition.server,
+        "source": entry.source,
+        "tags": list(definition.tags),
+        "annotations": dict(definition.annotations),
+        "fingerprint": definition.fingerprint(),
+        "is_callable": entry.is_callable,
+        "description": definition.description,
+        "input_schema": definition.input_schema,
+    }
+    if definition.kind == "tool":
+        facts |= {
+            "tokens": view.tokens_of(definition),
+            "is_estimate": counter.estimate,
+            "sent_otherwise": sending_notes(definition),
+            "output_schema": definition.output_schema,
+        }
+    if (skill := skill_of(entry)) is not None:
+        files = [{"path": each.path, "size": each.size, "digest": each.digest} for each in skill.files.values()]
+        facts |= {"uri": skill.uri, "frontmatter": skill.frontmatter, "files": files}
+    return facts
 
 
 def _show(facts: dict[str, Any]) -> None:
@@ -76,17 +99,20 @@ def _show(facts: dict[str, Any]) -> None:
     console = stdout()
     console.print(line(facts["name"], "bold cyan"))
     grid = Table.grid(padding=(0, 2))
-    estimate = " (estimate)" if facts["is_estimate"] else ""
+    is_tool = facts["kind"] == "tool"
+    estimate = " (estimate)" if facts.get("is_estimate") else ""
     rows = {
+        "kind": "" if is_tool else facts["kind"],
         "title": facts["title"],
         "server": facts["server"],
         "source": facts["source"],
         "tags": ", ".join(facts["tags"]),
         "hints": ", ".join(f"{key}={value}" for key, value in facts["annotations"].items()),
-        "tokens": f"{facts['tokens']:,}{estimate}, as raw JSON",
+        "tokens": f"{facts['tokens']:,}{estimate}, as raw JSON" if is_tool else "",
         "fingerprint": facts["fingerprint"],
         "callable": "yes" if facts["is_callable"] else _NOT_CALLABLE,
-        "sent otherwise": "; ".join(facts["sent_otherwise"]),
+        "sent otherwise": "; ".join(facts.get("sent_otherwise", ())),
+        "URI": facts.get("uri", ""),
     }
     for label, value in rows.items():
         if value:
@@ -95,8 +121,13 @@ def _show(facts: dict[str, Any]) -> None:
     if facts["description"]:
         console.print()
         console.print(Text(legible(facts["description"])))
-    for label in ("input_schema", "output_schema"):
-        if facts[label] is not None:
+    if "files" in facts:
+        files = table("Files", ("file", "size", "digest"), numbers=("size",), flexible="digest")
+        for each in facts["files"]:
+            files.add_row(line(each["path"]), size(each["size"]), each["digest"])
+        console.print(files)
+    for label in ("frontmatter",) if "files" in facts else ("input_schema", "output_schema"):
+        if facts.get(label) is not None:
             console.print()
             console.print(Text(label.replace("_", " "), "bold"))
             # ASCII cannot contain anything that steers the terminal.

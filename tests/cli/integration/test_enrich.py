@@ -175,7 +175,7 @@ def test_what_cannot_be_used_is_told_before_anything_is_asked(
     nowhere = ("--model", "m", "--base-url", "localhost")
     assert code_of(command("enrich", "textwrap", "--out", "r.jsonl", *nowhere)) == (2, "bad_setting")
     Path("requests.jsonl").write_text("{}\n")
-    assert code_of(run("textwrap")) == (2, "bad_requests_file")
+    assert code_of(run("textwrap")) == (3, "bad_requests_file")
     monkeypatch.delenv("OPENAI_API_KEY")
     Path("requests.jsonl").unlink()
     assert code_of(run("textwrap"))[1] == "chat_model_error"
