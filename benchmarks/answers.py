@@ -72,8 +72,8 @@ class Figures:
     tokens: float
 
 
-class _Nothing:
-    """Runs a tool of the benchmark, so that none of them is one that cannot be called."""
+class CallsNothing:
+    """Runs a tool of a benchmark, so that none of them is one that cannot be called."""
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> str:
         return f"called with {len(arguments)} arguments and {len(context)} values"
@@ -197,7 +197,7 @@ def _figures(asked: Sequence[tuple[Collection[AgentQuery], Asked]]) -> Figures:
 @contextmanager
 def _opened(tools: Sequence[ToolDefinition]) -> Iterator[ToolSearch]:
     options = SessionOptions(pass_through=PassThrough(max_tools=0))
-    with ToolSearch(Catalog([Tool(each, _Nothing()) for each in tools]), options=options) as engine:
+    with ToolSearch(Catalog([Tool(each, CallsNothing()) for each in tools]), options=options) as engine:
         yield engine
 
 

@@ -99,7 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def asked_in(labelled: LabelledSet) -> Asked:
+def asked_in(labelled: LabelledSet, most: int = _ASKED) -> Asked:
+    """Of the queries at most *most*, drawn by chance."""
     names = all_namespaced("", [each["id"] for each in labelled.tools])
     tools = {
         names[each["id"]]: ToolDefinition(
@@ -111,7 +112,7 @@ def asked_in(labelled: LabelledSet) -> Asked:
         for each in labelled.tools
     }
     queries = [LabelledQuery(each.text, frozenset(map(names.__getitem__, each.relevant))) for each in labelled.queries]
-    return Asked(labelled.name, tools, random.Random(SEED).sample(queries, min(_ASKED, len(queries))))
+    return Asked(labelled.name, tools, random.Random(SEED).sample(queries, min(most, len(queries))))
 
 
 def opened(asked: Asked, clock: Clock) -> ToolSearch:

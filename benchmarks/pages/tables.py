@@ -17,6 +17,7 @@ from benchmarks import (
     savings,
     service_load,
     service_scaling,
+    skills,
     unseen,
 )
 from benchmarks.pages import costs, quality
@@ -39,6 +40,7 @@ OF_FILE: Final[Mapping[str, Callable[[Any], Tables]]] = {
     "prompt_cache": costs.prompt_caches,
     "savings": savings.page_tables,
     "published_savings": published_savings.page_tables,
+    "skills": skills.page_tables,
     "anticipation": anticipation.page_tables,
     "latency": costs.latency,
     "growth": costs.growing,

@@ -162,6 +162,19 @@ QUESTIONS: Final[Sequence[Question]] = (
         ),
     ),
     Question(
+        "skills",
+        "What do skills beside tools cost the tools, and are skills found among tools? Recall, answers, tokens, memory",
+        cpu_minutes=2,
+        needs=(_LABELLED, asked_for("SKILLS REQUESTS --half odd")),
+        keys=("set", "beside"),
+        compared=(
+            *(Compared(f"tools/*/{name}", "higher", is_exact=True) for name in ("recall_1*", "recall_5*")),
+            *(Compared(f"skills/*/{name}", "higher", is_exact=True) for name in ("right_1", "right_5")),
+            *(Compared(f"nothing/*/{name}", is_exact=True) for name in ("answered*", "sure*")),
+            *(Compared(f"answers/*/{name}", is_exact=True) for name in ("tokens*", "skill_tokens")),
+        ),
+    ),
+    Question(
         "anticipation",
         "What is saved if tools that the user's words surely ask for are shown before the model is asked?",
         cpu_minutes=6,
