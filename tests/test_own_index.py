@@ -75,6 +75,15 @@ def engine(index: ToolIndex | None = None) -> ToolSearch:
     return ToolSearch(TOOLS, index=SubstringIndex() if index is None else index, options=options)
 
 
+def test_skills_are_found_beside_the_hits_of_an_index_of_ones_own() -> None:
+    skill = ToolDefinition("team__letters", "Answer the letters of a customer", server="team", kind="skill")
+    searched = ToolSearch([*TOOLS, skill], index=SubstringIndex())
+
+    assert {found.name for found in searched.search("letters")} == {"mail__list", "team__letters"}
+    assert [found.name for found in searched.search("letters", kinds=["skill"])] == ["team__letters"]
+    assert set(searched.index.names()) == {tool.name for tool in TOOLS}
+
+
 def test_an_engine_searches_with_an_index_of_ones_own() -> None:
     searched = engine()
 

@@ -16,7 +16,7 @@ from toolsearch.catalog.requests_file import packed_tool, write_requests
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import DEFAULT_SYSTEM_SUFFIX, ToolSearchAdvisor
 from toolsearch.engine import ToolSearch
-from toolsearch.errors import BadSettingError, RequestsFileError
+from toolsearch.errors import BadSettingError, SourceError
 from toolsearch.settings import Settings
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.function_tools import tool_from_function
@@ -110,7 +110,7 @@ def test_requests_of_files_are_indexed_as_the_settings_say_and_kept_with_the_ind
     for given, found in [(settings(), ["get_time"]), (settings(INDEX__REQUESTS_FILES="[]"), [])]:
         with open_engine(given, folder) as engine:
             assert [hit.name for hit in engine.search("spät", strategy="keyword")] == found
-    with pytest.raises(RequestsFileError, match="cannot be read"):
+    with pytest.raises(SourceError, match="cannot be read"):
         build_engine(settings(INDEX__REQUESTS_FILES=str(tmp_path / "none.jsonl")), Catalog([GET_TIME]))
 
 

@@ -16,9 +16,14 @@ def rich_over_http(rich: Rich) -> AbstractAsyncContextManager[str]:
     return over_http(make_server(rich))
 
 
-@asynccontextmanager
-async def over_http(mcp_server: Server[Any]) -> AsyncIterator[str]:
+def over_http(mcp_server: Server[Any]) -> AbstractAsyncContextManager[str]:
     """The URL of any server, while it is served."""
+    return app_over_http(mcp_server.streamable_http_app(host="127.0.0.1"))
+
+
+@asynccontextmanager
+async def app_over_http(app: Any) -> AsyncIterator[str]:
+    """The URL of an MCP server that is an ASGI application, while it is served."""
     ready = asyncio.Event()
 
     class Uvicorn(uvicorn.Server):
@@ -26,7 +31,6 @@ async def over_http(mcp_server: Server[Any]) -> AsyncIterator[str]:
             await super().startup(sockets)
             ready.set()
 
-    app = mcp_server.streamable_http_app(host="127.0.0.1")
     server = Uvicorn(uvicorn.Config(app, port=0, log_config=None, ws="none", timeout_graceful_shutdown=1))
     serving = asyncio.create_task(server.serve())
     await ready.wait()
