@@ -28,6 +28,7 @@ from benchmarks.figure_tables import print_table
 from benchmarks.results import write_figures
 from tests.kit.conversation import Conversation, Played, play
 from tests.kit.loopback import LoopbackApi, models
+from toolsearch.wire import capabilities
 
 EVERY = "every definition"
 CONVERSATIONS = (
@@ -85,9 +86,13 @@ def measure(conversation: Conversation) -> dict[str, Any]:
 
 
 def _played(conversation: Conversation) -> Played:
-    limit = 1_000_000 if conversation.every_tool else models.MAX_FUNCTIONS
+    limit, facts = models.MAX_FUNCTIONS, capabilities.FACTS
+    if conversation.every_tool:  # more tools than OpenAI takes, to say what they would cost
+        limit = 1_000_000
+        facts = tuple(fact for fact in facts if fact.feature != "at most so many tools")
     with (
         patch.object(models, "MAX_FUNCTIONS", limit),
+        patch.object(capabilities, "FACTS", facts),
         _served() as api,
         tempfile.TemporaryDirectory() as folder,
     ):

@@ -45,6 +45,16 @@ def calls(played: Played) -> list[list[str]]:
     return [[call.name for call in reply] for reply in played.replies]
 
 
+def test_only_tools_are_found_before_the_model_is_asked() -> None:
+    letters = Tool(ToolDefinition("letters", "Write a letter to somebody, with a greeting and an end.", kind="skill"))
+    with ToolSearch(Catalog([*TOOLS, letters]), encoder=None) as engine:
+        way = way_of(FOUND_BEFORE, engine, CHAT, found_before=4)
+        way.hear("write a letter to somebody, with a greeting and an end")
+
+        assert way.can_call("send_mail")
+        assert not way.can_call("letters")
+
+
 async def test_with_every_definition_nothing_is_searched() -> None:
     result = await played(EVERY, Step((SEND, BOOK)), Step((SEND,)))
 
