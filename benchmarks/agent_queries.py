@@ -181,7 +181,9 @@ def _mcp_servers() -> list[ToolDefinition]:
             source.close()
     if report.refused:
         raise SourceError("; ".join(f"{refusal.name}: {refusal.reason}" for refusal in report.refused))
-    return sorted((tool.definition for tool in report.tools), key=lambda tool: tool.name)
+    return sorted(
+        (each.definition for each in report.tools if each.definition.kind == "tool"), key=lambda tool: tool.name
+    )
 
 
 def _mcp_configs(folder: str) -> Iterator[tuple[str, Mapping[str, object]]]:
