@@ -13,7 +13,7 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from contextlib import contextmanager
 from dataclasses import replace
 from heapq import merge
-from typing import Final
+from typing import Any, Final
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
@@ -21,6 +21,7 @@ from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource, cleaned
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.tools.definition import NO_PARAMETERS, TOOLS, EntryKind, Tool, ToolDefinition
 from toolsearch.tools.naming import given_name
+from toolsearch_indexes.confidence import RIVALS, compared
 from toolsearch_indexes.documents import Hit, ToolDocument, document_from_schema
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.queries import Selection, Strategy, Words, read_form
@@ -151,16 +152,22 @@ class CatalogIndex:
         """See `ToolIndex.search`; *within* selects among the tools, and *contents* among all else of these *kinds*."""
         hits = list[Hit]()
         if "tool" in kinds:
-            hits = self.index.search(query, limit=limit, strategy=strategy, within=within, favour=favour)
-            if self._shared is not None:
-                shared = self._shared.search(query, limit=limit, strategy=strategy, within=within, favour=favour)
-                hits = _merged(hits, shared, limit)
+            hits = self._tools_found(query, limit=limit, strategy=strategy, within=within, favour=favour)
         if kinds == TOOLS or not len(self.contents):
             return hits
         others = _searched(self.contents, query, limit=limit, strategy=strategy, within=contents, favour=favour)
         if "tool" in kinds and len(self.catalog) and self._is_ranked(query, strategy):
             others = _beside_tools(others)
-        return _merged(hits, others, limit)
+        return _merged(hits, others)[:limit]
+
+    def _tools_found(self, query: str, *, limit: int, strategy: Strategy, **asked: Any) -> list[Hit]:
+        """The tools of both indexes in one answer, which share the chance to be the one meant."""
+        if self._shared is None:
+            return self.index.search(query, limit=limit, strategy=strategy, **asked)
+        most = max(limit, RIVALS)  # confidence goes by so many, also in a shorter answer
+        own = self.index.search(query, limit=most, strategy=strategy, **asked)
+        found = _merged(own, self._shared.search(query, limit=most, strategy=strategy, **asked))
+        return (compared(found) if self._is_ranked(query, strategy) else found)[:limit]
 
     def _is_ranked(self, query: str, strategy: Strategy) -> bool:
         """Whether scores are probabilities. Those of patterns are not."""
@@ -231,9 +238,9 @@ def _beside_tools(hits: Sequence[Hit]) -> list[Hit]:
     return [hit for hit in beside if hit.score >= least]
 
 
-def _merged(first: list[Hit], second: list[Hit], limit: int) -> list[Hit]:
-    """The best of both by score. Each keeps its order; those of *first* come first on ties."""
-    return list(merge(first, second, key=lambda hit: -hit.score))[:limit]
+def _merged(first: Sequence[Hit], second: Sequence[Hit]) -> list[Hit]:
+    """Both by score. Each keeps its order; those of *first* come first on ties."""
+    return list(merge(first, second, key=lambda hit: -hit.score))
 
 
 def _known(strategy: Strategy, index: ToolIndex) -> Strategy:
