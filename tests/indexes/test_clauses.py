@@ -2,6 +2,8 @@
 
 import pytest
 
+from toolsearch import ToolDefinition
+from toolsearch.catalog.indexing import document_of
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
@@ -107,6 +109,16 @@ def test_a_request_without_steps_has_no_tools_of_parts() -> None:
 
 
 def test_steps_that_no_tool_surely_serves_make_no_answer_where_the_whole_makes_none() -> None:
-    index = ToolSearchIndex(TOOLS, encoder=open_encoder(BUILT_IN))
+    described = {
+        "mail": "Send a letter to somebody by post.",
+        "rooms": "Book a meeting room for a team.",
+        "chart": "Draw a chart of numbers from a table.",
+        "weather": "The weather of a place in the next days.",
+        "stocks": "Prices of shares.",
+        "convert": "Convert money from a currency into another one.",
+    }
+    documents = [document_of(ToolDefinition(name, description)) for name, description in described.items()]
+    index = ToolSearchIndex(documents, encoder=open_encoder(BUILT_IN))
 
-    assert index.search("xqzt wvbk then zzyy kkww") == []
+    assert [hit.confidence for hit in index.search("cook moon", limit=1)] == ["low"]
+    assert index.search("first blue cook cat, then cook moon.") == []
