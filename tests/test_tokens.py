@@ -67,7 +67,7 @@ def test_any_text_takes_the_tokens_that_tiktoken_gives_it(tiktoken: Encoding, te
     assert O200K.count(text) == len(tiktoken.encode_ordinary(text))
 
 
-@pytest.mark.parametrize("path", ["README.md", "toolsearch/engine.py", "tests/test_tokens.py", "docs/figures.md"])
+@pytest.mark.parametrize("path", ["README.md", "toolsearch/engine.py", "tests/test_tokens.py", "benchmarks/search.md"])
 def test_whole_files_take_the_tokens_that_tiktoken_gives_them(tiktoken: Encoding, path: str) -> None:
     text = (Path(__file__).parents[1] / path).read_text("utf-8")
 

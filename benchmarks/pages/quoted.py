@@ -7,22 +7,82 @@ from typing import Final
 
 from benchmarks.pages.sentences import Sentence
 
-_FIGURES: Final = "docs/figures.md"
+_SEARCH: Final = "benchmarks/search.md"
+_SPEED: Final = "benchmarks/speed.md"
+_GATEWAY: Final = "benchmarks/gateway.md"
+_SCALING: Final = "benchmarks/scaling.md"
+_SAVINGS: Final = "benchmarks/savings.md"
+_EVIDENCE: Final = "docs/evidence.md"
 _ENCODERS: Final = "docs/encoders.md"
 _READER: Final = "docs/reader.md"
-_LARGE: Final = "docs/large-catalogs.md"
-_SAVINGS: Final = "docs/figures-savings.md"
 _QUESTION: Final = "claude-opus-5-5, question"
 
 SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
-        _FIGURES,
+        _EVIDENCE,
+        "recall",
+        "| eight labelled sets of public data | {*/keyword/recall_5:.3f} | {*/hybrid (left out)/recall_5:.3f} |",
+    ),
+    Sentence(
+        _EVIDENCE,
+        "agent_queries",
+        "| short queries of agents over real tools | {*/keyword/all/recall_5:.3f} | {*/hybrid/all/recall_5:.3f} |",
+    ),
+    Sentence(
+        _EVIDENCE,
+        "unseen",
+        "right tool in the first five for {hybrid, shipped, agent/right_5:.0%} of the queries that agents write. For "
+        "plain requests of users it is {hybrid, shipped, plain/right_5:.0%}.",
+    ),
+    Sentence(
+        _EVIDENCE,
+        "abstention",
+        "Hybrid search answers {all sets/hybrid (left out)/answered:.0%} of the requests that no tool of their set "
+        "serves. Most of these answers have low confidence: {all sets/hybrid (left out)/fitting:.0%} of the requests "
+        "get one that is not [weak](scores.md). It gives no answer to {all sets/hybrid (left out)/refused:.1%} of the "
+        "requests that a tool serves.",
+    ),
+    Sentence(_EVIDENCE, "savings", f"| 14 tools, {{filesystem server, 14, {_QUESTION}/tokens:,}} tokens |"),
+    Sentence(_EVIDENCE, "savings", f"| 50 tools, {{five MCP servers, 50, {_QUESTION}/tokens:,}} tokens |"),
+    Sentence(_EVIDENCE, "savings", f"| from 100 tools, {{github, 100, {_QUESTION}/tokens:,}} tokens |"),
+    Sentence(
+        _EVIDENCE,
+        "latency",
+        "A hybrid search takes {1000, hybrid/median_ms:.2f} ms of CPU among 1,000 tools, and "
+        "{36900, hybrid/median_ms:.2f} ms among 36,900.",
+    ),
+    Sentence(
+        _EVIDENCE,
+        "service_stores",
+        "A search in the service takes {loads/search, 1000, 1, sqlite, 1/cpu_ms:.1f} ms of CPU among 1,000 tools.",
+    ),
+    Sentence(_EVIDENCE, "large", "One process searches 200,000 tools in {200000/search_ms/hybrid/median:.1f} ms."),
+    Sentence(
+        _EVIDENCE,
+        "gateway_load",
+        "Under {concurrent:,} sessions for ten minutes the gateway added {added_ms/p50:.0f} ms to a call at the median, "
+        "and {added_ms/p99:.0f} ms at the 99th percentile. The machine had two busy cores. Memory stayed at "
+        "{rss_mib/end:.0f} MiB.",
+    ),
+    Sentence(
+        _EVIDENCE,
+        "proxy",
+        "The proxy adds {added/*, begin, False/p50_ms:.0f} ms at the median to a request with 500 tools.",
+    ),
+    Sentence(
+        _EVIDENCE,
+        "scanning",
+        "It holds {hand c/poisoned/held:.0%} of the poisoned texts of one writer and {hand d/poisoned/held:.0%} of "
+        "another's. It holds {hand c/harmless/held:.0%} and {hand d/harmless/held:.0%} of their harmless texts.",
+    ),
+    Sentence(
+        _SEARCH,
         "agent_queries",
         "keyword search finds {*/keyword/all/recall_5:.3f} and hybrid {*/hybrid/all/recall_5:.3f}, with the transformer"
         " {*/hybrid (transformer)/all/recall_5:.3f}",
     ),
     Sentence(
-        _FIGURES,
+        _SEARCH,
         "recall",
         "With the transformer hybrid search finds {*/hybrid (transformer)/recall_5:.3f} on average",
     ),
@@ -33,41 +93,38 @@ SENTENCES: Final[Sequence[Sentence]] = (
         " {*/hybrid (left out)/recall_5:.3f}",
     ),
     Sentence(
-        _ENCODERS,
-        "agent_queries",
-        "short queries as agents write them it finds {*/hybrid (transformer)/all/recall_5:.3f}, and the built-in "
-        "encoder {*/hybrid/all/recall_5:.3f}",
-    ),
-    Sentence(
-        _FIGURES,
+        _SEARCH,
         "abstention",
         "hybrid search without the set in question answers {all sets/hybrid (left out)/answered:.1%}",
     ),
     Sentence(
         _READER,
         "abstention",
-        "with the built-in encoder {all sets/hybrid, read/answered:.0%} in place of {all sets/hybrid/answered:.0%},"
-        " with the transformer {all sets/hybrid (transformer), read/answered:.0%} in place of"
-        " {all sets/hybrid (transformer)/answered:.0%}.",
+        "It answers {all sets/hybrid, read/answered:.0%} of the requests that no tool serves. Without it hybrid search"
+        " answers {all sets/hybrid/answered:.0%}.",
     ),
     Sentence(
         _READER,
         "reading",
-        "It takes {loading/cpu_s:.2f} s of CPU time to load, and {loading/memory_mib:.0f} MiB of memory with what runs"
-        " it.",
+        "A search takes about {rows/all catalogues, hybrid, read/median_ms:.0f} ms of CPU instead of half a",
     ),
-    Sentence(_FIGURES, "gateway_load", "There were {calls:,} calls and {searches:,} searches"),
     Sentence(
-        _FIGURES,
+        _READER,
+        "reading",
+        "Loading takes {loading/cpu_s:.2f} s of CPU time and {loading/memory_mib:.0f} MiB of memory.",
+    ),
+    Sentence(_GATEWAY, "gateway_load", "There were {calls:,} calls and {searches:,} searches"),
+    Sentence(
+        _GATEWAY,
         "gateway_load",
         "took {rss_mib/after_warm_up:.1f} MiB after the warm-up and {rss_mib/end:.1f} MiB at the end",
     ),
-    Sentence(_FIGURES, "gateway_load", "the load of {concurrent:,} sessions over HTTP"),
+    Sentence(_GATEWAY, "gateway_load", "the load of {concurrent:,} sessions over HTTP"),
     Sentence(_SAVINGS, "savings", f"**14 tools, {{filesystem server, 14, {_QUESTION}/tokens:,}} tokens: no.**"),
     Sentence(_SAVINGS, "savings", f"**50 tools, {{five MCP servers, 50, {_QUESTION}/tokens:,}} tokens: it depends"),
     Sentence(_SAVINGS, "savings", f"**From 100 tools, {{github, 100, {_QUESTION}/tokens:,}} tokens: yes**"),
     Sentence(
-        _FIGURES,
+        _SCALING,
         "service_stores",
         "answers takes {loads/constant, 0, 1, sqlite, 1/cpu_ms:.2f}, a search over 1,000 tools "
         "{loads/search, 1000, 1, sqlite, 1/cpu_ms:.2f}, of which the engine takes "
@@ -75,7 +132,7 @@ SENTENCES: Final[Sequence[Sentence]] = (
         "{loads/search, 36900, 1, sqlite, 1/cpu_ms:.1f}.",
     ),
     Sentence(
-        _LARGE,
+        _SPEED,
         "pgvector",
         "takes {hnsw_build_s:.1f} s of CPU to build (the codes take less than a second), {hnsw_bytes_per_tool:,} bytes "
         "for a tool, and {table_bytes_per_tool:,} more for the table",

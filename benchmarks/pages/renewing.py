@@ -16,7 +16,7 @@ from benchmarks.results import read_result
 from benchmarks.runner.comparing import by_name
 from benchmarks.runner.questions import QUESTIONS
 
-PAGES: Final = ("README.md", "benchmarks/README.md", "docs/*.md")
+PAGES: Final = ("README.md", "benchmarks/*.md", "docs/*.md")
 
 
 def renewed_files(root: Path, sentences: Sequence[Sentence] = SENTENCES) -> dict[Path, str]:

@@ -1,9 +1,9 @@
-"""The page that compares tool searches: its figures are the stored ones, and no table leaves out a system."""
+"""The page that compares tool searches: no table leaves out a system."""
 
 import re
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[2] / "docs" / "toolsearch-and.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text(encoding="utf-8")
 TABLES = [table.splitlines() for table in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE)]
 BY_HEAD = {table[0].split("|")[2].strip(): table[2:] for table in TABLES}
 

@@ -213,7 +213,7 @@ def _headings(page: Path) -> set[str]:
 
 def test_the_readme_quotes_the_page_of_savings():
     quoted = re.findall(r"(\d+) tools, ([\d,]+) tokens", PAGES[0].read_text(encoding="utf-8"))
-    stored = (ROOT / "docs" / "figures-savings.md").read_text(encoding="utf-8")
+    stored = (ROOT / "benchmarks" / "savings.md").read_text(encoding="utf-8")
 
     assert [tools for tools, _ in quoted] == ["100", "50", "14"]
     assert [each for each in quoted if "| {} | {} |".format(*each) not in stored] == []
