@@ -36,13 +36,9 @@ recall *options:
 latency *options:
     python -m benchmarks.latency {{options}}
 
-# Write docs/settings.md anew, after a change of settings.
-settings:
-    python -m toolsearch.reference_pages settings > docs/settings.md
-
-# Write docs/errors.md anew, after a change of errors.
-errors:
-    python -m toolsearch.reference_pages errors > docs/errors.md
+# Write the pages of errors and settings anew, after a change of either.
+reference:
+    python -m toolsearch.reference_pages docs
 
 # Write docs/openapi.json anew, after a change of the service's routes or bodies.
 openapi:

@@ -1,4 +1,4 @@
-"""The page of all codes is made from the errors, and says of each what to do."""
+"""The pages of all codes are made from the errors, and say of each what to do."""
 
 import ast
 import re
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from tests.project.house import error_classes as everywhere
 from toolsearch.errors import ConflictError, Kept, StorageError
-from toolsearch.reference_pages import OF_HTTP, error_classes, errors_page
+from toolsearch.reference_pages import OF_HTTP, OF_THE_COMMAND, error_classes, error_pages
 from toolsearch_indexes.errors import Case
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "errors.md"
+DOCS = ROOT / "docs"
 CASES = [
     case
     for error in error_classes()
@@ -20,9 +20,15 @@ CASES = [
 MAKES_ANSWERS = {"HttpRefusal": 1, "problem": None, "ServiceError": None}  # and at which place the code stands
 
 
-def test_the_page_is_that_of_the_errors_as_they_are() -> None:
-    """If this fails, run: just errors"""
-    assert PAGE.read_text(encoding="utf-8") == errors_page()
+def test_the_pages_are_those_of_the_errors_as_they_are() -> None:
+    """If this fails, run: just reference"""
+    assert {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("errors*.md")} == error_pages()
+
+
+def test_each_code_stands_on_one_page() -> None:
+    codes = [code for page in error_pages().values() for code in re.findall(r"^### (\w+)$", page, re.MULTILINE)]
+
+    assert sorted(codes) == sorted({*(case.code for case in CASES), *OF_HTTP, *OF_THE_COMMAND})
 
 
 def test_each_class_has_its_own_code_and_remedy_and_no_two_have_one_code() -> None:
@@ -46,7 +52,7 @@ def test_an_error_about_something_kept_has_the_code_and_the_remedy_of_that() -> 
 
 
 def test_the_page_draws_every_error_there_is() -> None:
-    drawn = re.findall(r"^\W*(\w+Error)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    drawn = re.findall(r"^\W*(\w+Error)$", error_pages()["errors.md"], re.MULTILINE)
     modules = {name.rpartition(".")[0] for name in everywhere()}
 
     assert sorted(drawn) == sorted(name.rpartition(".")[2] for name in everywhere())

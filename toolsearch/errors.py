@@ -1,6 +1,6 @@
-"""All errors, each with a stable code and what to do; `docs/errors.md` is made of them, and draws the tree.
+"""All errors, each with a stable code and a remedy. `toolsearch.reference_pages` makes the pages of errors from them.
 
-Errors of indexes are defined there, since an index works alone.
+Errors of indexes are defined in `toolsearch_indexes`, because an index works alone.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def text_for_model(error: Exception) -> str:
 
 
 class BadToolError(ToolSearchError, ValueError, code="bad_tool", status=422):
-    """A tool cannot be defined in this way: a bad name, schema or signature. The message says what is wrong."""
+    """A tool has a bad name, schema or signature. The message names it."""
 
-    remedy = "Mend the name, schema or signature that the message names."
+    remedy = "Correct it in the definition of the tool."
     model_text = "the definition of this tool cannot be used; go on without it"
 
 
 class DuplicateToolError(ToolSearchError, ValueError, code="duplicate_tool", status=409):
-    """Two tools want one name; both owners are named, since either may be the one to rename."""
+    """Two tools have one name. The message names both owners."""
 
-    remedy = "Rename one of the two tools, or load one with another `server` so that its names differ."
+    remedy = "Rename one of the two tools, or load one with another `server`."
     model_text = "two tools have one name, so that neither can be used; go on without it"
 
     def __init__(self, name: str, *, first: str, second: str) -> None:
@@ -55,12 +55,12 @@ class DuplicateToolError(ToolSearchError, ValueError, code="duplicate_tool", sta
 
 
 class UnknownToolError(ToolSearchError, LookupError, code="unknown_tool", status=404):
-    """No tool of that name is in the caller's reach; *near* are names that are."""
+    """The caller's reach has no tool of that name. *near* has similar names in reach."""
 
-    remedy = "Use one of the near names, or search. A tool out of reach is treated as one that does not exist."
+    remedy = "Use a similar name, or search. Tools out of reach are answered as if they did not exist."
     GONE = Case(
-        *("tool_gone", 410, "The model was sent the tool, which was removed, is away or out of reach by now."),
-        "Search for another tool, or try again once its server is back.",
+        *("tool_gone", 410, "The model was sent the tool. By now it is removed, away or out of reach."),
+        "Search for another tool, or try again when its server is back.",
     )
     cases = (GONE,)
 
@@ -74,9 +74,9 @@ class UnknownToolError(ToolSearchError, LookupError, code="unknown_tool", status
 
 
 class UnapprovedToolError(ToolSearchError, code="unapproved_tool", status=403):
-    """The tool, prompt or resource is in reach, but its definition waits for a person's approval."""
+    """The definition of this tool, prompt or resource waits for a person's approval."""
 
-    remedy = "A person looks at it: `toolsearch gateway approve SERVER__TOOL`, or the service's approvals."
+    remedy = "A person approves it by `toolsearch gateway approve SERVER__TOOL`, or on the service's pages."
 
     def __init__(self, name: str, how: str = "") -> None:
         """*how* names the means of approval, such as ``with a command``."""
@@ -88,15 +88,12 @@ class UnapprovedToolError(ToolSearchError, code="unapproved_tool", status=403):
 
 
 class ChangedSkillError(ToolSearchError, code="skill_changed", status=409):
-    """A file of a skill is not the one of its manifest: it has changed since the skill was listed.
+    """A file of a skill has changed since the skill was listed.
 
     Nothing of its content is passed on.
     """
 
-    remedy = (
-        "List the server or load the folder again. Behind the gateway or the service, the changed skill then waits for "
-        "approval."
-    )
+    remedy = "List the server or load the folder again. The gateway and the service then hold the skill for approval."
 
     def __init__(self, name: str, path: str, now: str = "load its folder again") -> None:
         """*now* is a clause about what has become of the skill."""
@@ -108,9 +105,9 @@ class ChangedSkillError(ToolSearchError, code="skill_changed", status=409):
 
 
 class UndiscoveredToolError(ToolSearchError, LookupError, code="undiscovered_tool", status=409):
-    """The tool is in reach, but this session has to find it with a search before it may call it."""
+    """The session must find the tool by a search before it calls it."""
 
-    remedy = "Search for it first, by `select:NAME`, or allow it with `expand_undiscovered`."
+    remedy = "Search for `select:NAME` first, or set `expand_undiscovered`."
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the tool {name!r} is not loaded; call toolSearchTool with the query 'select:{name}' first")
@@ -118,27 +115,27 @@ class UndiscoveredToolError(ToolSearchError, LookupError, code="undiscovered_too
 
 
 class SourceError(ToolSearchError, ValueError, code="source_error", status=422):
-    """A source of tools cannot be read at all; one bad tool in a good source is skipped, not raised."""
+    """A source of tools cannot be read. A single bad tool in a good source is skipped, and raises nothing."""
 
-    remedy = "Check the path, the format and the network of the source; the message names what cannot be read."
+    remedy = "Check the path, the format and the network of the source that the message names."
     model_text = "this tool's source cannot be read at the moment; go on without it, or try again later"
     BAD_REQUESTS = Case(
-        *("bad_requests_file", 422, "A file of users' requests is missing or damaged. The whole file is then ignored."),
-        "Mend the line that the message names, or remove it: `toolsearch enrich` writes it again.",
+        *("bad_requests_file", 422, "A file of users' requests is missing or damaged. None of it is used."),
+        "Correct or remove the line that the message names. `toolsearch enrich` writes it again.",
     )
     cases = (BAD_REQUESTS,)
 
 
 class ServerUnavailableError(ToolSearchError, ConnectionError, code="server_unavailable", status=503):
-    """An MCP server cannot be reached, or died during the call (which may then have run).
+    """An MCP server cannot be reached, or died during the call. The call may have run.
 
     *retry_after_s* is the time until another try may succeed; None if unknown. *is_busy* says that the call was not
     sent.
     """
 
-    remedy = "See whether the server runs (`toolsearch gateway check`). The call may have had its effect."
+    remedy = "Check the server with `toolsearch gateway check`. Look for the effect of the call before you repeat it."
     BUSY = Case(
-        *("server_busy", 429, "The server has all the calls that it may have, running and waiting; this was not sent."),
+        *("server_busy", 429, "The server has as many calls as it may have. This one was not sent."),
         "Wait and call again, or raise `maxRunning` of the server.",
     )
     cases = (BUSY,)
@@ -149,32 +146,32 @@ class ServerUnavailableError(ToolSearchError, ConnectionError, code="server_unav
 
 
 class LoginRequiredError(ServerUnavailableError, code="login_required", status=401):
-    """A server requires a person to log in; the message says how."""
+    """A server requires that a person logs in."""
 
     remedy = "Run `toolsearch gateway login SERVER`, or give the server a token in its headers."
 
 
 # What is stored
 
-_SEE_THE_STORE = "See that the file or the database can be read and written."
+_SEE_THE_STORE = "Check that the file or the database can be read and written."
 
 
 class Kept(Enum):
     """What a `StorageError` is about: how messages name it, its code, and what to do."""
 
     DATA = "data of the service", ""  # the code is that of the error's class
-    AUDIT = "records of decisions", "audit_store_error", "See that the store works. No decision is made before."
+    AUDIT = "records of decisions", "audit_store_error", "Check the store. Until then no decision is made."
     CONTENTS = "tools of catalogs", "contents_store_error"
-    CONVERSATIONS = "conversations", "message_store_error", "Restore a backup, or clear the one that is damaged."
+    CONVERSATIONS = "conversations", "message_store_error", "Restore a backup, or clear the damaged conversation."
     FIGURES = "figures of use", "figure_store_error"
-    KEYS = "API keys", "key_store_error", "See that the store works. No key is accepted before.", 503
+    KEYS = "API keys", "key_store_error", "Check the store. Until then no key is accepted.", 503
     MISSES = "requests without a good answer", "miss_store_error"
-    PINS = "approved tools", "pin_store_error", "Restore `trust.db` from a backup. Nothing is approved before."
+    PINS = "approved tools", "pin_store_error", "Restore `trust.db` from a backup. Until then nothing is approved."
     RECEIPTS = "receipts of calls", "receipt_store_error"
     RECORDS = "records", "record_store_error"
     SESSIONS = "sessions", "session_store_error", "Open the session with its reach given, or restore a backup."
-    USAGE = "counts of use", "usage_store_error", "See that the store works. Searches use what is in memory."
-    VECTORS = "vectors", "vector_store_error", "See that the store works. Vectors are worked out anew if need be."
+    USAGE = "counts of use", "usage_store_error", "Check the store. Searches use the counts in memory."
+    VECTORS = "vectors", "vector_store_error", "Check the store. Missing vectors are computed anew."
 
     def __init__(self, contents: str, code: str, remedy: str = _SEE_THE_STORE, status: int = 500) -> None:
         self.contents = contents
@@ -182,7 +179,7 @@ class Kept(Enum):
 
 
 class StorageError(ToolSearchError, code="storage_error"):
-    """Stored data cannot be written or read; the message names the data and the place, and says what to do.
+    """Stored data cannot be written or read. The message names the data and the place.
 
     *kept* is what it is about. *retry_after_s* is the time until another try may succeed, while the database is away;
     None if trying does not help. *outcome_is_unknown* says that the data may have been written all the same.
@@ -192,13 +189,11 @@ class StorageError(ToolSearchError, code="storage_error"):
     remedy = _SEE_THE_STORE
     model_text = "what has to be kept cannot be read or written at the moment; try again later"
     AWAY = Case(
-        *("store_unavailable", 503, "The database is away, busy or takes no writes at the moment."),
-        "Wait as `Retry-After` or `error.retry_after_s` says, then repeat. With `error.outcome_is_unknown`, look first "
-        "what came of it.",
+        *("store_unavailable", 503, "The database is away or busy, or takes no writes."),
+        "Wait as `Retry-After` or `error.retry_after_s` says, then repeat. With `error.outcome_is_unknown`, first look "
+        "whether the data was written.",
     )
-    BAD_VALUE = Case(
-        "bad_value", 422, "No database can keep the value.", "Take out what no database keeps, such as NUL characters."
-    )
+    BAD_VALUE = Case("bad_value", 422, "No database can keep the value.", "Remove characters such as NUL from it.")
     cases = (AWAY, BAD_VALUE, *(kept.case for kept in Kept if kept.case is not None))
 
     def __init__(
@@ -220,7 +215,7 @@ class StorageError(ToolSearchError, code="storage_error"):
 
 
 class ConflictError(StorageError, code="changed_meanwhile", status=409):
-    """Another writer was faster since this was read; nothing was written.
+    """Another writer was faster. Nothing was written.
 
     With *retry_after_s*, this has happened in every attempt, because others use it; the status is 503.
     """
@@ -238,11 +233,11 @@ class ConflictError(StorageError, code="changed_meanwhile", status=409):
 
 
 class SealError(StorageError, code="seal_error"):
-    """Encrypted data cannot be opened with the given secret keys. The message names no secret."""
+    """The given secret keys cannot open encrypted data."""
 
     remedy = (
-        "Give the service the secret key with which the data was encrypted, or see "
-        "[how to exchange it](storage.md#credentials-and-the-secret-key)."
+        "Give the service the secret key that encrypted the data, or "
+        "[exchange the key](storage.md#credentials-and-the-secret-key)."
     )
     model_text = "the service has lost the credential that this needs; go on without it"
 
@@ -258,9 +253,9 @@ class SealError(StorageError, code="seal_error"):
 
 
 class UnknownSessionError(ToolSearchError, LookupError, code="unknown_session", status=404):
-    """There is no such session: it was never made, or it has been evicted."""
+    """The session was never opened, or it has been evicted."""
 
-    remedy = "Open the session again; give it a persistence if it should survive eviction."
+    remedy = "Open it again. A persistence lets sessions survive eviction."
     model_text = "this conversation is not known any more; it has to be begun anew"
 
     def __init__(self, session_id: str) -> None:
@@ -269,15 +264,15 @@ class UnknownSessionError(ToolSearchError, LookupError, code="unknown_session", 
 
 
 class BadArgumentsError(ToolSearchError, ValueError, code="bad_arguments", status=422):
-    """A tool call's arguments do not fit the tool's schema; the message says where."""
+    """The arguments do not fit the tool's schema. The message says where."""
 
-    remedy = "Correct the arguments as the message says. A model that reads it usually does so by itself."
+    remedy = "Correct the arguments. A model that reads the message usually does so by itself."
 
 
 class UnfinishedCallError(ToolSearchError, code="unfinished_call", status=422):
-    """The reply that made a call did not finish, so its arguments may be incomplete; nothing was run."""
+    """The model's reply did not finish, so the arguments may be incomplete. Nothing was run."""
 
-    remedy = "Let the model call again; most often `max_tokens` is too low for the arguments."
+    remedy = "Let the model call again. Most often `max_tokens` is too low."
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -295,7 +290,7 @@ class ToolExecutionError(ToolSearchError, code="tool_failed", status=502):
     traceback.
     """
 
-    remedy = "Look at `error.__cause__`, or at the log: the tool's own error is there."
+    remedy = "Look for the tool's own error in `error.__cause__` or in the log."
 
     def __init__(self, *message: object, model_text: str = "") -> None:
         super().__init__(*message)
@@ -303,15 +298,15 @@ class ToolExecutionError(ToolSearchError, code="tool_failed", status=502):
 
 
 class ToolTimeoutError(ToolSearchError, TimeoutError, code="tool_timeout", status=504):
-    """A tool did not answer in its time; it may still have had its effect."""
+    """A tool did not answer in time. It may still have had its effect."""
 
-    remedy = "Look whether it had its effect before you call again; raise `timeout_s` if it needs longer."
+    remedy = "Look for its effect before you call again. Raise `timeout_s` if it needs longer."
 
 
 class ToolStuckError(ToolSearchError, code="tool_stuck", status=503):
-    """A plain function was not run: too many functions still run after their calls timed out or were cancelled."""
+    """A function was not run, because too many others still run after a timeout or a cancellation."""
 
-    remedy = "Give the function a time limit of its own; those that hang free their place when they end."
+    remedy = "Give your functions time limits of their own. A hanging one frees its place when it ends."
 
     def __init__(self, name: str, stuck: str, count: int) -> None:
         super().__init__(
@@ -322,7 +317,7 @@ class ToolStuckError(ToolSearchError, code="tool_stuck", status=503):
 
 
 class ToolNotHereError(ToolSearchError, code="tool_not_here", status=503):
-    """A registered Python tool was not run: this replica does not have the function, or has another version of it."""
+    """The replica lacks the Python function of the tool, or has another version of it."""
 
     remedy = "Repeat the call after a second, and start all replicas with the same `--tools`."
     model_text = "this tool cannot be run at the moment; call it again in a moment, or go on without it"
@@ -337,7 +332,7 @@ class ToolNotHereError(ToolSearchError, code="tool_not_here", status=503):
 
 
 class CallLimitError(ToolSearchError, code="call_limit", status=429):
-    """A turn has used up its calls of one tool or in total.
+    """A turn has used up its calls, of one tool or in all.
 
     *results* are the `ToolResult`s of the batch that exceeded the limit, one for each call.
     """
@@ -347,24 +342,24 @@ class CallLimitError(ToolSearchError, code="call_limit", status=429):
 
 
 class RepeatedCallError(ToolSearchError, code="repeated_call", status=429):
-    """The same call, arguments and all, was made several times in a row: asking again brings nothing new."""
+    """The same call with the same result was made several times in a row."""
 
-    remedy = "Answer with what there is. For a tool that is polled, set `CallLimits(repeats_overrides=...)`."
+    remedy = "Use the result that is there. For a tool that is polled, set `CallLimits(repeats_overrides=...)`."
 
 
 class CallDeniedError(ToolSearchError, code="call_denied", status=403):
-    """A hook, or a person whom it asked, refused a call; the message says why."""
+    """A hook or a person refused the call. The message says why."""
 
-    remedy = "A hook or a person has refused. Ask them, or do without; the same call is refused again."
+    remedy = "Ask them, or do without. The same call is refused again."
 
 
 class NotCallableHereError(ToolSearchError, code="not_callable_here", status=409):
-    """The tool can be found here, but the application that has listed it runs it: make the call there.
+    """The application that listed the tool runs it. It can only be found here.
 
     *definition* is the tool's `ToolDefinition`, and *arguments* fit it; no hook has denied the call.
     """
 
-    remedy = "Run the tool where it lives, with `error.arguments`, and give the model its result."
+    remedy = "Run the tool in your application with `error.arguments`, and give the model its result."
 
     def __init__(self, definition: Any, arguments: Mapping[str, Any]) -> None:
         super().__init__(
@@ -377,12 +372,10 @@ class NotCallableHereError(ToolSearchError, code="not_callable_here", status=409
 
 
 class ChatModelError(ToolSearchError, code="chat_model_error", status=502):
-    """A chat model refused a request, cannot be reached, or gave an invalid answer; ``__cause__`` is the SDK's
-    error.
-    """
+    """A chat model refused a request, cannot be reached, or gave an invalid answer."""
 
     remedy = (
-        "Look at `error.__cause__`, the SDK's own error: key, model name, quota or network. "
+        "Read the SDK's own error in `error.__cause__`: key, model name, quota or network. "
         "Behind the proxy, read the message."
     )
     model_text = "the model that this tool asks did not answer; go on without it, or try again later"
@@ -391,11 +384,10 @@ class ChatModelError(ToolSearchError, code="chat_model_error", status=502):
 
 
 class BadAnswerError(ChatModelError, code="bad_answer"):
-    """An answer does not have the requested type. *response* is the whole answer; the message quotes no value."""
+    """An answer does not have the requested type. The message quotes no value."""
 
     remedy = (
-        "Ask again with `entity(..., attempts=3)`, or use a model that can be given a schema. "
-        "`error.response` has the whole answer."
+        "Ask with `entity(..., attempts=3)`, or use a model that takes a schema. `error.response` has the whole answer."
     )
 
     def __init__(self, reason: str, response: Any) -> None:
@@ -404,9 +396,9 @@ class BadAnswerError(ChatModelError, code="bad_answer"):
 
 
 class UnknownPriceError(ToolSearchError, LookupError, code="unknown_price", status=404):
-    """The model is not in the table of prices; *known* are the models that are."""
+    """The model is not in the table of prices. *known* has the models that are."""
 
-    remedy = "Give the prices yourself, or name a model that the message lists."
+    remedy = "Give its prices, or name a model that the message lists."
     model_text = "what this model costs is not known; go on without it"
 
     def __init__(self, model: str, *, known: Sequence[str]) -> None:
@@ -421,9 +413,9 @@ class UnknownPriceError(ToolSearchError, LookupError, code="unknown_price", stat
 
 
 class BadSettingError(ToolSearchError, ValueError, code="bad_setting", status=400):
-    """An option has a value that cannot be used; the message names the values that can."""
+    """An option has a wrong value. The message names the right ones."""
 
-    remedy = "Give one of the values that the message names; [Settings](settings.md) has them all."
+    remedy = "Use one of them. [Settings](settings.md) lists every option."
     model_text = "this is set up in a way that cannot work; go on without it"
 
 
@@ -431,9 +423,9 @@ class BadSettingError(ToolSearchError, ValueError, code="bad_setting", status=40
 
 
 class UnsafeUrlError(ToolSearchError, ValueError, code="unsafe_url", status=422):
-    """A URL that a tenant has named is not one that the service may reach."""
+    """The service may not reach a URL that a tenant has named."""
 
-    remedy = "Use an address on the internet, or have an operator allow the host in `outbound.allowed_hosts`."
+    remedy = "Use an address on the internet. Or an operator allows the host in `outbound.allowed_hosts`."
     model_text = "this tool cannot be reached from here; go on without it"
 
     def __init__(self, reason: str) -> None:
@@ -441,9 +433,9 @@ class UnsafeUrlError(ToolSearchError, ValueError, code="unsafe_url", status=422)
 
 
 class NotAuthenticatedError(ToolSearchError, code="not_authenticated", status=401):
-    """A request to the service has no accepted credential."""
+    """The request has no valid credential."""
 
-    remedy = "Send an API key that is valid, as `Authorization: Bearer ...`."
+    remedy = "Send a valid API key as `Authorization: Bearer ...`."
     model_text = "this needs a credential that has not been given; go on without it"
 
     def __init__(self) -> None:
@@ -451,7 +443,7 @@ class NotAuthenticatedError(ToolSearchError, code="not_authenticated", status=40
 
 
 class NotPermittedError(ToolSearchError, code="not_permitted", status=403):
-    """The credential is good, but not for that."""
+    """The credential lacks a scope."""
 
     remedy = "Use a key with the scope that the message names."
     model_text = "the credential in use is not good for this; go on without it"
@@ -462,9 +454,9 @@ class NotPermittedError(ToolSearchError, code="not_permitted", status=403):
 
 
 class UnknownRecordError(ToolSearchError, LookupError, code="not_found", status=404):
-    """The service has no object of that kind and name that this caller may see."""
+    """The caller may see no object of that kind and name."""
 
-    remedy = "Check the name. What another tenant has, or your key may not see, is answered in the same way."
+    remedy = "Check the name. Objects of other tenants, and those out of your reach, are answered in the same way."
     model_text = "what this asks for is not there; go on without it"
 
     def __init__(self, kind: str, name: str) -> None:
@@ -480,9 +472,9 @@ class StillRunningError(ToolSearchError, code="still_running", status=409):
 
 
 class TooManyError(ToolSearchError, code="too_many", status=429):
-    """A quota or a rate limit is used up; the message says which. *retry_after_s* is None if waiting does not help."""
+    """A quota or a rate limit is used up. The message says which. *retry_after_s* is None if waiting does not help."""
 
-    remedy = "Wait as `Retry-After` says, or have the quota raised."
+    remedy = "Wait as `Retry-After` says, or ask for a higher quota."
 
     def __init__(self, what: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(what)
@@ -495,7 +487,7 @@ class ServiceError(ToolSearchError, code="service_error", status=502):
     *code* and *status* are those of the answer; *request_id* identifies the request in the service's log.
     """
 
-    remedy = "Go by the code of the answer; `error.request_id` finds the request in the service's log."
+    remedy = "Look up the code of the answer. `error.request_id` finds the request in the service's log."
     model_text = "the service that this asks has not done it; go on without it, or try again later"
 
     def __init__(self, message: str, *, code: str, status: int, request_id: str = "") -> None:

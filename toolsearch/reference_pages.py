@@ -1,7 +1,6 @@
 """Pages of the documentation that are made from the code: all error codes and all settings.
 
-python -m toolsearch.reference_pages errors > docs/errors.md
-python -m toolsearch.reference_pages settings > docs/settings.md
+python -m toolsearch.reference_pages docs
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
 
 from pydantic.alias_generators import to_camel
 
@@ -27,33 +27,51 @@ from toolsearch_indexes.errors import Case
 _ERRORS_INTRODUCTION = """\
 # Errors by code
 
-Every error of ours has a `code`, which stays the same over versions, and a `status`, which the service answers with.
-The message says what was wrong with this very call; programs go by the code. The classes stand in `toolsearch.errors`,
-as drawn below; `ToolSearchError` catches all of them. `error.remedy` is what to do, and `error.kept` what a
-`StorageError` is about.
+Every error has a `code`, which stays the same over versions. Look it up:
 
-A code reaches you in one of these ways:
+- [Errors of the library](errors-library.md): searching, tools, calls, models and settings.
+- [Errors of the service](errors-service.md): stored data, access, HTTP and the command line.
 
-- **In Python** as `error.code` of what is raised. A tool that fails raises nothing, unless
-  [your application](calling.md#failures) has to know: its `ToolResult` has `is_error` and an `error_code`, and the
-  model reads the text.
-- **From the service** in `application/problem+json`, as `code`.
-- **From the gateway** in a result with `isError`, under `toolsearch/error` in its `_meta`.
-- **On the command line** with `--json`, as `code`.
+## Read an error
 
-This page is generated: change the errors in the code, then run `just errors`.
+| where | how the code reaches you |
+|---|---|
+| Python | `error.code` of the raised error; `error.remedy` says what to do |
+| a tool that failed | `error_code` of its `ToolResult`; [nothing is raised](calling.md#failures) |
+| service | `code` in `application/problem+json` |
+| gateway | `toolsearch/error` in `_meta` of a result with `isError` |
+| command line | `code`, with `--json` |
+
+The message tells what was wrong with this call. The number beside a class is the HTTP status of the service's answer.
+
+## Catch an error
+
+The classes stand in `toolsearch.errors`. `ToolSearchError` catches all of them.
+"""
+
+_LIBRARY = """\
+# Errors of the library
+
+[Errors by code](errors.md) says how a code reaches you.
+"""
+
+_SERVICE_ERRORS = """\
+# Errors of the service
+
+These codes are about stored data, access, HTTP and the command line. [Errors by code](errors.md) says how a code
+reaches you.
+
+## Stored data and access
 """
 
 _HTTP = """\
-## Only from the service and its client
+## Requests over HTTP
 
-These concern requests over HTTP alone, so no class stands for them. The client raises a `ServiceError` with the code.
+No class has these codes. The client raises a `ServiceError` with the code.
 """
 
 _COMMAND = """\
-## Only on the command line
-
-The exit code says the same to a shell.
+## Command line
 """
 
 
@@ -141,13 +159,23 @@ OF_THE_COMMAND = {
 }
 
 
-def errors_page() -> str:
-    """The whole page, in Markdown."""
-    raised = sorted(entry for error in error_classes() for entry in _entries_of(error))
+_OF_THE_SERVICE: Final = (
+    *(errors.StorageError, errors.UnsafeUrlError, errors.NotAuthenticatedError, errors.NotPermittedError),
+    *(errors.UnknownRecordError, errors.StillRunningError, errors.TooManyError, errors.ServiceError),
+)
+
+
+def error_pages() -> dict[str, str]:
+    """Each page of errors in Markdown, by its name."""
     tree = ["```text", ToolSearchError.__name__, *_branches(ToolSearchError), "```\n"]
-    parts = [_ERRORS_INTRODUCTION, "\n".join(tree), "## Everywhere\n", *raised]
-    parts += [_HTTP, *_plain(OF_HTTP, "status "), _COMMAND, *_plain(OF_THE_COMMAND, "")]
-    return "\n".join(parts)
+    of_service = [error for error in error_classes() if issubclass(error, _OF_THE_SERVICE)]
+    of_library = [error for error in error_classes() if not issubclass(error, _OF_THE_SERVICE)]
+    stored = [*_sorted_entries(of_service), _HTTP, *_plain(OF_HTTP), _COMMAND, *_plain(OF_THE_COMMAND)]
+    return {
+        "errors.md": "\n".join([_ERRORS_INTRODUCTION, *tree, _GENERATED]),
+        "errors-library.md": "\n".join([_LIBRARY, *_sorted_entries(of_library)]),
+        "errors-service.md": "\n".join([_SERVICE_ERRORS, *stored]),
+    }
 
 
 def error_classes() -> list[type[ToolSearchError]]:
@@ -155,11 +183,15 @@ def error_classes() -> list[type[ToolSearchError]]:
     return [each for each in vars(errors).values() if inspect.isclass(each) and issubclass(each, ToolSearchError)]
 
 
+def _sorted_entries(of: Iterable[type[ToolSearchError]]) -> list[str]:
+    """One of the code of each class, and one of each code that its errors may have instead."""
+    return sorted(entry for error in of for entry in _entries_of(error))
+
+
 def _entries_of(error: type[ToolSearchError]) -> Iterator[str]:
-    """One of the code of the class, and one of each code that its errors may have instead."""
     own: tuple[Case, ...] = vars(error).get("cases", ())
     for code, status, means, remedy in (Case(error.code, error.status, _first_paragraph(error), error.remedy), *own):
-        yield _entry(code, f"`{error.__name__}`, status {status}", means, remedy)
+        yield _entry(code, f"`{error.__name__}`, {status}", means, remedy)
 
 
 def _branches(error: type[ToolSearchError], indent: str = "") -> Iterator[str]:
@@ -176,33 +208,29 @@ def _first_paragraph(error: type[ToolSearchError]) -> str:
     return " ".join(paragraph.replace("``", "`").split())
 
 
-def _plain(told: dict[str, Told], prefix: str) -> Iterator[str]:
+def _plain(told: dict[str, Told]) -> Iterator[str]:
     for code, (status, means, remedy) in told.items():
-        yield _entry(code, f"{prefix}{status}", means, remedy)
+        yield _entry(code, status, means, remedy)
 
 
 def _entry(code: str, origin: str, means: str, remedy: str) -> str:
-    return f"### {code}\n\n{means} ({origin})\n\n**What to do.** {remedy}\n"
+    return f"### {code}\n\n{means} ({origin})\n\n**Do:** {remedy}\n"
 
 
 _SETTINGS_INTRODUCTION = """\
 # Settings
 
-The library and the commands of `toolsearch` read the first list, the gateway reads the second, the service reads the
-first and the third. A setting has the name of the option that it sets in code: `budget.max_tools` is
-`Budget(max_tools=...)`. A name that does not exist is an error. A setting that several sections have is
-described in the first of them, and the others name it.
+The [gateway](settings-gateway.md) and the [service](settings-service.md) have pages of their own. The service reads
+the settings below, too.
 
-A duration is `30m`, `1h30m`, `500ms`, or a number of seconds. `none` lifts a bound, or leaves something out.
-The strategies `keyword` and `semantic` may also be called `lucene` and `vector`.
-
-This page is generated: change the settings in the code, then run `just settings`.
+A duration is `30m`, `1h30m`, `500ms`, or a number of seconds. `none` lifts a bound, or leaves something out. An
+unknown name is an error.
 
 ## Library and command line
 
-Settings come from the environment and from a TOML file, and the environment wins. In code, read them by
-`Settings.from_environment(os.environ, "toolsearch.toml")`. On the command line, name the file by `--settings
-toolsearch.toml`; the other options of a command win over both. In a `pyproject.toml` the tables are called
+Settings come from the environment and from a TOML file. The environment wins. In code, call
+`Settings.from_environment(os.environ, "toolsearch.toml")`. On the command line, name the file by
+`--settings toolsearch.toml`; other options of a command win over both. In a `pyproject.toml` the tables are called
 `[tool.toolsearch.search]` and so on.
 
 ```toml
@@ -213,15 +241,16 @@ limit = 8
 git__log = 3
 ```
 
-In the environment a list is `a,b` or JSON, and a table is JSON. An entry of a table can be given by itself:
-`TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__git__log=3`.
+In the environment a list is `a,b` or JSON, and a table is JSON. One entry of a table has a variable of its own:
+`TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__git__log=3`. In code a setting is an option of the same name:
+`budget.max_tools` is `Budget(max_tools=...)`.
 """
 
 _GATEWAY = """\
-## Gateway
+# Settings of the gateway
 
-The gateway's settings stand in the section `toolsearch` of the file that holds `mcpServers`; the environment does not
-change them. Keys may be written as Python writes them, too (`max_tools`). `null` is none.
+They stand in the section `toolsearch` of the file that holds `mcpServers`. The environment does not change them.
+`max_tools` is read as `maxTools`, too. `null` is none.
 
 ```json
 {
@@ -230,15 +259,18 @@ change them. Keys may be written as Python writes them, too (`max_tools`). `null
 }
 ```
 
-`<name>` stands for the name of a principal or of a server; the server `*` holds for all.
+`<name>` stands for the name of a principal or of a server; the server `*` holds for all. *As in* names the section
+that describes a setting of the same name.
 """
 
 _SERVICE = """\
-## Service
+# Settings of the service
 
-`toolsearch serve` reads all settings of the library, as above, and these; name the file by `--config toolsearch.toml`.
-Secrets are no settings: `TOOLSEARCH_SECRET_KEY` or `TOOLSEARCH_SECRET_KEY_FILE` gives the key by which credentials of
-upstream servers are encrypted, and `TOOLSEARCH_STORE` the URL of a PostgreSQL database ([storage](storage.md)).
+`toolsearch serve` reads [the settings of the library](settings.md) and these. Name the file by
+`--config toolsearch.toml`. *As in* names the section that describes a setting of the same name.
+
+Secrets are no settings. `TOOLSEARCH_SECRET_KEY` or `TOOLSEARCH_SECRET_KEY_FILE` gives the key that encrypts
+credentials of upstream servers. `TOOLSEARCH_STORE` is the URL of a PostgreSQL database ([storage](storage.md)).
 
 ```toml
 [toolsearch.serve]
@@ -249,20 +281,20 @@ tools = 20_000
 ```
 """
 
+_GENERATED = "This page is generated: change the code, then run `just reference`.\n"
 
-def settings_page() -> str:
-    """The whole page, in Markdown."""
+
+def settings_pages() -> dict[str, str]:
+    """Each page of settings in Markdown, by its name."""
     told: dict[_Told, str] = {}
-    return "\n".join(
-        [
-            _SETTINGS_INTRODUCTION,
-            *_tables(settings_in(Settings), _variable, told),
-            _GATEWAY,
-            *_tables(settings_in(GatewaySettings), _key, told),
-            _SERVICE,
-            *_tables(_of_the_service_alone(), _variable, told),
-        ]
-    )
+    pages: dict[str, str] = {}
+    for name, introduction, settings, written in (
+        ("settings.md", _SETTINGS_INTRODUCTION, settings_in(Settings), _variable),
+        ("settings-gateway.md", _GATEWAY, settings_in(GatewaySettings), _key),
+        ("settings-service.md", _SERVICE, _of_the_service_alone(), _variable),
+    ):
+        pages[name] = "\n".join([introduction, *_tables(settings, written, told, name), _GENERATED])
+    return pages
 
 
 def _of_the_service_alone() -> Iterator[Setting]:
@@ -272,15 +304,17 @@ def _of_the_service_alone() -> Iterator[Setting]:
 _Told: TypeAlias = tuple[str, str, str, str]  # the last part of a name, the values, the default and the description
 
 
-def _tables(settings: Iterable[Setting], name: Callable[[Setting], str], told: dict[_Told, str]) -> Iterator[str]:
+def _tables(
+    settings: Iterable[Setting], name: Callable[[Setting], str], told: dict[_Told, str], page: str
+) -> Iterator[str]:
     """The sections: the name and the description of each, and a table of the settings that none before it has.
 
-    The others are listed, with the section that has told of them. *told* has them all, each with its section.
+    The others are listed, with the section that has told of them. *told* has them all, each with a link to its section.
     """
     for section, group in groupby(settings, key=attrgetter("section")):
         rows = {_as_told(row): row for row in group}
         path = next(iter(rows.values())).path
-        title = (path[0] if len(path) > 1 else "general").replace("_", " ").capitalize()
+        title = " ".join(part for part in path[:-1] if part != "<name>").replace("_", " ").capitalize() or "General"
         about = " ".join(str(section.__doc__).partition("\n\n")[0].split()).replace("``", "`")
         yield f"### {title}\n\n{about}\n"
         new = [row for what, row in rows.items() if what not in told]
@@ -288,15 +322,15 @@ def _tables(settings: Iterable[Setting], name: Callable[[Setting], str], told: d
         known = ((told[what], row) for what, row in rows.items() if what in told)
         for where, shared in groupby(sorted(known, key=itemgetter(0)), key=itemgetter(0)):
             names = ", ".join(f"`{name(row)}`" for _, row in shared)
-            yield f"As in [{where}](#{where.lower().replace(' ', '-')}): {names}.\n"
-        told.update((_as_told(row), title) for row in new)
+            yield f"As in {where}: {names}.\n"
+        told.update((_as_told(row), f"[{title}]({page}#{title.lower().replace(' ', '-')})") for row in new)
 
 
 def _table(rows: Sequence[Setting], name: Callable[[Setting], str]) -> Iterator[str]:
     if rows:
-        yield "| | values | default | |\n|---|---|---|---|"
+        yield "|setting|values|default|meaning|\n|---|---|---|---|"
         for row in rows:
-            yield f"| `{name(row)}` | {row.values} | {_as_code(row.default)} | {row.description} |"
+            yield f"|`{name(row)}`|{row.values}|{_as_code(row.default)}|{row.description}|"
         yield ""
 
 
@@ -316,5 +350,11 @@ def _as_code(default: str) -> str:
     return f"`{default}`" if default not in ("", "required") else default or "empty"
 
 
+def main(folder: str) -> None:
+    """Write all pages into *folder*."""
+    for name, text in {**error_pages(), **settings_pages()}.items():
+        (Path(folder) / name).write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    sys.stdout.write({"errors": errors_page, "settings": settings_page}[sys.argv[1]]())
+    main(sys.argv[1])

@@ -7,6 +7,7 @@ outside ``docs/`` that a page links to is shown as ``repository/<path>``.
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,12 @@ _CLIENT = "## The client of the service\n"
 _ERRORS = "toolsearch.errors"
 _LANGUAGES = {".json": "json", ".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 _PICTURES = {".gif", ".jpg", ".png", ".svg"}
+
+
+def on_startup(**_: object) -> None:
+    """Count warnings with --quiet, too: MkDocs would drop them unseen, and a strict build with broken links would pass."""
+    log = logging.getLogger("mkdocs")
+    log.setLevel(min(log.getEffectiveLevel(), logging.WARNING))
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:

@@ -82,9 +82,9 @@ def names_to_know() -> set[str]:
 
 
 def count_of_settings() -> int:
-    """The rows of docs/settings.md."""
-    page = (ROOT / "docs" / "settings.md").read_text("utf-8")
-    return sum(1 for line in page.splitlines() if line.startswith("| `"))
+    """The rows of the pages of settings."""
+    pages = reference_pages.settings_pages().values()
+    return sum(line.startswith("|`") for page in pages for line in page.splitlines())
 
 
 def count_of_names_of_settings() -> int:
