@@ -52,7 +52,7 @@ requests:
 calibrate *options:
     PYTHONPATH=.:indexes python -m training.calibration {{options}}
 
-# The documentation site, in build/site; needs the docs extra, and no network. With --quiet, no warning would fail it.
+# The documentation site, in build/site; needs the docs extra, and no network.
 site:
     NO_MKDOCS_2_WARNING=1 mkdocs build --config-file docs/site/mkdocs.yml
 

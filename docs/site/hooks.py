@@ -1,8 +1,8 @@
 """What the site has beside the pages in ``docs/``: the full reference, and the files of the repository that are linked.
 
-The reference has a page for each section of ``api.md``, with the signatures and docstrings of the names listed there.
-A type that is met in signatures has no public module, and is looked up where ``api.md`` says that it is met. A file
-outside ``docs/`` that a page links to is shown as ``repository/<path>``.
+The reference has a page for each section of ``api-names.md`` and ``api-signatures.md``, with the signatures and
+docstrings of the names there. A type in signatures has no public module, and is looked up at the place that its row
+names. A file outside ``docs/`` that a page links to is shown as ``repository/<path>``.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ ROOT = Path(__file__).parents[2]
 _OUTSIDE = "repository/"
 _LINK = re.compile(r"(\]\(|\bsrc(?:set)?=\")([^)\s\"#:]+)(#[^)\"]*)?(?=[)\"])")
 _SECTION = re.compile(r"^## (?P<title>.+)\n(?P<body>(?:(?!^## ).*\n?)*)", re.MULTILINE)
-_ROW = re.compile(r"^\| `(?P<name>\w+)` \| [a-z ]+ \|(?: `(?P<place>[\w.=()]+)` \|)?", re.MULTILINE)
+_ROW = re.compile(r"^\|`(?P<name>\w+)`\|[a-z ]+\|(?:`(?P<place>[\w.=()]+)`\|)?", re.MULTILINE)
 _OF_THE_CLIENT = re.compile(r"^- `(\w+)`", re.MULTILINE)
 _CLIENT = "## The client of the service\n"
 _ERRORS = "toolsearch.errors"
+_LISTS = ("api-names.md", "api-signatures.md")
 _LANGUAGES = {".json": "json", ".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 _PICTURES = {".gif", ".jpg", ".png", ".svg"}
 
 
 def on_startup(**_: object) -> None:
-    """Count warnings with --quiet, too: MkDocs would drop them unseen, and a strict build with broken links would pass."""
+    """Let a strict build fail with --quiet, too: MkDocs would drop the warnings before it counts them."""
     log = logging.getLogger("mkdocs")
     log.setLevel(min(log.getEffectiveLevel(), logging.WARNING))
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    for uri, text in _reference((ROOT / "docs" / "api.md").read_text(encoding="utf-8")):
+    for uri, text in _reference():
         files.append(File.generated(config, uri, content=text))
     for target in sorted(_linked_outside(files)):
         path = ROOT / target
@@ -51,9 +52,9 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     uri = page.file.src_uri
-    if uri.startswith(_OUTSIDE):
-        page.meta.setdefault("search", {"boost": 0.3})  # pages that were written for readers come first
-    if uri == "api.md":
+    if uri.startswith((_OUTSIDE, "reference/")):
+        page.meta.setdefault("search", {"boost": 0.3})  # guides come first
+    if uri in _LISTS:
         markdown = _with_links_to_reference(markdown)
 
     def relative(link: re.Match[str]) -> str:
@@ -64,22 +65,23 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
 
 
 def _with_links_to_reference(listing: str) -> str:
-    paths = {name: path for _, names in _sections(listing) for name, path in names.items()}
+    paths = {name: path for _, names in _sections() for name, path in names.items()}
     listing = _ROW.sub(
         lambda row: row[0].replace(f"`{row['name']}`", f"[`{row['name']}`][{paths[row['name']]}]", 1), listing
     )
     return _OF_THE_CLIENT.sub(lambda row: f"- [`{row[1]}`][{paths[row[1]]}]", listing)
 
 
-def _reference(listing: str) -> Iterator[tuple[str, str]]:
+def _reference() -> Iterator[tuple[str, str]]:
     """Each page of the full reference: its address, and its text."""
-    for title, names in _sections(listing):
+    for title, names in _sections():
         slug = re.sub(r"\W+", "-", title.lower()).strip("-")
         yield f"reference/{slug}.md", "\n\n".join([f"# {title}", *(f"::: {path}" for path in names.values())])
 
 
-def _sections(listing: str) -> Iterator[tuple[str, dict[str, str]]]:
+def _sections() -> Iterator[tuple[str, dict[str, str]]]:
     """The title of each section that lists names, and the full path of each name."""
+    listing = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in _LISTS)
     known: dict[str, str] = {}
     for section in _SECTION.finditer(listing):
         title = section["title"]
@@ -112,7 +114,7 @@ def _met_at(met: Mapping[str, str], name: str, known: Mapping[str, str]) -> str:
         for each in annotation.iterate(flat=True) if isinstance(annotation, griffe.Expr) else ():
             if isinstance(each, griffe.ExprName) and each.name == name:
                 return each.canonical_path
-    raise ValueError(f"docs/api.md: the signature of {met[name]} does not name {name}")
+    raise ValueError(f"docs/api-signatures.md: the signature of {met[name]} does not name {name}")
 
 
 @cache

@@ -19,7 +19,7 @@ from tests.project.house import DOORS, public_names
 from toolsearch.errors import ToolSearchError
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+PAGE = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("api-names.md", "api-signatures.md"))
 OURS = ("toolsearch", "toolsearch_indexes")
 DOUBLE_UNDERSCORED = {"__call__", "__enter__", "__aenter__", "__iter__", "__and__", "__contains__", "__len__"}
 TAKES_ANY_TEXT = {  # what models, providers and own indexes may name, to judge it
@@ -47,7 +47,7 @@ def documented() -> list[Row]:
     for line in PAGE.splitlines():
         if line.startswith("## "):
             module = line.split("`")[1] if "`" in line else "toolsearch"
-        elif row := re.fullmatch(r"\| `(\w+)` \| ([a-z ]+) \|(?: `([\w.=()]+)` \|)? (.+) \|", line):
+        elif row := re.fullmatch(r"\|`(\w+)`\|([a-z ]+)\|(?:`([\w.=()]+)`\|)?(.+)\|", line):
             rows.append(Row(module, row[1], row[2], row[4], row[3] or ""))
     errors = [Row("toolsearch.errors", name, "catch", "docs/errors.md") for name in public_names("toolsearch.errors")]
     return rows + errors
