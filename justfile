@@ -9,6 +9,10 @@ format:
 lint:
     ruff format --check .
     ruff check .
+    just spelling
+
+spelling:
+    codespell *.md docs examples toolsearch benchmarks/*.md indexes/*/*.md
 
 types:
     mypy

@@ -194,23 +194,6 @@ def test_every_command_is_told_of():
     assert {name for name in commands if f"toolsearch {name}" not in pages} == set()
 
 
-def test_every_place_that_is_pointed_at_is_there(page):
-    """Files, and headings within them; the site's strict build says the same of the pages in docs."""
-    links = re.findall(r'(?:\]\(|src(?:set)?=")([^)"#:]*)(#[^)"]+)?[)"]', page.read_text(encoding="utf-8"))
-
-    assert [link for link in links if not _is_there(page, *link)] == []
-
-
-def _is_there(page: Path, target: str, heading: str) -> bool:
-    pointed_at = page.parent / target if target else page
-    return pointed_at.exists() and (not heading or heading in _headings(pointed_at))
-
-
-def _headings(page: Path) -> set[str]:
-    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {"#" + re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
-
-
 def test_the_readme_quotes_the_page_of_savings():
     quoted = re.findall(r"(\d+) tools, ([\d,]+) tokens", PAGES[0].read_text(encoding="utf-8"))
     stored = (ROOT / "benchmarks" / "savings.md").read_text(encoding="utf-8")
