@@ -337,7 +337,7 @@ class CallLimitError(ToolSearchError, code="call_limit", status=429):
     *results* are the `ToolResult`s of the batch that exceeded the limit, one for each call.
     """
 
-    remedy = "End the turn and answer, or raise [the limits](sessions.md#limits-what-one-turn-may-call)."
+    remedy = "End the turn and answer, or raise [the limits](budgets.md#limit-the-calls-of-a-turn)."
     results: tuple[Any, ...] = ()
 
 
