@@ -259,7 +259,7 @@ They stand in the section `toolsearch` of the file that holds `mcpServers`. The 
 }
 ```
 
-`<name>` stands for the name of a principal or of a server; the server `*` holds for all. *As in* names the section
+`<name>` stands for the name of a principal or of a server; the server `*` holds for all. *See* names the section
 that describes a setting of the same name.
 """
 
@@ -267,7 +267,7 @@ _SERVICE = """\
 # Settings of the service
 
 `toolsearch serve` reads [the settings of the library](settings.md) and these. Name the file by
-`--config toolsearch.toml`. *As in* names the section that describes a setting of the same name.
+`--config toolsearch.toml`. *See* names the section that describes a setting of the same name.
 
 Secrets are no settings. `TOOLSEARCH_SECRET_KEY` or `TOOLSEARCH_SECRET_KEY_FILE` gives the key that encrypts
 credentials of upstream servers. `TOOLSEARCH_STORE` is the URL of a PostgreSQL database ([storage](storage.md)).
@@ -322,7 +322,7 @@ def _tables(
         known = ((told[what], row) for what, row in rows.items() if what in told)
         for where, shared in groupby(sorted(known, key=itemgetter(0)), key=itemgetter(0)):
             names = ", ".join(f"`{name(row)}`" for _, row in shared)
-            yield f"As in {where}: {names}.\n"
+            yield f"See {where} for {names}.\n"
         told.update((_as_told(row), f"[{title}]({page}#{title.lower().replace(' ', '-')})") for row in new)
 
 

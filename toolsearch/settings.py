@@ -195,7 +195,7 @@ class RankingSettings(SettingsSection):
     """How tools are searched."""
 
     strategy: StrategyName = Field(
-        default="auto", description="What ranks; auto is hybrid where there is an encoder, else keyword."
+        default="auto", description="The ranking; auto is hybrid with an encoder, else keyword."
     )
     encoder: str | None = Field(
         default=AUTO,
@@ -209,11 +209,11 @@ class RankingSettings(SettingsSection):
     )
     requests: bool = Field(
         default=True,
-        description="Find widely used tools also by what their users ask for, which ships with the package.",
+        description="Find widely used tools also by requests of users that ship with the package.",
     )
     requests_files: tuple[Path, ...] = Field(
         default=(),
-        description="Files of toolsearch enrich: what users of your own tools ask for. They go before what ships.",
+        description="Files of toolsearch enrich, with requests for your own tools. They go before those that ship.",
     )
 
 
@@ -232,9 +232,7 @@ class AdvisorSettings(SettingsSection):
     system_suffix: str | None = Field(
         default=None, description="Added to the system text; none: a short default; empty: nothing."
     )
-    search_first: bool = Field(
-        default=False, description="Search by what the user says before the model is asked, too."
-    )
+    search_first: bool = Field(default=False, description="Search by the user's words before the model is asked, too.")
 
 
 class EvictionSettings(SettingsSection):
@@ -243,9 +241,7 @@ class EvictionSettings(SettingsSection):
     max_sessions: Count = Field(
         default=MAX_SESSIONS, description="Sessions kept; the least recently used one goes first."
     )
-    ttl_s: Seconds | None = Field(
-        default=None, description="How long a session may be idle; none: as long as it likes."
-    )
+    ttl_s: Seconds | None = Field(default=None, description="How long a session may be idle; none: no bound.")
 
 
 class TelemetrySettings(SettingsSection):

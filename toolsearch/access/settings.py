@@ -35,14 +35,14 @@ def _readable(rules: tuple[str, ...]) -> tuple[str, ...]:
 _Rules: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_readable)]
 
 AllowRules: TypeAlias = Annotated[
-    _Rules, Field(description="Rules of which a tool must fit one; an empty list: no tool.")
+    _Rules, Field(description="A tool must fit one of these rules; an empty list: no tool.")
 ]
 
-DenyRules: TypeAlias = Annotated[_Rules, Field(description="Rules of which a tool must fit none.")]
+DenyRules: TypeAlias = Annotated[_Rules, Field(description="A tool must fit none of these rules.")]
 
 
 class PrincipalSettings(SettingsSection):
-    """One who may search and call, known by a bearer token, of which the hash is kept, or by the ``sub`` of a JWT.
+    """A caller, known by a bearer token or by the ``sub`` of a JWT. Only the hash of the token is kept.
 
     In the document ``token`` stands for the hash, as ``${NAME}`` of the environment. The entry ``*`` has neither token
     nor subject: it says what every subject may do that no other entry names.

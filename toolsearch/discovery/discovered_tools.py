@@ -25,7 +25,7 @@ _BOUNDS = (
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much a session may hold between turns, and how much one definition may take at any time. None lifts a bound.
+    """Bounds of what a session holds between turns, and of one definition at any time. None lifts a bound.
 
     When a bound is crossed, tools are evicted until only the share *low_water* (0 to 1) of every bound is used, so that
     the next turns need no eviction.
@@ -53,9 +53,7 @@ class Budget:
     max_sent_tools: Annotated[
         Count | None, Field(description="Found tools that the model is sent at any time; none: no bound.")
     ] = 100  # OpenAI refuses more than 128, and an application may list tools of its own
-    max_sent_tokens: Annotated[
-        Count | None, Field(description="Tokens of the definitions of those that it is sent; none: no bound.")
-    ] = 60_000
+    max_sent_tokens: Annotated[Count | None, Field(description="Tokens of their definitions; none: no bound.")] = 60_000
     max_skill_page_tokens: int | None = 8_000
     max_skill_tokens: int | None = 40_000
 

@@ -17,7 +17,7 @@ _RETURN_SHARE = 0.75  # share of both bounds below which a catalog that was too 
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
-    """When a catalog is so small that the model is shown all of it, since searching would cost more than it saves.
+    """A small catalog is shown to the model whole, because a search would cost more than it saves.
 
     Both bounds have to hold. With ``max_tools=0`` everything is searched for. The defaults are about what the search
     tool itself and two searches cost.

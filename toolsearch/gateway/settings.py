@@ -61,14 +61,14 @@ Exposing: TypeAlias = Literal["fixed", "expand", "whole"]
 
 @dataclass(frozen=True, slots=True)
 class GatewayAnswerOptions(AnswerOptions):
-    """What one answer of the search holds. Answers may hold whole definitions, so they may be longer."""
+    """The answers of the search. They may hold whole definitions, so they may be longer."""
 
     answer_tokens: AnswerTokens = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayPassThrough(PassThrough):
-    """When a client is listed all its tools, since searching would cost more than it saves.
+    """A client with few tools is listed all of them, because a search would cost more than it saves.
 
     Servers list a tool more or less without anybody's doing, and no client's list should change completely for that.
     """
@@ -77,7 +77,7 @@ class GatewayPassThrough(PassThrough):
 
 
 class ExposureSettings(SettingsSection):
-    """What clients are shown."""
+    """The tools that clients are listed."""
 
     pins: tuple[str, ...] = Field(default=(), description="Tools that every client in whose reach they are is listed.")
     call_tools: Literal["split", "single"] = Field(
@@ -93,7 +93,7 @@ class ExposureSettings(SettingsSection):
 
 
 class RuleSettings(SettingsSection):
-    """Which tools may be found and called by anybody, whatever the rules of a principal say."""
+    """The tools that anybody may find and call at most. Rules of a principal only narrow them."""
 
     allow: AllowRules = EVERY_TOOL
     deny: DenyRules = ()
@@ -107,7 +107,7 @@ Treatment: TypeAlias = Literal["warn", "quarantine", "allow"]
 
 
 class TrustSettings(SettingsSection):
-    """What becomes of definitions that are new, that changed, or in which the scan finds something."""
+    """How new, changed and suspicious definitions are treated."""
 
     first_seen: Literal["allow", "quarantine"] = Field(
         default="allow", description="A tool that is seen for the first time; quarantine: it waits for approval."
@@ -172,7 +172,7 @@ def _secret(given: object, info: ValidationInfo) -> object:
 
 
 class OAuthSettings(SettingsSection):
-    """What the gateway is at the authorization server of a server, where it does not register itself."""
+    """The gateway's registration at a server's authorization server, if it does not register itself."""
 
     client_id: str = Field(min_length=1, description="The id that the gateway was registered by.")
     client_secret: Annotated[SecretStr | None, BeforeValidator(_secret)] = Field(
@@ -200,7 +200,7 @@ class OAuthSettings(SettingsSection):
 
 
 class GatewayServerSettings(ServerSettings):
-    """What holds for one server; the entry ``*`` gives the defaults of all."""
+    """Settings of one server; the entry ``*`` gives the defaults of all."""
 
     lazy: bool = Field(default=True, description="Start it only when it is needed, if its tools are known from before.")
     login: bool = Field(default=True, description="Log in with OAuth where the server asks for it.")
@@ -208,7 +208,7 @@ class GatewayServerSettings(ServerSettings):
 
 
 class GatewaySettings(RankingSettings):
-    """What holds for the gateway as a whole."""
+    """Settings of the whole gateway."""
 
     state_dir: Folder | None = Field(
         default=None, description="Where listings, approvals and tokens are kept; none: the user's own place."

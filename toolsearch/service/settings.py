@@ -104,8 +104,8 @@ class ImportSettings(SettingsSection):
     timeout_s: Seconds = Field(default=600.0, description="How long one import may take, however its server answers.")
     at_once: Count = Field(
         default=2,
-        description="Imports of one tenant that one replica runs at the same time, and imports of all tenants that it "
-        "reads and writes at the same time; the others wait.",
+        description="Imports of one tenant that a replica runs at once, and imports of all tenants that it reads and "
+        "writes at once. The others wait.",
     )
 
 

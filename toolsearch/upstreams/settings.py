@@ -22,7 +22,7 @@ OpenTransport: TypeAlias = "Callable[[], httpx2.AsyncBaseTransport]"
 
 
 class ServerSettings(SettingsSection):
-    """What holds for each server."""
+    """Settings of each server."""
 
     connect_timeout_s: Seconds = Field(
         default=CONNECT_TIMEOUT_S, description="Time to start and to answer the first request."
@@ -31,7 +31,7 @@ class ServerSettings(SettingsSection):
         default=CALL_TIMEOUT_S, description="Time for one call, with the wait for the server."
     )
     max_running: Count = Field(
-        default=16, description="Requests that it is sent at the same time. Four times as many may wait."
+        default=16, description="Requests sent to it at once. Four times as many may wait."
     )
     listing_ttl_s: Seconds | None = Field(
         default=300.0,  # finds changes that were not announced; listing this often costs little
