@@ -60,7 +60,8 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _EVIDENCE,
         "gateway_load",
-        "Under {concurrent:,} sessions for ten minutes the gateway added {added_ms/p50:.0f} ms to a call at the median, "
+        "Under {concurrent:,} sessions for ten minutes the gateway added {added_ms/p50:.0f} ms to a call at the "
+        "median, "
         "and {added_ms/p99:.0f} ms at the 99th percentile. The machine had two busy cores. Memory stayed at "
         "{rss_mib/end:.0f} MiB.",
     ),
@@ -130,6 +131,11 @@ SENTENCES: Final[Sequence[Sentence]] = (
         "{loads/search, 1000, 1, sqlite, 1/cpu_ms:.2f}, of which the engine takes "
         "{loads/search, 1000, 1, sqlite, 1/engine_ms:.2f}, and one over 36,900 tools "
         "{loads/search, 36900, 1, sqlite, 1/cpu_ms:.1f}.",
+    ),
+    Sentence(
+        "docs/scaling.md",
+        "service_stores",
+        "A search over 10,000 tools takes {loads/search, 10000, 50, postgres, 1/cpu_ms:.1f} ms of processor time.",
     ),
     Sentence(
         _SPEED,

@@ -396,9 +396,10 @@ def test_a_rule_about_a_server_that_there_is_not_is_warned_of():
     ]
 
 
-def test_the_examples_of_the_page_about_the_gateway_can_be_used():
-    page = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text(encoding="utf-8")
-    examples = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+def test_the_examples_of_the_pages_about_the_gateway_can_be_used():
+    docs = Path(__file__).parents[2] / "docs"
+    pages = "".join((docs / f"gateway-{page}.md").read_text(encoding="utf-8") for page in ("access", "servers"))
+    examples = re.findall(r"^```json\n(.*?)^```$", pages, re.MULTILINE | re.DOTALL)
     environment = {"CI_TOKEN": "ci-token-0123456789", "CRM_SECRET": "s3cret"}
     read = [read_gateway_config(json.loads(example), environment) for example in examples]
     assert [make_directory(each.settings) is not None for each in read].count(True) == 1
