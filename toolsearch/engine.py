@@ -356,7 +356,7 @@ class ToolSearch:
 
         keeper, index = self._opener.keeper, self.index
         if keeper is None or not isinstance(index, ToolSearchIndex):
-            raise BadSettingError("there is nowhere to save: give the engine an index_dir")
+            raise BadSettingError("the index cannot be saved: give the engine an index_dir")
         with self._followed.settled() as snapshot:
             self._opener.save(keeper, snapshot, index)
 

@@ -44,7 +44,7 @@ class DuplicateToolError(ToolSearchError, ValueError, code="duplicate_tool", sta
     """Two tools have one name. The message names both owners."""
 
     remedy = "Rename one of the two tools, or load one with another `server`."
-    model_text = "two tools have one name, so that neither can be used; go on without it"
+    model_text = "two tools have the same name, and neither can be used; go on without it"
 
     def __init__(self, name: str, *, first: str, second: str) -> None:
         super().__init__(
@@ -96,9 +96,9 @@ class ChangedSkillError(ToolSearchError, code="skill_changed", status=409):
     remedy = "List the server or load the folder again. The gateway and the service then hold the skill for approval."
 
     def __init__(self, name: str, path: str, now: str = "load its folder again") -> None:
-        """*now* is a clause about what has become of the skill."""
+        """*now* says what became of the skill, or what to do."""
         super().__init__(
-            f"the file {shown_name(path)} of the skill {name!r} is not the one that was listed, so it is not shown; "
+            f"the file {shown_name(path)} of the skill {name!r} has changed since it was listed, and is not shown; "
             f"{now}"
         )
         self.name, self.path = name, path
@@ -187,7 +187,7 @@ class StorageError(ToolSearchError, code="storage_error"):
     """
 
     remedy = _SEE_THE_STORE
-    model_text = "what has to be kept cannot be read or written at the moment; try again later"
+    model_text = "stored data cannot be read or written at the moment; try again later"
     AWAY = Case(
         *("store_unavailable", 503, "The database is away or busy, or takes no writes."),
         "Wait as `Retry-After` or `error.retry_after_s` says, then repeat. With `error.outcome_is_unknown`, first look "
@@ -226,7 +226,8 @@ class ConflictError(StorageError, code="changed_meanwhile", status=409):
 
     def __init__(self, kind: str, name: str, kept: Kept = Kept.RECORDS, *, retry_after_s: float | None = None) -> None:
         super().__init__(
-            f"the {kind} {name!r} is another by now; read it again and repeat", retry_after_s=retry_after_s
+            f"the {kind} {name!r} has changed meanwhile; read it again and repeat the change",
+            retry_after_s=retry_after_s,
         )
         self.kept, self.kind, self.name = kept, kind, name
         self.code = self.OF_SESSION.code if kept is Kept.SESSIONS else ConflictError.code
@@ -239,12 +240,12 @@ class SealError(StorageError, code="seal_error"):
         "Give the service the secret key that encrypted the data, or "
         "[exchange the key](storage.md#credentials-and-the-secret-key)."
     )
-    model_text = "the service has lost the credential that this needs; go on without it"
+    model_text = "the service has lost the credential for this; go on without it"
 
     def __init__(self) -> None:
         super().__init__(
             "a secret in the store was sealed with another key; put back the file secret.key, or name its key in "
-            "TOOLSEARCH_SECRET_KEY (several with commas between, the one to seal with first); all services "
+            "TOOLSEARCH_SECRET_KEY (several keys separated by commas; the first one seals); all services "
             "that share a store need the same key"
         )
 
@@ -256,7 +257,7 @@ class UnknownSessionError(ToolSearchError, LookupError, code="unknown_session", 
     """The session was never opened, or it has been evicted."""
 
     remedy = "Open it again. A persistence lets sessions survive eviction."
-    model_text = "this conversation is not known any more; it has to be begun anew"
+    model_text = "this conversation is not known any more; begin a new one"
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"no session {session_id!r}: it was never opened, or it has been evicted; open it again")
@@ -276,9 +277,9 @@ class UnfinishedCallError(ToolSearchError, code="unfinished_call", status=422):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the reply that made this call did not finish ({reason}), so its arguments may be incomplete; it was not "
-            "run. Make the call again if it is still needed; if the reply was too long, with fewer calls or shorter "
-            "arguments"
+            f"the reply that made this call did not finish ({reason}), so its arguments may be incomplete and it "
+            "was not run. Make the call again if you still need it. If the reply was too long, make fewer calls or "
+            "use shorter arguments"
         )
         self.reason = reason
 
@@ -378,7 +379,7 @@ class ChatModelError(ToolSearchError, code="chat_model_error", status=502):
         "Read the SDK's own error in `error.__cause__`: key, model name, quota or network. "
         "Behind the proxy, read the message."
     )
-    model_text = "the model that this tool asks did not answer; go on without it, or try again later"
+    model_text = "this tool asks a model, and the model did not answer; go on without it, or try again later"
     TIMEOUT = Case("chat_model_timeout", 504, "A model API behind the proxy was silent for too long.", "Ask again.")
     cases = (TIMEOUT,)
 
@@ -399,11 +400,11 @@ class UnknownPriceError(ToolSearchError, LookupError, code="unknown_price", stat
     """The model is not in the table of prices. *known* has the models that are."""
 
     remedy = "Give its prices, or name a model that the message lists."
-    model_text = "what this model costs is not known; go on without it"
+    model_text = "the price of this model is not known; go on without it"
 
     def __init__(self, model: str, *, known: Sequence[str]) -> None:
         super().__init__(
-            f"no price is known of the model {shown_name(model)!r}; known are {', '.join(known)}. Or give its prices "
+            f"no price is known for the model {shown_name(model)!r}; known are {', '.join(known)}. Or give its prices "
             "yourself, in dollars per million tokens: Prices(input=..., output=..., cache_read=..., cache_write=...)"
         )
         self.model, self.known = model, tuple(known)
@@ -416,7 +417,7 @@ class BadSettingError(ToolSearchError, ValueError, code="bad_setting", status=40
     """An option has a wrong value. The message names the right ones."""
 
     remedy = "Use one of them. [Settings](settings.md) lists every option."
-    model_text = "this is set up in a way that cannot work; go on without it"
+    model_text = "this is configured wrongly; go on without it"
 
 
 # The service
@@ -436,7 +437,7 @@ class NotAuthenticatedError(ToolSearchError, code="not_authenticated", status=40
     """The request has no valid credential."""
 
     remedy = "Send a valid API key as `Authorization: Bearer ...`."
-    model_text = "this needs a credential that has not been given; go on without it"
+    model_text = "this needs a credential, and none was given; go on without it"
 
     def __init__(self) -> None:
         super().__init__("say who you are: send an API key as 'Authorization: Bearer ...'")
@@ -457,7 +458,7 @@ class UnknownRecordError(ToolSearchError, LookupError, code="not_found", status=
     """The caller may see no object of that kind and name."""
 
     remedy = "Check the name. Objects of other tenants, and those out of your reach, are answered in the same way."
-    model_text = "what this asks for is not there; go on without it"
+    model_text = "the requested object does not exist; go on without it"
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(f"there is no {kind} {name!r}")
@@ -468,7 +469,7 @@ class StillRunningError(ToolSearchError, code="still_running", status=409):
     """A job that is still running stands in the way."""
 
     remedy = "Wait until the job has ended, or cancel it."
-    model_text = "something that stands in the way is still running; try again later"
+    model_text = "another job is still running; try again later"
 
 
 class TooManyError(ToolSearchError, code="too_many", status=429):
@@ -488,7 +489,7 @@ class ServiceError(ToolSearchError, code="service_error", status=502):
     """
 
     remedy = "Look up the code of the answer. `error.request_id` finds the request in the service's log."
-    model_text = "the service that this asks has not done it; go on without it, or try again later"
+    model_text = "the service did not do this; go on without it, or try again later"
 
     def __init__(self, message: str, *, code: str, status: int, request_id: str = "") -> None:
         super().__init__(message)

@@ -48,8 +48,8 @@ def identity(given: object, option: str) -> str:
     if isinstance(given, str) and given.strip():
         return given
     raise BadSettingError(
-        f"{option} must be a text such as 'user-42', not {_shown(given)}: everybody without one would share what "
-        "belongs to a single user"
+        f"{option} must be a text such as 'user-42', not {_shown(given)}: otherwise everybody would share one user's "
+        "data"
     )
 
 

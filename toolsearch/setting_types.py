@@ -43,7 +43,7 @@ def _seconds(given: object) -> object:
 
 def _folder(given: object) -> object:
     if given == "":
-        raise ValueError("it is empty, which would mean the working directory; name that as '.'")
+        raise ValueError("it is empty; write '.' for the working directory")
     return given
 
 

@@ -73,7 +73,7 @@ async def test_a_host_with_any_address_within_is_refused_as_if_it_did_not_exist(
         await guard(*addresses).check("https://host.example/")
 
     assert str(caught.value) == (
-        "this URL cannot be used: its host is not one that this service may reach; an operator can allow it"
+        "this URL cannot be used: this service may not reach its host; an operator can allow it"
     )
 
 

@@ -20,7 +20,7 @@ from toolsearch.tools.function_tools import tool_from_function
 
 CALL = ToolCall("c1", "save")
 SAVE = Tool(ToolDefinition("save"))
-HANDED_ON = "the tool failed, and its application has to see to that"
+HANDED_ON = "the tool failed; only its application can mend that"
 
 
 class Raising:

@@ -119,7 +119,7 @@ async def test_a_hook_that_fails_denies_its_call_alone():
 
     assert account.paid == [2]
     assert denied.error_code == "call_denied"
-    assert denied.text.endswith("what had to approve it failed")
+    assert denied.text.endswith("its approval hook failed")
     assert not allowed.is_error
 
 

@@ -298,7 +298,7 @@ async def test_a_value_that_cannot_be_converted_is_an_error_result_and_its_type_
     [result] = await ToolCallingManager().execute(calls("run"), Scope(make_tool("run", run)))
 
     assert (result.is_error, result.error_code) == (True, "tool_failed")
-    assert result.text.startswith("the tool ran, but what")
+    assert result.text.startswith("the tool ran, but its result")
     assert "returned a asyncio.locks.Lock, which has" in caplog.text
 
 

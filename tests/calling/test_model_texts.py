@@ -97,7 +97,7 @@ def test_a_search_by_meaning_whose_encoder_fails_tells_the_model_how_to_go_on() 
 @pytest.mark.parametrize("value", [asyncio.Lock, lambda: 10**5_000])
 def test_a_result_without_a_json_form_is_not_explained_to_the_model(value: object) -> None:
     told = answer(engine(FunctionToolCallback.build("odd", value)), "odd")  # type: ignore[arg-type]
-    assert told == "the tool ran, but what it returned cannot be shown; go on without it, or use another tool"
+    assert told == "the tool ran, but its result cannot be shown; go on without it, or use another tool"
 
 
 def test_an_error_that_is_not_ours_keeps_its_words() -> None:

@@ -87,7 +87,7 @@ def test_each_bad_entry_is_refused_with_its_reason_and_the_rest_is_taken() -> No
         ("entry 1", "it has no name"),
         ("entry 2", "its name must be text"),
         ("textual", "its input_schema must be an object"),
-        ("web_search", "it is a tool of its provider, 'web_search_20250305', which has no definition to show"),
+        ("web_search", "it is a tool of its provider, 'web_search_20250305', and has no definition to show"),
         ("array", "array: the input schema must have type 'object', not 'array'"),
     ]
 

@@ -215,7 +215,7 @@ def test_a_bad_skill_file_is_refused_with_a_reason(folder: Path, content: str | 
 
 def test_a_skill_file_of_ten_megabytes_is_refused(folder: Path) -> None:
     write_skill(folder, "bad", files={"SKILL.md": skill_text("bad", body="x" * 10_000_000)})
-    assert reason(load(folder), "bad") == "SKILL.md has more than 1,048,576 bytes, which is too much"
+    assert reason(load(folder), "bad") == "SKILL.md has more than 1,048,576 bytes, and that is too many"
 
 
 def test_a_skill_of_five_thousand_files_is_refused_before_any_is_read(
@@ -401,7 +401,7 @@ def test_a_file_that_has_changed_or_gone_since_the_load_is_not_passed_on(folder:
     (own / "d.md").unlink()
     (own / "d.md").symlink_to(own / "b.md")
     for path in ("a.md", "b.md", "c.md", "d.md"):
-        with pytest.raises(ChangedSkillError, match="not the one that was listed") as raised:
+        with pytest.raises(ChangedSkillError, match="has changed since it was listed") as raised:
             read(refunds, file=path)
         assert raised.value.__cause__ is None
 

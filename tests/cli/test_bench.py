@@ -171,7 +171,7 @@ def test_own_prices_are_what_is_paid(savings):
     ("arguments", "code", "message"),
     [
         (["--format", "mcp"], 2, "error [bad_setting]: --format must be one of anthropic, openai-responses, openai"),
-        (["--model", "nobody-1"], 2, "error [bad_setting]: no price is known of the model 'nobody-1'; give --prices"),
+        (["--model", "nobody-1"], 2, "error [bad_setting]: no price is known for the model 'nobody-1'; give --prices"),
         (["--model", "nobody-1", "--prices", "input=1"], 2, "error [bad_setting]: --prices must have output for"),
         (["--prices", "input"], 2, "error [bad_setting]: --prices: input must be a number of dollars, not ''"),
         (["--prices", "reading=1"], 2, "error [bad_setting]: --prices takes input, output, cache_read, cache_write"),

@@ -137,7 +137,7 @@ def test_the_key_of_another_store_makes_no_new_start_unless_it_was_given(
     """All rows are gone, while the tables are there."""
     (tmp_path / KEY_FILE).write_text(GIVEN["TOOLSEARCH_SECRET_KEY"])
 
-    with pytest.raises(StorageError, match="nothing in the store"):
+    with pytest.raises(StorageError, match="the store is empty"):
         open_seal({}, tmp_path, storage.records, clock=lambda: 1.0)
     assert not storage.records.scan(limit=1)
     assert open_seal(GIVEN, tmp_path, storage.records, clock=lambda: 1.0)

@@ -307,7 +307,7 @@ def test_of_two_stores_over_one_persistence_the_slower_one_is_told_or_adds_to_wh
     fast.save(state)
 
     before.counters.searches = 7
-    with pytest.raises(ConflictError, match="session 'a' is another by now"):
+    with pytest.raises(ConflictError, match="session 'a' has changed meanwhile"):
         slow.save(before)
     assert SessionStore(persistence=kept).get("a").counters.searches == 1
 

@@ -205,7 +205,7 @@ async def test_a_schema_given_by_hand_is_shown_as_it_stands_and_arguments_are_co
         ([("type", "object")], "whose type is 'object'"),
         ({"type": "object", "properties": {"a": {"default": math.nan}}}, "plain JSON"),
         ({"type": "object", "properties": {"a": {"type": "text"}}}, r"no JSON Schema, at \$.properties.a.type"),
-        ({"type": "object", "properties": {"a": {}, "c": {}}}, "'c', which the function does not take"),
+        ({"type": "object", "properties": {"a": {}, "c": {}}}, "'c', but the function does not take it"),
         ({"type": "object", "properties": {"b": {}}}, "lacks the property 'a'"),
     ],
 )

@@ -110,7 +110,7 @@ def test_a_file_of_a_skill_is_shown_with_its_origin_if_it_is_as_listed():
 
     head, text = (block["text"] for block in output.content)
     others = "- rules.md (6 bytes)\n- logo.png (4 bytes)"
-    assert head == f"SKILL.md of {WHOSE} Its other files, which can be read by their paths:\n{others}"
+    assert head == f"SKILL.md of {WHOSE} Its other files; read them by their paths:\n{others}"
     assert text == INSTRUCTIONS
 
 

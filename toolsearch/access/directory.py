@@ -97,7 +97,7 @@ def _known(name: str, principal: PrincipalSettings, settings: AccessSettings) ->
     if principal.token_sha256 is None and principal.subject is None:
         raise BadSettingError(f"{place} could be nobody: give it a token, as ${{NAME}}, or the subject of its JWTs")
     if principal.subject is not None and settings.jwt is None:
-        raise BadSettingError(f"{place} has a subject, but nothing says which JWTs to accept: set toolsearch.jwt")
+        raise BadSettingError(f"{place} has a subject, but no JWTs are accepted: set toolsearch.jwt")
     reach = Reach.parse(principal.allow, principal.deny)
     scopes = settings.jwt.required_scopes if settings.jwt else ()
     return Grant(Principal(name, reach), frozenset(scopes), principal.operator)

@@ -36,8 +36,8 @@ def require_principal(given: object) -> Principal:
     if isinstance(given, Principal):
         return given
     raise BadSettingError(
-        f"principal must be a Principal such as Principal('acme'), not a {type(given).__name__}: everybody without one "
-        "would share what belongs to a single one"
+        f"principal must be a Principal such as Principal('acme'), not a {type(given).__name__}: otherwise everybody "
+        "would share one principal's data"
     )
 
 

@@ -119,7 +119,7 @@ class UrlGuard:
         except (OSError, UnicodeError, TimeoutError):
             found = []
         if not found or not (_folded(host) in self.hosts or all(map(self._may_be_reached, found))):
-            raise UnsafeUrlError("its host is not one that this service may reach; an operator can allow it")
+            raise UnsafeUrlError("this service may not reach its host; an operator can allow it")
         return found
 
     def _may_be_reached(self, text: str) -> bool:

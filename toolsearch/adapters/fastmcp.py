@@ -87,9 +87,7 @@ class _ServerCall:
     async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:
         result = await get_context().fastmcp.call_tool(self.name, dict(arguments))
         if isinstance(result, base.InputRequiredToolResult):
-            raise ToolExecutionError(
-                f"{self.name} asks the user for input, which only a call by its own name can pass on"
-            )
+            raise ToolExecutionError(f"{self.name} asks the user for input: call it by its own name")
         blocks = result.model_dump(mode="json", by_alias=True, exclude_none=True)["content"]
         return ToolOutput(tuple(blocks), result.structured_content, is_error=result.is_error)
 

@@ -36,9 +36,9 @@ class UsageRow(ToolTokens):
         ),
     ]
     searches: Annotated[int, Field(description="Queries.")]
-    weak_searches: Annotated[int, Field(description="Of these, those that nothing fits well.")]
+    weak_searches: Annotated[int, Field(description="Searches without a tool that fits well.")]
     held_back_tools: Annotated[int, Field(description="Tools that the proxy did not list, in each request to a model.")]
-    revealed_tools: Annotated[int, Field(description="Of these, tools that were found.")]
+    revealed_tools: Annotated[int, Field(description="Held back tools that a search found.")]
     calls: int
     failed_calls: int
     refused_calls: int
@@ -68,7 +68,7 @@ class SavingsRow(ToolCosts):
 class SavingsAnswer(_OverTime[SavingsRow]):
     """What searching for tools has saved, as far as the service has handed out lists of tools."""
 
-    notes: list[str] = Field(description="What is counted, what is estimated, and what is left out.")
+    notes: list[str] = Field(description="Counted, estimated and omitted parts, in words.")
 
 
 @with_config(ANSWER)
@@ -77,7 +77,7 @@ class SessionSavings(ToolCosts):
     """What one session has cost and saved: the same count as that of a SavingsRow of the session."""
 
     session: str
-    search_rounds: Annotated[int, Field(description="Requests over HTTP that follow a reply which only searched.")]
+    search_rounds: Annotated[int, Field(description="Requests over HTTP after a reply that only searched.")]
     anticipated: Annotated[int, Field(description="Tools shown for the user's words, before the model was asked.")]
     anticipated_calls: Annotated[int, Field(description="How many of these were called.")]
     cache_breaks: Annotated[

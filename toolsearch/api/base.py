@@ -66,7 +66,7 @@ class Problem(AnswerBody):
     title: str
     status: int
     code: str = Field(description="Stable: programs go by it.")
-    detail: str = Field(description="What was wrong, and what to do.")
+    detail: str = Field(description="The fault, and the remedy.")
     errors: list[dict[str, str]] = Field(default=[], description="One entry for each field that is wrong.")
 
 
@@ -75,7 +75,7 @@ ToolName: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
 
 Rules: TypeAlias = Annotated[
     tuple[Annotated[str, Field(max_length=200)], ...],
-    Field(max_length=1_000, description="As 'git__*', 'server:git', 'tag:mail' or 'class:read'."),
+    Field(max_length=1_000, description="Rules such as 'git__*', 'server:git', 'tag:mail' or 'class:read'."),
 ]
 
 

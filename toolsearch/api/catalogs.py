@@ -43,11 +43,11 @@ class CatalogBody(AnswerBody):
 
 
 class ToolOutcome(AnswerBody):
-    index: int = Field(description="Which entry of the request, counted from 0.")
+    index: int = Field(description="The entry's place in the request, counted from 0.")
     name: str = Field(description="The name in the catalog, with that of its server in front; of a refused one as far "
                       "as it is known.")  # fmt: skip
     outcome: WriteOutcome
-    reason: str = Field(default="", description="Why it was refused, and what to do.")
+    reason: str = Field(default="", description="The reason of the refusal, and the remedy.")
 
 
 class ToolsWritten(AnswerBody):
@@ -92,7 +92,7 @@ class ToolEntry(AnswerBody):
     summary: str
     server: str
     tags: list[str]
-    source: str = Field(description="Which source of the catalog it came from; empty for one that was written to it.")
+    source: str = Field(description="Its source in the catalog; empty for a tool written by a request.")
     is_callable: bool = Field(description="Whether the service can run it. If not, the caller does.")
 
 
@@ -132,7 +132,7 @@ class ToolsetMember:
 
     catalog: _Catalog
     tool: ToolName
-    name: Annotated[ToolName | None, Field(description="What the toolset shows it by.")] = None
+    name: Annotated[ToolName | None, Field(description="Its name in the toolset.")] = None
     description: Annotated[str, Field(max_length=100_000)] | None = None
     title: Annotated[str, Field(max_length=1_000)] | None = None
     tags: Annotated[Tags, Field(description="On top of those that it has in its catalog.")] = ()
@@ -187,7 +187,7 @@ class ToolsetPatch(TypedDict, total=False):
 
 class ToolsetBody(AnswerBody):
     name: Name
-    number: int = Field(description="Which version this is, counted from 1. The ETag is another one for each.")
+    number: int = Field(description="The version, counted from 1. Each version has its own ETag.")
     description: str
     tools: tuple[ToolsetMember, ...]
     rules: tuple[ToolsetRule, ...]
@@ -201,7 +201,7 @@ class ToolsetEntry(AnswerBody):
     catalog: str
     tool: str = Field(description="Its name in the catalog.")
     state: ToolState
-    reason: str = Field(default="", description="Why it is not shown, and what to do.")
+    reason: str = Field(default="", description="The reason why it is not shown, and the remedy.")
     summary: str = ""
     kind: EntryKind = "tool"
     is_callable: bool = False

@@ -46,7 +46,7 @@ class NewOpenApiSource(_FromDocument):
     document: dict[str, Any] | str | None = Field(
         default=None, description="The document, or its text as JSON or YAML; neither this nor a url: it comes later."
     )
-    prefix: Prefix | None = Field(default=None, description="Of the names of the tools; null: the name of the source.")
+    prefix: Prefix | None = Field(default=None, description="Prefix of the tools' names; null: the name of the source.")
     base_url: Url | None = Field(default=None, description="Where the operations are; null: where the document says.")
     headers: Headers = Field(default={}, description="Sent with each call. Never shown again.")
     credentials: dict[str, Secret | UserAndPassword] = Field(
@@ -64,7 +64,7 @@ class NewListingSource(_FromDocument):
     document: dict[str, Any] | list[Any] | str | None = Field(
         default=None, description="The listing, or its text as JSON, JSONL or YAML."
     )
-    prefix: Prefix | None = Field(default=None, description="Of the names of tools whose entry names no server.")
+    prefix: Prefix | None = Field(default=None, description="Prefix of the names of tools without a server.")
 
 
 class NewMcpSource(RequestBody):
@@ -96,7 +96,7 @@ NewSource: TypeAlias = Annotated[NewOpenApiSource | NewListingSource | NewMcpSou
 
 class ErrorBody(AnswerBody):
     code: str = Field(description="Stable: programs go by it.")
-    detail: str = Field(description="What was wrong, and what to do.")
+    detail: str = Field(description="The fault, and the remedy.")
 
 
 SourceKind: TypeAlias = Literal["openapi", "listing", "mcp"]
@@ -111,12 +111,12 @@ class SourceBody(AnswerBody):
     state: SourceState = Field(
         description="unfinished: the last import was cancelled or interrupted; its tools are those of the one before."
     )
-    url: str | None = Field(description="Without what may be a secret.")
+    url: str | None = Field(description="The address, without possible secrets.")
     prefix: str | None
     origin: str | None = Field(description="Where calls are sent, and with them the credentials.")
-    credentials: list[str] = Field(description="What was given, by name.")
+    credentials: list[str] = Field(description="Names of the given credentials.")
     tools: int
-    tokens: int = Field(description="What the definitions of its tools cost a model, counted as JSON.")
+    tokens: int = Field(description="Tokens of its tools' definitions, counted as JSON.")
     refused: int
     created_at: datetime
     imported_at: datetime | None
@@ -139,7 +139,7 @@ JobState: TypeAlias = Literal["running", "done", "failed", "cancelled", "interru
 
 class JobBody(AnswerBody):
     id: str
-    subject: str = Field(description="What it is about, such as catalog/default/github.")
+    subject: str = Field(description="The subject, such as catalog/default/github.")
     state: JobState
     began_at: datetime
     ended_at: datetime | None
@@ -166,7 +166,7 @@ class ServerBody(AnswerBody):
     error: str = Field(description="The last one, without secrets; empty if there is none.")
     tools: int
     tokens: int
-    held: list[str] = Field(description="What awaits approval.")
+    held: list[str] = Field(description="Names of definitions that await approval.")
     refused: list[RefusedTool]
     calls: int
     failed: int
@@ -193,10 +193,10 @@ class _EntryBody(AnswerBody):
 class WaitingBody(_EntryBody):
     """What waits. It can be neither found nor called until it is approved, by its pin."""
 
-    pin: str = Field(description="Of the definition that waits. An approval names it.")
+    pin: str = Field(description="Hash of the waiting definition. An approval names it.")
     why: Literal["new", "changed", "suspicious", "withdrawn", "approvals cannot be read"]
     findings: list[FindingBody]
-    changes: list[str] = Field(description="The places that differ from what was approved: + new, - gone, ~ another.")
+    changes: list[str] = Field(description="Differences from the approved definition: + new, - gone, ~ changed.")
     approved: dict[str, Any] | None = Field(description="The definition that was approved; null if none was.")
     waiting: dict[str, Any] = Field(description="The definition that waits.")
     difference: list[str] = Field(description="Line by line, or the whole definition if none was approved.")

@@ -19,11 +19,13 @@ Label: TypeAlias = Annotated[str, Field(min_length=1, max_length=100, pattern=r"
 class NewKey(RequestBody):
     """A key for an agent or a person. It never may do more than the key that it is made with."""
 
-    name: Label = Field(description="For people, such as who uses it.")
+    name: Label = Field(description="A note for people, such as the user of the key.")
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=10)] = Field(
-        default=list(AGENT_SCOPES), description="What it may be used for. 'admin' is everything in its tenant."
+        default=list(AGENT_SCOPES), description="Allowed uses. 'admin' allows everything in its tenant."
     )
-    allow: Rules | None = Field(default=None, description="A tool has to fit one of these. Unless given: as your own.")
+    allow: Rules | None = Field(
+        default=None, description="A tool has to fit one of these rules. Default: the rules of your own key."
+    )
     deny: Rules = Field(default=(), description="And none of these.")
     expires_in_s: Annotated[float, Field(gt=0, le=_MAX_S)] | None = Field(
         default=None, description="Seconds until it is not accepted any more; null: never."

@@ -18,7 +18,7 @@ class NewProvider(RequestBody):
 
     api: ModelApi = Field(description="'anthropic' is Messages; 'openai' is Responses and Chat Completions.")
     base_url: Annotated[str, Field(pattern=r"^https?://[^\s?#]+$", max_length=4_000)] | None = Field(
-        default=None, description="What stands before /v1 in its addresses; null: that of the company itself."
+        default=None, description="The part of its address before /v1; null: the company's own address."
     )
     key: Annotated[str, Field(pattern=r"^[!-~]+$", max_length=16_384)] = Field(
         description="Sent to the provider and nowhere else. Never shown again."

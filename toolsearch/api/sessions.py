@@ -17,7 +17,7 @@ from toolsearch_indexes.queries import Ranking
 
 Kinds: TypeAlias = Annotated[
     tuple[EntryKind, ...],
-    Field(min_length=1, max_length=20, description="What is searched; the scores of all kinds compare."),
+    Field(min_length=1, max_length=20, description="Kinds to search; their scores compare."),
 ]
 SearchStrategy: TypeAlias = Literal["auto", "hybrid", "keyword", "semantic", "regex"]
 
@@ -32,17 +32,17 @@ class SearchRequest(OverCorpus):
     kinds: Kinds = FOUND_KINDS
     strategy: SearchStrategy | None = None
     limit: SearchLimit = Field(default=5, description="Answers for each query.")
-    server: str | None = Field(default=None, max_length=200, description="Only what is of this server.")
-    allow: Rules = Field(
-        default=("*",), description="Narrows what the key allows: a tool has to fit one of these rules."
-    )
+    server: str | None = Field(default=None, max_length=200, description="Only tools of this server.")
+    allow: Rules = Field(default=("*",), description="Narrows the key's rules: a tool has to fit one of these, too.")
     deny: Rules = Field(default=(), description="And none of these.")
     definitions: WireFormat | None = Field(
         default=None, description="Give the definitions of all tools in the answer, as this API takes them."
     )
     explain: bool = Field(default=False, description="Say how the score of each tool came about.")
     explain_tools: list[ToolName] = Field(
-        default=[], max_length=20, description="Say of these tools at which place they are, or why they are not found."
+        default=[],
+        max_length=20,
+        description="Give the place of each of these tools, or the reason why it is not found.",
     )
 
     @model_validator(mode="after")
@@ -88,7 +88,7 @@ class ExplainedTool(Explanation):
     """The parts of a score: *raw* is *word_score* + *weight* * *deviations*, and has to be *least* at least."""
 
     place: Annotated[int | None, Field(description="1 is the best; null if it is not found.")] = None
-    favoured: Annotated[float, Field(description="What learning from use adds.")] = 0.0
+    favoured: Annotated[float, Field(description="The part of learning from use.")] = 0.0
     read: Annotated[
         float | None,
         Field(description="The log odds that it serves the request, by the reader; null if it did not read the tool."),
@@ -149,7 +149,7 @@ class SessionCounts(AnswerBody):
     """How many tools are active in a session, and how many could be."""
 
     discovered: int
-    pinned: int = Field(description="Of the discovered ones.")
+    pinned: int = Field(description="Pinned ones of the discovered tools.")
     deferred: int = Field(description="In reach, and found only by a search.")
     searches: int
     calls: int
@@ -280,17 +280,17 @@ class CallAnswer(AnswerBody):
     read. A call of a tool that lives with the caller is handed back, checked: run it, and report how it ended.
     """
 
-    id: str | None = Field(default=None, description="Of a call that was handed back: for its report.")
+    id: str | None = Field(default=None, description="Id of a call that was handed back, for its report.")
     status: Literal["done", "handed_back"]
     content: list[dict[str, Any]] = Field(default=[])
     structured_content: Any | None = None
     is_error: bool = False
     code: str | None = Field(default=None, description="The stable code of the error, if the call failed.")
     name: str = Field(description="The tool that was meant.")
-    arguments: dict[str, Any] | None = Field(default=None, description="Of a call that was handed back, checked.")
-    fingerprint: str | None = Field(
-        default=None, description="Of the definition by which the arguments of a handed back call were checked."
+    arguments: dict[str, Any] | None = Field(
+        default=None, description="Checked arguments of a call that was handed back."
     )
+    fingerprint: str | None = Field(default=None, description="Hash of the definition that checked a handed back call.")
 
 
 class CallReport(RequestBody):

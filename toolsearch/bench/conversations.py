@@ -183,7 +183,7 @@ class _Maker:
             if drawn is not None and self._queries_of(drawn):
                 known.append(drawn)
                 return drawn
-        raise BadSettingError("there is no tool here that a query can be made for; give a log of conversations instead")
+        raise BadSettingError("no query can be made for any of these tools; give a log of conversations instead")
 
     def _use(self, definition: ToolDefinition, draw: Random) -> Use:
         arguments = sample_arguments(definition.input_schema)

@@ -101,10 +101,10 @@ async def _decision(hook: BeforeCall, call: ToolCall, tool: Tool, context: ToolC
         raise
     except Exception as error:
         logger.exception("a hook failed before the call of %s", tool.name)
-        raise CallDeniedError("the call was denied: what had to approve it failed") from error
+        raise CallDeniedError("the call was denied: its approval hook failed") from error
     if not isinstance(decision, Allow | Deny | Edit):
         logger.error("a hook returned a %s before the call of %s", type(decision).__name__, tool.name)
-        raise CallDeniedError("the call was denied: what had to approve it gave no decision")
+        raise CallDeniedError("the call was denied: its approval hook gave no decision")
     return decision
 
 
@@ -124,7 +124,7 @@ async def revise(hooks: Sequence[AfterCall], admitted: Admitted, result: ToolRes
         except Exception as error:
             logger.exception("a hook failed after the call of %s", tool.name)
             raise ToolExecutionError(
-                f"the tool {tool.name!r} ran, but its result is withheld: what had to look at it failed"
+                f"the tool {tool.name!r} ran, but its result is withheld: a hook for results failed"
             ) from error
     return result
 

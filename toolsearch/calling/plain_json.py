@@ -18,7 +18,7 @@ from toolsearch.tools.json_types import Json
 
 _MAX_DEPTH = 100  # far beyond what anyone reads, well below Python's own limit
 _SMALL_COUNT, _SMALL_CHARACTERS = 1_000, 100_000  # number of values, and characters or bytes in them
-_NOT_SHOWN = "the tool ran, but what it returned cannot be shown; go on without it, or use another tool"
+_NOT_SHOWN = "the tool ran, but its result cannot be shown; go on without it, or use another tool"
 _PLAIN_TYPES = frozenset((type(None), bool, int))
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 

@@ -83,7 +83,7 @@ def violations(schema: JsonObject, instance: Json, *, limit: int) -> list[Violat
         return list(islice(_validator(_Identity(schema)).iter_errors(instance), limit))
     except Unresolvable as error:
         raise BadToolError(
-            f"the tool's input schema refers to {error.ref!r:.100}, which is not in it, and nothing is fetched"
+            f"the tool's input schema refers to {error.ref!r:.100}, outside the schema, and no reference is fetched"
         ) from error
     except (RecursionError, _OutOfStepsError) as error:
         raise BadToolError(

@@ -184,5 +184,5 @@ class ToolRunner:
         try:
             message = self.error_processor.process(error, call, tool)
         except Exception as raised:  # noqa: BLE001  raised to the application once the other calls are done
-            message, ends_turn = "the tool failed, and its application has to see to that", raised
+            message, ends_turn = "the tool failed; only its application can mend that", raised
         return CallOutcome(failure(call, message, error, self.max_result_characters), ends_turn=ends_turn)

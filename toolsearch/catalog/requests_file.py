@@ -93,7 +93,7 @@ def bad_requests(message: str) -> SourceError:
 def _bytes_of(path: Path) -> bytes:
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise bad_requests(f"{path} has more than {_MAX_BYTES:,} bytes, which is no file of requests")
+            raise bad_requests(f"{path} has more than {_MAX_BYTES:,} bytes: that is no file of requests")
         return path.read_bytes()
     except OSError as error:
         raise bad_requests(f"the requests in {path} cannot be read: {error.strerror or error}") from error

@@ -342,7 +342,7 @@ def _taking_back(options: SessionOptions, endpoint: Endpoint) -> SessionOptions:
     can = [mode for mode in known.modes if mode == "append" or (mode == "messages" and known.removals)]
     if not can or asked not in ("auto", *can):
         raise BadSettingError(
-            f"without accumulation the model has to lose tools, which this one cannot in the mode {asked!r};"
+            f"without accumulation the model has to lose tools, and the mode {asked!r} cannot take tools away;"
             f" use {' or '.join(map(repr, can)) or 'accumulate=True'}"
         )
     return replace(options, exposure=can[0] if asked == "auto" else asked)

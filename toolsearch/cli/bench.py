@@ -134,11 +134,11 @@ def savings(
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Your own, in dollars for a million tokens: input=3,output=15,cache_read=0.3,cache_write=3.75.",
+            help="Your own prices, in dollars for a million tokens: input=3,output=15,cache_read=0.3,cache_write=3.75.",
         ),
     ] = None,
     growth: Annotated[
-        bool, typer.Option("--growth/--no-growth", help="Whether smaller catalogs of these tools are counted as well.")
+        bool, typer.Option("--growth/--no-growth", help="Count smaller catalogs of these tools as well.")
     ] = True,
     as_json: JsonOption = False,
     json_to: JsonFileOption = None,
@@ -149,10 +149,10 @@ def savings(
         Path | None, typer.Option("--html", metavar="FILE", help="Write it as one page with curves.")
     ] = None,
 ) -> int:
-    """Count what conversations cost in each way of giving a model these tools, and say whether tool search is worth it.
+    """Count the cost of conversations with and without tool search, and say whether tool search pays.
 
-    Every request of the loop is counted: searches, answers, further rounds and all that was said before, with and
-    without a prompt cache. No model is asked, and no tool is called.
+    It counts every request of the loop: searches, answers, further rounds and the conversation so far, with and
+    without a prompt cache. It asks no model and calls no tool.
     """
     from toolsearch.bench.study import StudyOptions
 
@@ -240,9 +240,9 @@ def speed(
     strategy: StrategyOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Measure the CPU time of searches by each strategy and of building the index, and the index's memory.
+    """Measure the CPU time of searches and of building the index, and the index's memory.
 
-    Queries are made from the tools' own words; the index is built anew, in memory.
+    It makes queries from the tools' own words, and builds the index anew in memory.
     """
     from toolsearch.bench.speed import measure_speed
     from toolsearch.wiring import build_engine
@@ -268,7 +268,7 @@ def _show_speed(measured: Speed) -> None:
 
 
 bench = CommandLine(
-    no_args_is_help=True, help="Measure on your own tools: what tool search saves, how good and how fast it is."
+    no_args_is_help=True, help="Measure tool search on your own tools: what it saves, how good and how fast it is."
 )
 
 

@@ -197,8 +197,8 @@ def from_environment(given: Sequence[str], option: str, environment: Mapping[str
         name, _, variable = each.partition("=")
         if not name or not _VARIABLE.fullmatch(variable):
             raise BadSettingError(
-                f"{option} wants NAME=VARIABLE, the name of a variable of the environment that holds the value: other "
-                "users of this machine can read what is on a command line"
+                f"{option} needs NAME=VARIABLE, where an environment variable holds the value: other users of this "
+                "machine can read a command line"
             )
         if variable not in environment:
             raise BadSettingError(f"{option}: the environment has no variable {variable}")
@@ -265,7 +265,9 @@ def _send(request: SentRequest, hidden: Collection[str]) -> Json:
         with error:
             text = error.read(_MOST_BYTES).decode("utf-8", "replace")
             if error.code in _REDIRECTS:
-                raise ToolExecutionError(f"the API answers {error.code}, a redirect, which is not followed") from None
+                raise ToolExecutionError(
+                    f"the API answers {error.code}, a redirect, and redirects are not followed"
+                ) from None
             said = redacted(f"{error.reason}: {text}", hidden)
             raise ToolExecutionError(f"the API answers {error.code} {said[:_MOST_SHOWN]}") from None
     except TimeoutError:
@@ -335,10 +337,10 @@ def call(
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Call a tool, or read a skill, and print the result. Of MCP servers, only the tool's own one is started.
+    """Call a tool, or read a skill, and print the result. Starts no MCP server but the tool's own.
 
-    An operation of an OpenAPI document is sent only if one of --base-url, --header and --key is given. What a tool
-    itself prints goes to stderr. Exit code 1 if the tool fails, 2 if the arguments do not fit.
+    Sends an operation of an OpenAPI document only with --base-url, --header or --key. The tool's own output goes to
+    stderr. Exit code 1 if the tool fails, 2 if the arguments do not fit.
     """
     from toolsearch.access.reach import Reach
 

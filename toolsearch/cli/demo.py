@@ -23,7 +23,7 @@ def demo(
     encoder: EncoderOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show what it does, on some hundreds of functions of Python's standard library. Needs no network and no model.
+    """Show tool search on some hundreds of functions of Python's standard library. Needs no network and no model.
 
     A model's part in the conversation is scripted; searches, calls and token counts are real.
     """

@@ -49,9 +49,9 @@ def enrich(
     settings: SettingsOption = None,
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="FILE", help="The file of requests; what it has already is not asked again."),
+        typer.Option("--out", metavar="FILE", help="The file of requests; tools that it has already are left out."),
     ],
-    model: Annotated[str | None, typer.Option(help="The model that writes; only --dry-run does without.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model that writes; only --dry-run needs none.")] = None,
     wire_format: Annotated[
         str | None,
         typer.Option(
@@ -63,21 +63,21 @@ def enrich(
     ] = None,
     base_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Where the API is, if not at its maker's. The key is in the environment."),
+        typer.Option(metavar="URL", help="The API's address, if not its maker's. The key comes from the environment."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and ask nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost, and ask nothing.")] = False,
     skip_shipped: Annotated[
         bool, typer.Option("--skip-shipped", help="Leave out tools whose requests ship with the package.")
     ] = False,
-    max_calls: Annotated[int | None, typer.Option(min=0, metavar="N", help="Calls that may be made.")] = None,
+    max_calls: Annotated[int | None, typer.Option(min=0, metavar="N", help="Calls at most.")] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Tokens that all calls may take, in and out together.")
+        int | None, typer.Option(min=0, metavar="N", help="Tokens at most, in and out of all calls.")
     ] = None,
     prices: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="What the model costs, in dollars for a million tokens: input=3,output=15."),
+        typer.Option(metavar="LIST", help="The model's prices, in dollars for a million tokens: input=3,output=15."),
     ] = None,
-    tools_per_call: Annotated[int, typer.Option(min=1, metavar="N", help="Tools that are asked for at once.")] = 20,
+    tools_per_call: Annotated[int, typer.Option(min=1, metavar="N", help="Tools in one call.")] = 20,
     at_once: Annotated[
         int, typer.Option(min=1, metavar="N", help="Calls at the same time; with --max-tokens it is one.")
     ] = 4,
@@ -87,8 +87,8 @@ def enrich(
 ) -> int:
     """Let a model write what users ask for when they need a tool or skill, four requests for each, into a file.
 
-    SOURCE may also be a directory made by 'toolsearch index'. With the setting index.requests_files, searches find
-    tools by the file. It is written after each call, so that the next run goes on where this one stopped. Exit code 1:
+    SOURCE may also be a directory made by 'toolsearch index'. Searches use the file by the setting
+    index.requests_files. Each call of the model adds to the file, and the next run goes on from there. Exit code 1 if
     the model left tools out.
     """
     from toolsearch.access.reach import EVERY_TOOL, Reach
@@ -124,7 +124,7 @@ def _is_index(folder: Path) -> bool:
 
 def _endpoint(model: str | None, wire_format: str | None, *, is_asked: bool) -> Endpoint:
     if model is None and is_asked:
-        raise BadSettingError("name the model that writes: --model NAME; or --dry-run, which asks none")
+        raise BadSettingError("name the model that writes by --model NAME, or use --dry-run")
     return endpoint_of(wire_format, model)
 
 

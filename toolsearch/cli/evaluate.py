@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MOST_WARNINGS = 20
 _ROUNDING = 1e-9  # a recall that equals --min-recall passes in spite of rounding
 _SHOWN_INSTEAD = 3  # found tools that are listed for each miss
-_FLATTERY = "made from the tools' own words, which flatters: trust queries of people or models more"
+_FLATTERY = "made from the tools' own words. They flatter: trust queries of people or models more"
 
 
 def evaluate(
@@ -62,9 +62,11 @@ def evaluate(
     ] = None,
     propose: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="In place of QUERIES, N made from the tools' own words, which flatters."),
+        typer.Option(
+            min=1, metavar="N", help="In place of QUERIES, make N from the tools' own words. The results flatter."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="For --propose; another one gives other queries.")] = 0,
+    seed: Annotated[int, typer.Option(help="For --propose: another seed gives other queries.")] = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --propose, write the queries here and measure nothing.")
     ] = None,
@@ -75,11 +77,10 @@ def evaluate(
     json_to: JsonFileOption = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figures: a .png or .svg file.")] = None,
 ) -> int:
-    """Measure how well the search finds what your queries need, by each strategy.
+    """Measure how well each strategy finds the tools for your queries.
 
-    A line of QUERIES that cannot be used is warned of and costs no other, but --min-recall takes no such file. 'false
-    hits' is the share of the queries that
-    nothing fits which were answered all the same, 'refused' that of the others which got no answer.
+    Unusable lines of QUERIES cause a warning, and with --min-recall an error. 'False hits' is the share of answers
+    among the queries for no tool. 'Refused' is the share of the other queries without an answer.
     """
     from toolsearch.access.reach import EVERY_TOOL, Reach
     from toolsearch.evaluation.evaluation import evaluate as measured
@@ -90,16 +91,14 @@ def evaluate(
     if (queries is None) == (propose is None):
         raise BadSettingError("give either a file of QUERIES or --propose N")
     if out is not None and propose is None:
-        raise BadSettingError("--out is for the queries of --propose N; for the figures there are --json-to and --plot")
+        raise BadSettingError("--out needs --propose N; write figures by --json-to and --plot")
     if plot is not None:
         check_picture(plot)
     reach = Reach.parse(allow or EVERY_TOOL, deny or ())
     with opened_engine(index, source, settings, index__encoder=encoder) as engine:
         given = _given(engine, reach, queries, propose, seed)
         if min_recall is not None and given.bad_lines:
-            raise BadQueryError(
-                f"{queries} has lines that cannot be used, so --min-recall has nothing to judge: mend them"
-            )
+            raise BadQueryError(f"{queries} has unusable lines: mend them before you use --min-recall")
         if out is not None:
             write_queries(out, given.queries)
             tell(f"Wrote {len(given.queries):,} queries, {_FLATTERY}.")
@@ -150,7 +149,7 @@ def _is_below(evaluation: Evaluation, min_recall: float | None) -> bool:
         return False
     result = evaluation.main
     if result.quality is None:
-        raise BadQueryError("no query has a tool that fits, so there is no recall to hold against --min-recall")
+        raise BadQueryError("no query has a tool that fits, so --min-recall has no recall to judge")
     is_below = result.quality.recall_5 < min_recall - _ROUNDING
     if is_below:
         tell(f"recall@5 by {result.strategy} is {result.quality.recall_5:.4f}, below {min_recall}.")

@@ -79,9 +79,9 @@ def login(
     config: ConfigOption = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the address in a browser here.")] = True,
 ) -> int:
-    """Log in to a server with your browser; the tokens are kept for the gateway, readable by you alone.
+    """Log in to a server with your browser, and keep the tokens for the gateway, readable by you alone.
 
-    The address is printed, and opened where there is a screen. The browser has to be on this computer.
+    Prints the address, and opens it on a computer with a screen. The browser has to run on this computer.
     """
     read = read_config(config)
     settings = next((each for each in read.upstreams if each.name == server), None)
@@ -107,14 +107,15 @@ def status(
     url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help=f"A gateway over HTTP; ${GATEWAY_TOKEN} is an operator's token, if it wants one."
+            metavar="URL",
+            help=f"A gateway over HTTP; ${GATEWAY_TOKEN} is an operator's token, if the gateway asks for one.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show the gateways that run here, or the one at URL: their servers, and what they have saved.
+    """Show the gateways that run here, or the one at URL, with their servers and savings.
 
-    A gateway whose configuration has a stateDir of its own is found by its --config. Exit code 1 if none runs.
+    Name the --config of a gateway with its own stateDir. Exit code 1 if none runs.
     """
     if importlib.util.find_spec("mcp") is None:
         raise MissingExtraError("the gateway", "mcp")
@@ -156,7 +157,7 @@ def _asked(url: str) -> Any:
 
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise BadSettingError(f"--url wants an address such as http://127.0.0.1:8080, not {url!r}")
+        raise BadSettingError(f"--url needs an address such as http://127.0.0.1:8080, not {url!r}")
     token = os.environ.get(GATEWAY_TOKEN)
     headers = {"authorization": f"Bearer {token}"} if token else {}
     address = f"{parts.scheme}://{parts.netloc}{parts.path.removesuffix('/').removesuffix('/mcp')}/status.json"
@@ -189,7 +190,7 @@ def _show(gateway: dict[str, Any], approve: str) -> None:
     for warning in told["warnings"]:
         warn(warning)
     if "pid" in gateway and any(server["held"] for server in told["servers"]):
-        stdout().print(line(f"To see and approve what awaits approval: {approve}"), soft_wrap=True)
+        stdout().print(line(f"To see and approve waiting definitions: {approve}"), soft_wrap=True)
     stdout().print(
         f"{told['search_count']:,} searches, {told['calls']:,} calls, {told['failed_calls']:,} of them failed. "
         f"{costs_in_words(told)}"
@@ -201,8 +202,8 @@ def costs_in_words(told: dict[str, Any]) -> str:
     taken = told["shown_tokens"] + told["written_tokens"]
     if told["all_tools_tokens"] is None:
         return (
-            f"Lists, searches and answers took {taken:,} tokens; what the lists would have taken with every tool is "
-            "not known while servers are starting."
+            f"Lists, searches and answers took {taken:,} tokens; the cost with every tool is not known while servers "
+            "are starting."
         )
     estimated = " (estimated)" if told["tokens_are_estimate"] else ""
     return (

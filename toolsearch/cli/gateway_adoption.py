@@ -226,7 +226,7 @@ def _warnings(client: ClientPlace, name: str, meaning: EntryMeaning) -> Iterable
         yield f"{client.label} let tools of {name!r} run without a question ({keys}); now it asks anew"
     if meaning.lost:
         keys = ", ".join(map(repr, meaning.lost))
-        yield f"{name!r} of {client.label} moves without {keys}, which the gateway does not know"
+        yield f"{name!r} of {client.label} moves without {keys}: the gateway does not know these keys"
 
 
 def _with(said: JsonObject, entry: JsonObject) -> JsonObject:

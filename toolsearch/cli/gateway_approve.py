@@ -53,31 +53,32 @@ _MOST_SHOWN: Final = 200  # characters of a description that a list shows
 def approve(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SERVER[__TOOL]]...", help="What awaits approval; a server's name means all of it."),
+        typer.Argument(
+            metavar="[SERVER[__TOOL]]...", help="Names of definitions; a server's name means all of its definitions."
+        ),
     ] = None,
     *,
     config: ConfigOption = None,
     everything: Annotated[bool, typer.Option("--all", help="Everything that awaits approval.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     revoke: Annotated[
-        bool, typer.Option("--revoke", help="Withdraw approvals; what they were for awaits approval again.")
+        bool, typer.Option("--revoke", help="Withdraw approvals: the definitions await approval again.")
     ] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Show what awaits approval, why, and what has changed in it; approve what awaits it of SERVER, or SERVER__TOOL.
+    """Show definitions that await approval, with the reasons and changes, and approve them.
 
-    Prompts are named as tools are, resources SERVER__URI, and skills likewise, by the URI of their folder; a server's
-    instructions have its name.
+    Name tools and prompts SERVER__NAME, resources SERVER__URI, skills SERVER__ with the URI of their folder, and a
+    server's instructions by the server.
 
-    Asks once for all that is new of a server and in which the scan finds nothing, and for each other definition by
-    itself. Without a name and --all it asks on a terminal, and elsewhere only shows. What is approved are the
-    definitions that were shown. A running gateway takes note within seconds. Exit code 1 if something was not approved,
-    because you declined or because it has changed meanwhile.
+    Asks once about all new definitions of a server without findings of the scan, and about each other one. Without a
+    name or --all it asks on a terminal, and only shows elsewhere. Approves exactly the definitions that it showed. A
+    running gateway follows within seconds. Exit code 1 if you declined a definition or it has changed meanwhile.
     """
     if targets and everything:
         raise BadSettingError("give either names or --all, not both")
     if yes and not (targets or everything):
-        raise BadSettingError("--yes wants the names of what is approved, or --all")
+        raise BadSettingError("--yes needs names of definitions, or --all")
     read = read_config(config)
     from toolsearch.gateway.approvals import waiting_entries
     from toolsearch.gateway.trust.gate import PinStore

@@ -23,11 +23,11 @@ _COLUMNS = ("server", "transport", "state", *_NUMBERS)
 
 
 def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Start every server once; show its tools, what is refused or awaits approval and why, and the cost in tokens.
+    """Start every server once. Show its tools, their cost in tokens, and refused or waiting ones with the reasons.
 
-    The definitions that it shows are pinned, as when a gateway first sees them: one that differs later awaits approval.
-    Then tell what each client that has the gateway shows of it. Exit code 1 if a server is left out, or does not list
-    its tools, or they cannot be pinned, 3 if none does.
+    Pins the definitions, as a gateway that first sees them: one that changes later awaits approval. Also shows whether
+    clients with the gateway show its tools. Exit code 1 if a server does not list its tools or they cannot be pinned, 3
+    if none does.
     """
     read = read_config(config)
     from toolsearch.gateway.gateway import Gateway

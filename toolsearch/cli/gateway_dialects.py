@@ -30,20 +30,20 @@ _ALLOWED_TOOLS_KEYS: Final = ("includeTools", "enabled_tools", "enabledTools", "
 _FORBIDDEN_TOOLS_KEYS: Final = ("excludeTools", "disabled_tools", "disabledTools")  # lists of tools not to use
 _TRUST_KEYS: Final = ("trust", "autoApprove", "alwaysAllow")  # keys that let all tools, or some, run without a question
 
-_OWN_LOGIN: Final = "it logs in by settings of its own, which the gateway does not know"
-_SANDBOX: Final = "the client runs it in a sandbox, which the gateway does not"
-_ELSEWHERE: Final = "the client runs it in another environment than its own, which the gateway cannot"
+_OWN_LOGIN: Final = "it logs in by settings of its own, and the gateway does not know them"
+_SANDBOX: Final = "the client runs it in a sandbox, and the gateway would not"
+_ELSEWHERE: Final = "the client runs it in another environment, and the gateway cannot"
 _CANNOT_MOVE: Final = {
-    "envFile": "it takes variables from a file, which the gateway does not; put them into 'env'",
-    "headersHelper": "a program of the client makes its headers, which the gateway does not run",
-    "http_headers_helper": "a program of the client makes its headers, which the gateway does not run",
+    "envFile": "it takes variables from a file, and the gateway does not; put them into 'env'",
+    "headersHelper": "a program of the client makes its headers, and the gateway does not run it",
+    "http_headers_helper": "a program of the client makes its headers, and the gateway does not run it",
     "sandbox": _SANDBOX,
     "sandboxEnabled": _SANDBOX,
     "environment_id": _ELSEWHERE,
     "experimental_environment": _ELSEWHERE,
-    "filterMapping": "the client filters what its tools answer, which the gateway does not",
-    "toolPermissions": "the client keeps approvals of its tools, which the gateway does not know",
-    "orgMaxPermission": "the client keeps approvals of its tools, which the gateway does not know",
+    "filterMapping": "the client filters its tools' results, and the gateway does not",
+    "toolPermissions": "the client keeps approvals of its tools, and the gateway does not know them",
+    "orgMaxPermission": "the client keeps approvals of its tools, and the gateway does not know them",
     "remoteConfigured": "an organization manages it, and would put it back",
     **dict.fromkeys(
         ("auth", "authProviderType", "oauth", "oauthClient", "oauthClientId", "oauthScopes", "oidc"), _OWN_LOGIN
@@ -124,7 +124,7 @@ def meaning_of(client: ClientPlace, entry: JsonObject, around: Surroundings) -> 
     for key in _ALLOWED_TOOLS_KEYS:
         if key in given and not (key == "tools" and (given[key] == ["*"] or client.dialect == "codex")):
             raise StaysError(
-                f"{key!r} limits its tools, which the gateway would not; say it in 'rules' of the gateway's file first"
+                f"{key!r} limits its tools, and the gateway would not; write 'rules' into the gateway's file first"
             )
     settings, times = _settings(client.dialect, given)
     known = {
@@ -302,7 +302,7 @@ def _from_opencode(entry: JsonObject) -> JsonObject:
 def _require_no_variables(entry: JsonObject) -> None:
     """Raise StaysError for a text that the gateway would fill in, and the client does not."""
     if found := VARIABLE.search(json.dumps(entry, ensure_ascii=False)):
-        raise StaysError(f"the gateway would fill in {found[0]}, which the client leaves as it is")
+        raise StaysError(f"the gateway would fill in {found[0]}, but the client leaves it as it is")
 
 
 def _mapped(value: Json) -> dict[str, Json]:

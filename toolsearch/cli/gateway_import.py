@@ -128,7 +128,9 @@ def import_servers(
             "--config", metavar="FILE", help="The gateway's own file, if not the usual one; made if it is not there."
         ),
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Make the changes; without it they are only shown.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Make the changes. Without it the command only shows them.")
+    ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Give the clients their own servers back.")] = False,
     allow_reads: Annotated[
         bool,
@@ -136,13 +138,13 @@ def import_servers(
     ] = False,
     home: Annotated[Path | None, typer.Option("--home", help="Look below this folder.", hidden=True)] = None,
 ) -> int:
-    """Find the servers that MCP clients have, move them to the gateway's file, and leave clients the gateway alone.
+    """Move the servers of your MCP clients to the gateway's file, and leave the clients the gateway alone.
 
-    Clients' own files are read, those of the project in this folder, and Claude Code's servers of each project; servers
-    of a project go on running in its folder. Shows what would change; --write does it, after a backup beside each file.
-    Variables such as ${TOKEN} stay as they are; time-outs and forbidden tools go with a server. What the gateway could
-    not keep to makes a server stay. 'toolsearch gateway' and its commands then find the gateway's file by themselves.
-    Exit code 1 if there is nothing to do.
+    Reads the clients' own files, those of the project in this folder, and Claude Code's servers of each project. Shows
+    the change; --write makes it, after a backup beside each file. Servers of a project still run in its folder.
+    Variables such as ${TOKEN} stay as they are; time-outs and forbidden tools move with a server. A server stays if the
+    gateway would treat it differently. 'toolsearch gateway' then finds the gateway's file. Exit code 1 if there is
+    nothing to do.
     """
     home = home or Path.home()
     found = places_with_servers(source, home)
@@ -187,7 +189,7 @@ def _changes(found: Sequence[PlaceText], own: OwnFile, home: Path, *, allow_read
                 _say_what_is_missing(client, adoption)
     for label, name, entry in limited:
         if name in own.servers or any(is_same(entry, other) for other in own.servers.values()):
-            warn(f"{label} could use {name!r} through the gateway, too, which has it and none of those limits")
+            warn(f"{label} could use {name!r} through the gateway, too: the gateway has it without those limits")
     return changes
 
 

@@ -29,7 +29,7 @@ FileOption = Annotated[
 
 
 def add(
-    name: Annotated[str, typer.Argument(help="A name for the server; its tools' names begin with it.")],
+    name: Annotated[str, typer.Argument(help="A name for the server. Its tools' names begin with it.")],
     what: Annotated[
         list[str], typer.Argument(metavar="URL | -- COMMAND...", help="Its address, or the command that starts it.")
     ],
@@ -42,7 +42,7 @@ def add(
     ] = None,
     config: FileOption = None,
 ) -> int:
-    """Add a server to the gateway's file, which is made if it is not there: 'add git -- uvx mcp-server-git'.
+    """Add a server to the gateway's file, and make the file if need be: 'add git -- uvx mcp-server-git'.
 
     Keep secrets in the environment, and write '${NAME}' for their values.
     """

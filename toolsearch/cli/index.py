@@ -59,8 +59,8 @@ def index(
 ) -> int:
     """Read tools, skills, prompts and resources from SOURCEs and keep an index of them in a directory.
 
-    Doing it again brings the index up to date and embeds only what is new. A source that cannot be read is reported
-    and costs no other; it is an error (3) only if no source gives anything.
+    Run it again to bring the index up to date: it embeds only new entries. A source that cannot be read is reported,
+    and the others are indexed. Exit code 3 if no source gives anything.
     """
     from toolsearch.access.reach import Reach
     from toolsearch.wiring import build_engine
@@ -139,9 +139,9 @@ def sources(
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """List what was taken from each source and what was refused, with the reasons.
+    """List the tools taken and refused from each source, with the reasons.
 
-    Given SOURCEs are read now, MCP servers are started for it; without any, the index says what it was made from.
+    Reads the given SOURCEs now, and starts their MCP servers. Without a SOURCE it lists the sources of the index.
     """
     if specs and index:
         raise BadSettingError("give either sources or --index, not both")

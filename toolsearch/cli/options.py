@@ -35,7 +35,7 @@ def read_address(text: str, option: str) -> tuple[str, int]:
     """Read ``HOST:PORT``, or ``[::1]:PORT``; ``:PORT`` means loopback. BadSettingError names *option*."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > _LAST_PORT:
-        raise BadSettingError(f"{option} wants HOST:PORT, such as 127.0.0.1:8080, not {text!r}")
+        raise BadSettingError(f"{option} needs HOST:PORT, such as 127.0.0.1:8080, not {text!r}")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -77,7 +77,7 @@ def prices_for(endpoint: Endpoint, given: str | None) -> Prices:
         if not own:
             known_models = ", ".join(error.known)
             raise BadSettingError(
-                f"no price is known of the model {endpoint.model!r:.80}; give --prices input=..,output=.., in dollars "
+                f"no price is known for the model {endpoint.model!r:.80}; give --prices input=..,output=.., in dollars "
                 f"for a million tokens, or one of these as --model: {known_models}"
             ) from error
         return _of_unknown(prices_of(DEFAULT_MODELS[endpoint.wire_format]), own)
@@ -261,8 +261,8 @@ StoreOption: TypeAlias = Annotated[
         metavar="URL",
         envvar=STORE,
         show_envvar=True,
-        help="A PostgreSQL database, as postgresql://user@host/name, instead of a SQLite file in the folder. A URL "
-        "with a password belongs into the environment, where other users of this machine cannot read it.",
+        help="A PostgreSQL database, as postgresql://user@host/name, instead of a SQLite file in the folder. Keep a "
+        "URL with a password in the environment: other users of this machine cannot read it there.",
     ),
 ]
 
@@ -326,7 +326,7 @@ AllowOption: TypeAlias = Annotated[
 
 DenyOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--deny", metavar="RULE", help="Not these tools; beats --allow.", autocompletion=reach_rules),
+    typer.Option("--deny", metavar="RULE", help="Leave out these tools; beats --allow.", autocompletion=reach_rules),
 ]
 
 SOURCES_HELP = (
@@ -340,13 +340,13 @@ SourcesArgument: TypeAlias = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="SOURCE...",
-        help=f"{SOURCES_HELP} Without any, the index is taken.",
+        help=f"{SOURCES_HELP} Without a SOURCE, the index is used.",
         autocompletion=source_specs,
     ),
 ]
 
 _LINE_EVERY_S: Final = 10
-SeedOption: TypeAlias = Annotated[int, typer.Option(help="Another one draws other tools and queries.")]
+SeedOption: TypeAlias = Annotated[int, typer.Option(help="Another seed draws other tools and queries.")]
 
 
 @contextmanager
@@ -387,8 +387,8 @@ def config_file(path: Path | None) -> ConfigFile:
         path = own_config()
         if not path.is_file():
             raise BadSettingError(
-                f"say which servers there are: --config mcp.json; there is no {path}, which "
-                "'toolsearch gateway import' makes of the servers of your MCP clients"
+                f"name a file of servers by --config mcp.json, or let 'toolsearch gateway import' make {path} from "
+                "the servers of your MCP clients"
             )
         stderr().print(line(f"servers of {path}"))
     if importlib.util.find_spec("mcp") is None:

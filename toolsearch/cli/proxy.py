@@ -45,12 +45,12 @@ def proxy(
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help=f"Your own tools, which every client gets and this process runs. {SOURCES_HELP} Repeatable.",
+            help=f"Your own tools: every client gets them, and this process runs them. {SOURCES_HELP} Repeatable.",
             autocompletion=source_specs,
         ),
     ] = None,
     bind: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where it listens; port 0 is any free one.")
+        str, typer.Option(metavar="HOST:PORT", help="The address to listen at; port 0 means any free port.")
     ] = "127.0.0.1:8090",
     host: Annotated[
         list[str] | None,
@@ -58,11 +58,11 @@ def proxy(
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="GLOB", help="Always list clients' tools of such names, as browser_*. Repeatable."),
+        typer.Option(metavar="GLOB", help="Always list clients' tools of these names, such as browser_*. Repeatable."),
     ] = None,
     settings: SettingsOption = None,
     log_level: Annotated[LogLevel, typer.Option(help="What is logged, on stderr.")] = "warning",
-    log_format: Annotated[LogFormat, typer.Option(help="Lines for people, or a JSON object a line.")] = "text",
+    log_format: Annotated[LogFormat, typer.Option(help="Lines for people, or a JSON object in each line.")] = "text",
 ) -> int:
     """Give unchanged programs tool search: point them at this address instead of the model API's.
 
@@ -79,8 +79,8 @@ def proxy(
     address, port = read_address(bind, "--bind")
     if tools and not is_loopback(address):
         raise BadSettingError(
-            f"bound to {address or 'every address'}, the proxy would run your tools for anybody who can reach it: bind "
-            "it to 127.0.0.1, or leave out --tools"
+            f"bound to {address or 'every address'}, the proxy would run your tools for everybody on the network: "
+            "bind it to 127.0.0.1, or leave out --tools"
         )
     with ExitStack() as opened:
         catalog = None

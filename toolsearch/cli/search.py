@@ -94,7 +94,7 @@ def search(
         int | None, typer.Option(min=1, help="Tools shown at most. Default: the setting search.limit, 5.")
     ] = None,
     show_all: Annotated[
-        bool, typer.Option("--all", help="Also list tools that score less than two fifths of the best.")
+        bool, typer.Option("--all", help="Also list tools with less than two fifths of the best score.")
     ] = False,
     strategy: StrategyOption = None,
     server: ServerOption = None,
@@ -108,7 +108,7 @@ def search(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Find tools and skills by what they should do. Exit code 1 if none fits, 0 also if the answer is weak.
+    """Find tools and skills for a task. Exit code 1 if none fits, and 0 for a weak answer, too.
 
     An answer is weak if requests that no tool serves often get as good a one: the table marks such scores with "?", and
     --json says it as "is_weak", and as the "confidence" of each tool. Tools far below the best are left out.

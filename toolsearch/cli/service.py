@@ -32,7 +32,7 @@ def serve(
     data: Annotated[Path, typer.Option(metavar="DIR", help="Where everything is kept.")] = Path("toolsearch-data"),
     store: StoreOption = None,
     bind: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where it listens; port 0 is any free one.")
+        str, typer.Option(metavar="HOST:PORT", help="The address to listen at; port 0 means any free port.")
     ] = "127.0.0.1:8080",
     config: Annotated[
         Path | None,
@@ -48,19 +48,21 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="[CATALOG=]module:NAME|skills:FOLDER",
-            help="Register the public functions of a Python module, which this process runs, or a folder of skills; in "
-            "the catalog 'default' of the first tenant, or CATALOG. May be given several times.",
+            help="Register the public functions of a Python module, or a folder of skills, in the catalog 'default' "
+            "of the first tenant, or in CATALOG. This process runs the functions. Repeatable.",
         ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Say whether it could start, and start nothing.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say whether the service could start, without starting it.")
+    ] = False,
     as_json: JsonOption = False,
     log_level: Annotated[LogLevel, typer.Option(help="What is logged, on stderr.")] = "info",
-    log_format: Annotated[LogFormat, typer.Option(help="Lines for people, or a JSON object a line.")] = "text",
+    log_format: Annotated[LogFormat, typer.Option(help="Lines for people, or a JSON object in each line.")] = "text",
 ) -> int:
     """Serve catalogs of tools to many agents and tenants, over HTTP and MCP.
 
-    Prints where it is, as TOOLSEARCH_URL=..., and on the very first start the administrator's key, as
-    TOOLSEARCH_KEY=...; the key is never shown again. SIGTERM and Ctrl-C end it once the requests that run are answered.
+    Prints its address as TOOLSEARCH_URL=... On the very first start it also prints the administrator's key as
+    TOOLSEARCH_KEY=..., once. SIGTERM and Ctrl-C end it after it has answered running requests.
     """
     if importlib.util.find_spec("fastapi") is None:
         raise MissingExtraError("the service", "service")
@@ -141,10 +143,10 @@ def backup(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Copy what a service keeps, while it runs, into one file that is checked before it gets its name.
+    """Copy the data of a service, while it runs, into one checked file.
 
-    The file is a SQLite database, whatever the service keeps its data in, and can be restored into either. The secret
-    key is not in it: keep that elsewhere. Nothing is ever overwritten.
+    The file is a SQLite database, also for a service on PostgreSQL, and can be restored into either. Keep the secret
+    key elsewhere: it is not in the file. No file is overwritten.
     """
     _require_service()
     from toolsearch.service.data_folder import back_up
@@ -157,13 +159,13 @@ def backup(
 
 
 def restore(
-    backup: Annotated[Path, typer.Argument(metavar="FILE", help="What 'toolsearch backup' has made.")],
+    backup: Annotated[Path, typer.Argument(metavar="FILE", help="A file made by 'toolsearch backup'.")],
     *,
     data: _Data = _DATA,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Put a backup into a folder or a database where nothing is kept yet, after it was checked."""
+    """Check a backup, and put it into an empty folder or database."""
     _require_service()
     from toolsearch.service.data_folder import STORE_FILE
     from toolsearch.service.data_folder import restore as put_back
@@ -172,11 +174,13 @@ def restore(
     state = put_back(backup, data, store=store, on_progress=_tell)
     place = place_of(store, data / STORE_FILE)
     if place.is_shared:
-        told = f"{place.name} has what is in {backup} ({state}). Give the secret key to each service that is to use it."
+        told = (
+            f"{place.name} holds the backup {backup} now ({state}). Give the secret key to each service that uses it."
+        )
     else:
         told = (
-            f"{data} has what is in {backup} ({state}). Put the secret key beside it, or into the environment, before "
-            "the start."
+            f"{data} holds the backup {backup} now ({state}). Before the start, put the secret key beside it, or into "
+            "the environment."
         )
     tell(told)
     if as_json:
@@ -193,10 +197,10 @@ def reseal(
     ] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Encrypt all credentials anew with the first of the secret keys, so that the others can be thrown away.
+    """Encrypt all credentials with the first secret key. Then the other keys are not needed any more.
 
-    To exchange the key, give every service the new one and the old one, in this order; restart them; run this with the
-    same keys; then take the old one away. Exit code 1 if something could not be opened by any of the keys.
+    To exchange the key, give every service the new and the old key, in this order, and restart them. Run this with the
+    same keys, and then take the old key away. Exit code 1 if no key opened one of the credentials.
     """
     _require_service()
     from toolsearch.service.data_folder import STORE_FILE
@@ -209,16 +213,16 @@ def reseal(
         if forget_key:
             forget_lost_key(storage)
         done = reseal_all(storage, open_seal(os.environ, data, storage.records, clock=time.time))
-    tell(f"Sealed anew: {done.texts}. Cannot be opened by any key: {done.unreadable}.")
+    tell(f"Sealed anew: {done.texts}. Opened by no key: {done.unreadable}.")
     if as_json:
         print_json({"sealed": done.texts, "unreadable": done.unreadable})
     return ExitCode.NOTHING if done.unreadable else ExitCode.OK
 
 
 def keys(*, data: _Data = _DATA, store: StoreOption = None, as_json: JsonOption = False) -> int:
-    """Make an operator's key, for when none is left that is accepted. The service may run meanwhile.
+    """Make an operator's key when all others are lost. The service may run meanwhile.
 
-    Prints it as TOOLSEARCH_KEY=...; it is never shown again. The audit tells that it was made here.
+    Prints it once, as TOOLSEARCH_KEY=... The audit records it.
     """
     _require_service()
     from toolsearch.service.data_folder import STORE_FILE

@@ -32,15 +32,15 @@ def show(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="Print what a model is sent, as JSON: openai, openai-responses, anthropic or mcp.",
+            help="Print the definition for a model, as JSON: openai, openai-responses, anthropic or mcp.",
             autocompletion=tool_formats,
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show a tool's definition, what it costs in tokens, and where it came from; of a skill, its frontmatter and files.
+    """Show a tool's definition, cost in tokens and source, or a skill's frontmatter and files.
 
-    Prompts and resources are shown by their names, too. 'toolsearch call' reads the text of a skill.
+    It shows prompts and resources by their names, too. 'toolsearch call' reads the text of a skill.
     """
     from toolsearch.access.reach import Reach
     from toolsearch.wire.formats import render_definition
@@ -146,7 +146,7 @@ def tokens(
     top: Annotated[int, typer.Option(min=0, help="How many of the most expensive tools to list.")] = 10,
     as_json: JsonOption = False,
 ) -> int:
-    """Show what the catalog costs in tokens: all of it, by server, the most expensive tools, and the search tool."""
+    """Show the catalog's cost in tokens: in all, by server, of the most expensive tools, and of the search tool."""
     from toolsearch.access.reach import Reach
     from toolsearch.discovery.search_tool import search_tool_definition
     from toolsearch.wire.sendable_tools import sending_notes

@@ -23,7 +23,7 @@ _File: TypeAlias = Annotated[
 ]
 _Principal: TypeAlias = Annotated[str | None, typer.Option(help="One principal's id; 'local' is whoever named none.")]
 
-usage = CommandLine(no_args_is_help=True, help="Show or forget what searches have learnt from use.")
+usage = CommandLine(no_args_is_help=True, help="Show or forget searches' learning from use.")
 
 
 @usage.command()
@@ -35,9 +35,9 @@ def show(
     limit: Annotated[int, typer.Option(min=1, help="Rows shown of each principal.")] = 20,
     as_json: JsonOption = False,
 ) -> int:
-    """List for which words of queries which tools were called, the strongest first. Exit code 1 if nothing is known.
+    """List words of queries and the tools called for them, the strongest first. Exit code 1 if there are none.
 
-    Counts are of sessions, and fade with the default half-life of 30 days.
+    Counts are of sessions, and halve in 30 days by default.
     """
     with _opened(file) as log:
         principals = [known for known in log.principals() if principal in (None, known)]
@@ -61,7 +61,7 @@ def reset(
     everything: Annotated[bool, typer.Option("--all", help="Every principal.")] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Forget what was learnt of one principal, or of all. A running engine forgets it when it restarts."""
+    """Forget the learning from one principal, or from all. A running engine forgets it when it restarts."""
     if (principal is None) != everything:
         raise BadSettingError("say whose use to forget: --principal NAME, or --all")
     with _opened(file) as log:
@@ -79,6 +79,6 @@ def _opened(file: Path) -> Generator[UsageLog]:
     from toolsearch.storage.sqlite.stores import SqliteUsageStore
 
     if not file.is_file():
-        raise BadSettingError(f"there is no file {file}; give the one that the engine's SqliteUsageStore was made with")
+        raise BadSettingError(f"there is no file {file}; name the file of the engine's SqliteUsageStore")
     with SqliteUsageStore(file) as store:
         yield UsageLog(store)

@@ -156,7 +156,7 @@ def _read(request: ClientRequest[_T], outcome: HttpOutcome) -> _T:
         return request.answer.validate_json(outcome.content)
     except ValidationError as error:
         raise ServiceError(
-            f"the answer to {request.method} {request.path} is not one that this version of the client knows",
+            f"the answer to {request.method} {request.path} is unknown to this version of the client",
             code="unknown_answer",
             status=502,
         ) from error

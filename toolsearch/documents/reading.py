@@ -86,7 +86,7 @@ class _Builder:
 
     def _aliased(self, anchor: str | None) -> Json:
         if anchor is None or anchor not in self._anchors:
-            raise ValueError(f"the alias *{anchor} stands for nothing, or for what it is part of")
+            raise ValueError(f"the alias *{anchor} stands for nothing, or contains itself")
         value, nodes = self._anchors[anchor]
         self._count(nodes)
         return value

@@ -222,7 +222,7 @@ def require_frontmatter(frontmatter: JsonObject) -> None:
             f"{shown_name(str(name))!r} is none"
         )
     if not isinstance(description, str) or not description.strip():
-        raise BadToolError(f"the skill {name!r} has no description, by which it could be found")
+        raise BadToolError(f"the skill {name!r} has no description, so no search could find it")
     if len(description) > _LONGEST_DESCRIPTION:
         raise BadToolError(
             f"the description of the skill {name!r} has {len(description):,} characters, "
@@ -289,7 +289,7 @@ def skill_output(skill: Skill, file: SkillFile, data: bytes, *, origin: str) -> 
     others = [f"{each.path} ({each.size:,} bytes)" for each in skill.files.values() if each.path != SKILL_FILE]
     if file.path == SKILL_FILE and others:
         listed = "\n".join(f"- {each}" for each in _first(others, _MOST_LISTED))
-        head = f"{head} Its other files, which can be read by their paths:\n{listed}"
+        head = f"{head} Its other files; read them by their paths:\n{listed}"
     return ToolOutput((text_block(head), _block(file, data)))
 
 

@@ -31,7 +31,7 @@ from toolsearch.wire.reply_parts import arguments_text
 
 _MOST_ROUNDS: Final = 3
 _TOO_MANY: Final = (
-    f"This is one call too many: a reply has at most {_MOST_ROUNDS} rounds of calls. Answer with what there is."
+    f"A reply has at most {_MOST_ROUNDS} rounds of calls, and they are used up. Answer now with your results."
 )
 _EXCLUDED: Final = "The choice of tools excludes this call, and it did not run. Keep to the choice."
 _PING_S: Final = 10.0

@@ -39,7 +39,7 @@ class Upstream:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise BadSettingError(f"--upstream wants an address such as https://api.anthropic.com, not {url!r:.200}")
+            raise BadSettingError(f"--upstream needs an address such as https://api.anthropic.com, not {url!r:.200}")
         if parts.username is not None:
             raise BadSettingError("--upstream takes no name and password: callers send their own keys")
         self._path = parts.path.removesuffix("/").removesuffix("/v1").encode()  # clients' paths begin with /v1

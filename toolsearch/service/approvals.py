@@ -237,10 +237,10 @@ _CATALOGS: Final = 100
 
 WHY: Final = {
     "new": "It was never seen before.",
-    "changed": "It is not what was approved.",
+    "changed": "It differs from the approved one.",
     "suspicious": "The scan has found something.",
     "withdrawn": "Somebody has withdrawn the approval.",
-    "approvals cannot be read": "What was approved cannot be read.",
+    "approvals cannot be read": "Approvals cannot be read.",
 }
 
 

@@ -66,9 +66,7 @@ class JobProgress:
         except TimeoutError:
             if self._limit is None or not self._limit.expired():
                 raise
-            raise SourceError(
-                f"given up, since it was not done within {self._timeout_s:g} s; see whether what it reads from is slow"
-            ) from None
+            raise SourceError(f"given up after {self._timeout_s:g} s; see whether its source is slow") from None
 
     @asynccontextmanager
     async def computing(self) -> AsyncGenerator[None]:

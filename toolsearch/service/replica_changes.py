@@ -156,7 +156,7 @@ class Following:
             try:
                 await self._compare(tenants)
             except Exception as error:  # noqa: BLE001  any error: it must go on
-                self._warning.warn(f"what other replicas write cannot be read: {error}")
+                self._warning.warn(f"changes of other replicas cannot be read: {error}")
                 self._asked |= tenants
                 await asyncio.sleep(_RETRY_S)
                 self._wake.set()
@@ -222,7 +222,7 @@ class Following:
         try:
             yield
         except Exception:
-            logger.exception("%s is not yet what other replicas have written; it is tried again", ref)
+            logger.exception("%s is not up to date with other replicas yet; it is tried again", ref)
             asyncio.get_running_loop().call_later(_RETRY_S, self._look_at, [ref.tenant])
 
     async def _learn(self) -> None:

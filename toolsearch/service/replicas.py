@@ -123,7 +123,7 @@ class ReplicaLease:
                 until_s = asked_s + self._lasts_s
             except StorageError:
                 holds = loop.time() < until_s
-        logger.warning("this replica was paused, or cut off from the store, so that its lease has run out")
+        logger.warning("this replica was paused or cut off from the store, and its lease has run out")
         self._name = ""
 
 

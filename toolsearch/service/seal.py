@@ -120,9 +120,9 @@ def refuse_new_start(environ: Mapping[str, str], folder: Path) -> None:
     file = folder / KEY_FILE
     if file.exists() and not environ.get(SECRET_KEY) and not environ.get(SECRET_KEY_FILE):
         raise StorageError(
-            f"there is the secret key {file}, but nothing in the store: what was kept is gone, or elsewhere. To go on, "
-            "move the empty store away, if there is one, and run 'toolsearch restore' with a backup, or name the right "
-            "place by --data or --store. To begin anew without it all, move the secret key away"
+            f"the secret key {file} exists, but the store is empty: the data is gone or elsewhere. To go on, "
+            "move the empty store away and run 'toolsearch restore' with a backup, or name the right place by --data "
+            "or --store. To begin anew without the data, move the secret key away"
         )
 
 
@@ -151,8 +151,8 @@ def _first_seal(file: Path, records: RecordStore, clock: Callable[[], float]) ->
         file.unlink()
         raise
     logger.warning(
-        "made a secret key for the credentials of upstream servers: %s; keep a copy of it apart from backups of the "
-        "data, which cannot be opened without it",
+        "made a secret key for the credentials of upstream servers: %s; keep a copy apart from the backups: they "
+        "cannot be opened without it",
         file,
     )
     return seal

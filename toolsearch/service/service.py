@@ -143,9 +143,9 @@ async def keep_pruning(
         try:
             pruned = await asyncio.to_thread(prune_alone, storage, settings, now_s=clock(), replica=replica)
         except StorageError:
-            logger.exception("what is too old could not be deleted")
+            logger.exception("old data could not be deleted")
         else:
-            logger.info("deleted what was too old: %s", pruned or "another replica does it")
+            logger.info("deleted old data: %s", pruned or "another replica does it")
         await asyncio.sleep(_EVERY_S)
 
 

@@ -173,6 +173,6 @@ def _transport(settings: ServiceSettings, host: str) -> Iterator[CheckResult]:
         yield CheckResult(
             "encryption",
             "warning",
-            "other machines reach the service without TLS, which shows them each other's keys: put a proxy with TLS in "
+            "other machines reach the service without TLS, and can read each other's keys: put a proxy with TLS in "
             "front of it, and set serve.public_url to its https URL",
         )

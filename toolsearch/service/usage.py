@@ -33,13 +33,13 @@ _TOTAL: Final = "total"
 
 NOTES: Final = (
     "sent_tokens is counted: the lists that were handed out, with the searches and answers that a conversation keeps.",
-    "written_tokens is counted: what models wrote in order to search.",
+    "written_tokens is counted: the models' own words of searches.",
     "all_tools_tokens is every definition in reach, once for each list: counted up to 2,000 tools, else an estimate.",
-    "A list that follows a reply which only searched adds nothing to it: without a search it would not have been sent.",
+    "A list after a reply that only searched adds nothing to it: without a search it would not have been sent.",
     "saved_tokens is all_tools_tokens without sent_tokens and written_tokens.",
-    "Of requests to models through the proxy, all tokens are estimates. Requests that pass unchanged are not counted.",
-    "Over MCP a client asks for its list once and sends it with each request, so more is saved than is said here.",
-    "Left out are the rest of the conversation and the provider's prompt cache, which makes repeated text cheaper.",
+    "All tokens of requests through the proxy are estimates. Requests that pass unchanged are not counted.",
+    "Over MCP a client asks for its list once and sends it with each request, so it saves more than these figures say.",
+    "The rest of the conversation is left out. So is the provider's prompt cache; it makes repeated text cheaper.",
 )
 
 _Service = Annotated[ServiceParts, Depends(the_service)]

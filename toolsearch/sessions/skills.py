@@ -78,7 +78,7 @@ def require_room_for_skills(conversation: Conversation) -> None:
     most, read = conversation.options.budget.max_skill_tokens, conversation.state.counters.skill_tokens
     if most is not None and read >= most:
         raise CallDeniedError(
-            f"the skills that were read have {read:,} tokens, and {most:,} may be read: work with what is above"
+            f"the skills read so far have {read:,} tokens, and the limit is {most:,}: work with the texts above"
         )
 
 
@@ -98,8 +98,8 @@ def skill_within_budget(conversation: Conversation, output: ToolOutput, path: st
     most = budget.max_skill_tokens
     if most is not None and counters.skill_tokens + tokens > most:
         raise CallDeniedError(
-            f"this text has {tokens:,} tokens, the skills that were read have {counters.skill_tokens:,}, and {most:,} "
-            "may be read: read a shorter file, or work with what is above"
+            f"this text has {tokens:,} tokens, the skills read so far have {counters.skill_tokens:,}, and the limit "
+            f"is {most:,}: read a shorter file, or work with the texts above"
         )
     counters.skill_tokens += tokens
     return output

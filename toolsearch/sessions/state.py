@@ -138,7 +138,7 @@ class SessionState:
             return cls._read(document, budget, clock)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise StorageError(
-                f"what was stored is damaged ({type(error).__name__}: {error})", Kept.SESSIONS
+                f"the stored session is damaged ({type(error).__name__}: {error})", Kept.SESSIONS
             ) from error
 
     @classmethod

@@ -240,8 +240,8 @@ class SessionStore:
         except StorageError as error:
             if state is None and instead is None:
                 raise StorageError(
-                    f"the session {session_id!r} cannot be read back, nor what it may see: {error}; open it with a "
-                    "reach, or evict it",
+                    f"the session {session_id!r} cannot be read back, and neither can its reach: {error}; open it "
+                    "with a reach, or evict it",
                     Kept.SESSIONS,
                 ) from error
             _logger.warning("the session %r starts anew: %s", session_id, error)

@@ -179,7 +179,7 @@ class UsageLog:
             try:
                 evidence = self._read(store, principal)
             except StorageError as error:
-                logger.error("learning from use goes on with what is in memory: %s", error)  # noqa: TRY400
+                logger.error("learning from use goes on in memory alone: %s", error)  # noqa: TRY400
                 return
             with self._lock:
                 # An outdated reading is dropped; the next one counts.

@@ -62,7 +62,7 @@ def _require_finite(arguments: JsonObject) -> None:
                 if not math.isfinite(value):
                     said = "NaN" if math.isnan(value) else "a number beyond 1.8e308"
                     raise BadArgumentsError(
-                        f"{name[:40]}: holds {said}, which cannot be sent as JSON; send a smaller number, or null"
+                        f"{name[:40]}: holds {said} and cannot be sent as JSON; send a smaller number, or null"
                     )
             elif isinstance(value, Mapping | list | tuple):
                 items = cast("Mapping[str, object] | Sequence[object]", value)
@@ -74,7 +74,7 @@ _REMEDY = 'send one JSON object, such as {"parameter": "value"}'
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise BadArgumentsError(f"the arguments hold {name}, which JSON does not have; send a number or null")
+    raise BadArgumentsError(f"the arguments hold {name}, and JSON has no such value; send a number or null")
 
 
 @dataclass(frozen=True, slots=True)

@@ -359,5 +359,5 @@ def _schema_for(shape: tuple[str, ...], input_type: InputType | None) -> JsonObj
     if "input" not in shape:
         return {**NO_PARAMETERS, "additionalProperties": False}
     if input_type is None:
-        raise BadToolError("what it takes is not known; give an input_type, or annotate its first parameter")
+        raise BadToolError("its input type is not known; give an input_type, or annotate its first parameter")
     return input_type.schema

@@ -194,8 +194,8 @@ class InputType(JsonType):
         super().__init__(python_type, role="input type")
         if self.schema.get("type") != "object":
             raise BadToolError(
-                f"the input type {self.name} is not a JSON object, which arguments always are; "
-                "make it a field of a dataclass, or define the tool with @tool"
+                f"the input type {self.name} is not a JSON object, as arguments have to be; make it a field of a "
+                "dataclass, or define the tool with @tool"
             )
         self.schema = {"properties": {}, **self.schema}
 
@@ -260,10 +260,10 @@ def require_callable_by(schema: JsonObject, own: JsonObject) -> None:
     offered = schema.get("properties", {}).keys()
     refused = sorted(offered - own["properties"].keys())
     if refused and own.get("additionalProperties") is False:
-        raise BadToolError(f"input_schema has the property {refused[0]!r}, which the function does not take")
+        raise BadToolError(f"input_schema has the property {refused[0]!r}, but the function does not take it")
     missing = [name for name in own.get("required", ()) if name not in offered]
     if missing and not _ROOT_ALTERNATIVES & schema.keys():
-        raise BadToolError(f"input_schema lacks the property {missing[0]!r}, which the function needs")
+        raise BadToolError(f"input_schema lacks the property {missing[0]!r}, but the function needs it")
 
 
 def _require_well_formed(schema: JsonObject, role: str) -> None:

@@ -144,4 +144,4 @@ def require_converter(converter: object) -> None:
     if not callable(convert):
         raise BadToolError("result_converter must have a method 'convert', or be a function of one value")
     if inspect.iscoroutinefunction(convert):
-        raise BadToolError("result_converter must be plain, not async; do what has to wait in the tool itself")
+        raise BadToolError("result_converter must be plain, not async; wait in the tool itself")

@@ -109,7 +109,7 @@ def read_signature(
 
 def _require_result(annotation: Any) -> None:
     if (typing.get_origin(annotation) or annotation) in _NOT_RESULTS:
-        raise BadToolError(f"it returns {annotation}, which has no JSON form; return a value or a list instead")
+        raise BadToolError(f"it returns {annotation}, and that has no JSON form; return a value or a list instead")
 
 
 def type_hints(function: Callable[..., Any]) -> dict[str, Any]:

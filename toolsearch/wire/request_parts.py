@@ -44,7 +44,7 @@ def _input_schema(fields: JsonObject, key: str) -> JsonObject:
     value = fields.get(key)
     if value is None:
         if fields.get("type", "function") not in ("function", "custom"):
-            raise BadToolError(f"it is a tool of its provider, {fields['type']!r}, which has no definition to show")
+            raise BadToolError(f"it is a tool of its provider, {fields['type']!r}, and has no definition to show")
         return NO_PARAMETERS
     schema = as_object(value)
     if schema is None:

@@ -281,7 +281,7 @@ async def test_a_file_that_differs_from_its_entry_is_not_shown_and_the_server_is
         await call(report, "shop__refunds", file="rules.md")
 
     assert str(raised.value) == (
-        "the file rules.md of the skill 'refunds' is not the one that was listed, so it is not shown; "
+        "the file rules.md of the skill 'refunds' has changed since it was listed, and is not shown; "
         "its server sends other files than it lists"
     )
     assert server.asked[:2] == ["resources/read skill://refunds/rules.md", f"skills/get {URI}"]

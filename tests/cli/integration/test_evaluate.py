@@ -157,7 +157,7 @@ def test_a_picture_without_matplotlib_is_an_error_that_names_the_extra(run, monk
     [
         ([], 2, "error [bad_setting]: give either a file of QUERIES or --propose N"),
         (["queries.jsonl", "--propose", "3"], 2, "error [bad_setting]: give either a file of QUERIES or --propose N"),
-        (["queries.jsonl", "--out", "x"], 2, "error [bad_setting]: --out is for the queries of --propose"),
+        (["queries.jsonl", "--out", "x"], 2, "error [bad_setting]: --out needs --propose N"),
         (["queries.jsonl", "--plot", "x.pdf"], 2, "error [bad_setting]: cannot draw x.pdf"),
         (["unanswerable.jsonl", "--strategy", "regex"], 2, "error [bad_query]: evaluate measures hybrid"),
         (["queries.jsonl", "--min-recall", "2"], 2, "error [usage]: Invalid value for '--min-recall'"),

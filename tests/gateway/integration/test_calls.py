@@ -268,7 +268,7 @@ async def test_a_result_whose_hook_fails_is_withheld(behind, era, by_name):
 
     assert bank.paid == [{"amount": 1}]
     assert (result.is_error, code(result)) == (True, "tool_failed")
-    assert text(result) == "the tool 'bank__pay' ran, but its result is withheld: what had to look at it failed"
+    assert text(result) == "the tool 'bank__pay' ran, but its result is withheld: a hook for results failed"
     assert SECRET not in result.model_dump_json()
 
 

@@ -137,7 +137,7 @@ class CatalogContentsContract:
         read = kept.change("a", "main", put=[tool("x")], over=0)
         now = kept.change("a", "main", put=[tool("y")], over=read)
 
-        with pytest.raises(ConflictError, match="catalog 'main' is another by now"):
+        with pytest.raises(ConflictError, match="catalog 'main' has changed meanwhile"):
             kept.change("a", "main", put=[tool("z")], remove=["x"], over=read)
         assert list(kept.fingerprints("a", "main")) == ["x", "y"]
         assert kept.revision("a", "main") == now

@@ -34,7 +34,7 @@ class RecordStoreContract:
     ) -> None:
         there = kept.put("a", "toolset", "x", {"n": 1}, over=0, at_s=1.0)
 
-        with pytest.raises(ConflictError, match="toolset 'x' is another by now"):
+        with pytest.raises(ConflictError, match="toolset 'x' has changed meanwhile"):
             kept.put("a", "toolset", "x", {"n": 2}, over=stale, at_s=2.0)
         with pytest.raises(ConflictError):
             kept.delete("a", "toolset", "x", over=stale)

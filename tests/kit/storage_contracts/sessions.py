@@ -44,7 +44,7 @@ class SessionPersistenceContract:
     ) -> None:
         version = kept.save("a", "theirs", version=0)
 
-        with pytest.raises(ConflictError, match="session 'a' is another by now") as refused:
+        with pytest.raises(ConflictError, match="session 'a' has changed meanwhile") as refused:
             kept.save("a", "ours", version=stale)
         assert (refused.value.code, refused.value.name) == ("session_conflict", "a")
         assert kept.load("a") == StoredSession("theirs", version)

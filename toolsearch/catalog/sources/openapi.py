@@ -132,7 +132,7 @@ class _Merger:
         declared = {argument.name for argument in self.arguments if argument.place == "path"}
         for name in PLACEHOLDER.findall(path):
             if name not in declared:
-                raise BadToolError(f"the path has {{{name}}}, but there is no such path parameter")
+                raise BadToolError(f"the path has {{{name}}}, but no path parameter has that name")
 
     def add_body(self, body: JsonObject | None) -> str:
         """Add the body: the fields of a plain object one by one, anything else as one property; return its type."""

@@ -234,7 +234,7 @@ def _read(path: Path, most: int) -> bytes:
     except OSError as error:
         raise BadToolError(f"{path.name} cannot be read: {error.strerror}") from error
     if len(data) > most:
-        raise BadToolError(f"{path.name} has more than {most:,} bytes, which is too much")
+        raise BadToolError(f"{path.name} has more than {most:,} bytes, and that is too many")
     return data
 
 

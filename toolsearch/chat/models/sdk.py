@@ -87,7 +87,7 @@ def translated(model: str, error_base: type[Exception]) -> Generator[None]:
 def _reason(error: Exception) -> str:
     status = getattr(error, "status_code", None)
     if status in _KEY_STATUSES:
-        return f"the provider refused the API key or what it may do (HTTP {status}); check the key and its rights"
+        return f"the provider refused the API key or its rights (HTTP {status}); check the key and its rights"
     said = (_said(getattr(error, "body", None)) or str(error) or type(error).__name__)[:_MAX_REASON]
     return said if status is None else f"HTTP {status}: {said}"
 

@@ -76,7 +76,7 @@ class Batches(Generic[_Item]):
     def _kept_for_later(self, batch: list[_Item], error: StorageError) -> float | None:
         """Return the seconds until the store should be tried again; None if *batch* is lost."""
         if error.retry_after_s is None or self._settling.is_set():
-            logger.error("%d records of what was done could not be kept: %s", len(batch), error)
+            logger.error("%d records of activity could not be stored: %s", len(batch), error)
             return None
         self._waiting[:0] = batch
         return error.retry_after_s

@@ -63,7 +63,7 @@ class Replies:
                 written = await opened.run(partial(_written, results, wire_format, input_tokens(reply)))
             # An error here would make the caller repeat calls that have run.
             except (StorageError, UnknownSessionError) as error:
-                logger.warning("what a reply has come to is not noted in its session: %s", error)
+                logger.warning("the outcome of a reply is not noted in its session: %s", error)
                 written = render_results(results, wire_format)
         return ExecutedReply(written, [(call.id, each) for call, each in outcomes if isinstance(each, HandedBack)])
 

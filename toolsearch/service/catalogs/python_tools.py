@@ -177,7 +177,7 @@ class Registrar:
             try:
                 abandoned = await self.look(tenant, abandoned)
             except ToolSearchError as error:
-                logger.warning("it cannot be told which Python tools are registered: %s", error)
+                logger.warning("the registered Python tools cannot be read: %s", error)
 
     def _add(self, tenant: str, registration: Registration, report: LoadReport) -> None:
         spec = registration.spec

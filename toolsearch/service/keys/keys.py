@@ -264,8 +264,8 @@ class SessionTokens:
         """Return a token for a session, by the key that asks for it. Raises BadSettingError if that is no API key."""
         if key_id.startswith(_ISSUED_ELSEWHERE):
             raise BadSettingError(
-                "only an API key can make a token for a session: of what an identity provider has issued, nobody could "
-                "tell later whether it still holds. Send it with each request instead"
+                "only an API key can make a token for a session: the service cannot tell later whether a token of an "
+                "identity provider still holds. Send that token with each request instead"
             )
         claims: dict[str, Any] = {
             "aud": _AUDIENCE, "sub": session_id, "exp": int(expires_s), "tenant": tenant, "key": key_id

@@ -186,7 +186,7 @@ def pretty(value: Json) -> str:
 def outcome(explained: Explanation) -> str:
     """A sentence for the outcome."""
     if explained.outcome == "does not fit" and explained.raw >= explained.least:
-        return "No tool fits well enough, this one included, so that nothing is found."
+        return "No tool fits well enough, this one included, and nothing is found."
     return _OUTCOMES[explained.outcome]
 
 

@@ -42,18 +42,18 @@ with the same key gets the answer of the first one. **ETags** are taken in `If-M
 _TAGS: Final = {
     "catalogs": "Named collections of tools, each with one index that all sessions over it share.",
     "toolsets": "Named, versioned selections from a catalog, with names and descriptions of their own.",
-    "sources": "Where a catalog imports tools from, and what becomes of that.",
+    "sources": "Places from which a catalog imports tools.",
     "jobs": "Imports that run behind a request, and their progress as server-sent events.",
     "approvals": "Definitions that are new, changed or suspicious, and wait for a person.",
     "search": "Searching without a session.",
-    "sessions": "Tool-searching endpoints, one for each agent: what is found is shown from then on.",
-    "calls": "Calls of tools, which the service runs, or checks and hands back.",
-    "activity": "What was used, saved and not found, and receipts of calls without their contents.",
-    "keys": "What callers say who they are by.",
-    "tenants": "Teams or customers, who see nothing of each other. For operators.",
-    "providers": "Who is asked for answers of models, and the keys for that.",
-    "audit": "Who has changed what.",
-    "operations": "What whoever runs the service asks it.",
+    "sessions": "Endpoints with tool search, one for each agent. They show found tools from then on.",
+    "calls": "Calls of tools. The service runs them, or checks them and hands them back.",
+    "activity": "Usage, savings, misses, and receipts of calls without their contents.",
+    "keys": "Credentials of callers.",
+    "tenants": "Teams or customers. They see nothing of each other. For operators.",
+    "providers": "Providers of models, and their keys.",
+    "audit": "The record of changes.",
+    "operations": "Health and metrics, for operators.",
 }
 
 _PROBLEMS: Final = {  # status -> the code of the example, and its meaning
@@ -61,7 +61,7 @@ _PROBLEMS: Final = {  # status -> the code of the example, and its meaning
     "401": ("not_authenticated", "There is no credential, or none that is accepted."),
     "403": ("not_permitted", "The credential is not good for this."),
     "404": ("unknown_record", "There is no such thing, or none that you may see."),
-    "409": ("changed_meanwhile", "It is another by now, or one of that name exists."),
+    "409": ("changed_meanwhile", "It has changed meanwhile, or one of that name exists."),
     "410": ("tool_gone", "The tool was there, and is not any more."),
     "412": ("precondition_failed", "It is not as `If-Match` says."),
     "413": ("body_too_large", "The body is too large; send several smaller requests."),
@@ -70,9 +70,9 @@ _PROBLEMS: Final = {  # status -> the code of the example, and its meaning
     "422": ("bad_request", "The request does not fit; `errors` says where."),
     "429": ("too_many", "A rate limit or a quota is used up; `Retry-After` says when to try again."),
     "500": ("internal_error", "The service has failed; its log says more, by the request's id."),
-    "502": ("tool_failed", "What the tool is run by has failed."),
+    "502": ("tool_failed", "The tool, or its server, has failed."),
     "503": ("store_unavailable", "The store or a server cannot be reached now; `Retry-After` says when to try again."),
-    "504": ("request_timeout", "It took too long, and was given up; what was begun may have had its effect."),
+    "504": ("request_timeout", "It took too long and was given up. It may have had its effect."),
 }
 
 

@@ -62,7 +62,9 @@ def precondition_failed() -> HttpRefusal:
 
 def precondition_required() -> HttpRefusal:
     return HttpRefusal(
-        428, "precondition_required", "send the ETag of what you have read in If-Match, or * to write over whatever is"
+        428,
+        "precondition_required",
+        "send the ETag of the version that you have read in If-Match, or * to write over any version",
     )
 
 
@@ -76,12 +78,12 @@ def too_large(max_bytes: int) -> HttpRefusal:
 
 
 def unsupported_media(accepted: str) -> HttpRefusal:
-    return HttpRefusal(415, "unsupported_media_type", f"say in Content-Type what the body is: {accepted}")
+    return HttpRefusal(415, "unsupported_media_type", f"name the type of the body in Content-Type: {accepted}")
 
 
 def timed_out(seconds: float) -> HttpRefusal:
     return HttpRefusal(
-        504, "request_timeout", f"not done within {seconds:g} s, and given up; what was begun may have had its effect"
+        504, "request_timeout", f"not done within {seconds:g} s, and given up; it may have had its effect"
     )
 
 
@@ -104,8 +106,8 @@ def outcome_lost() -> HttpRefusal:
     return HttpRefusal(
         409,
         "idempotency_unknown",
-        "a request with this Idempotency-Key was begun, and its answer is not known any more; look what came of it, "
-        "and repeat it with a new key if it is still needed",
+        "a request with this Idempotency-Key was begun, and its answer is lost; look at its outcome, and repeat it "
+        "with a new key if you still need it",
     )
 
 
@@ -124,7 +126,7 @@ def operators_only(what: str) -> HttpRefusal:
 
 def no_provider(api: ModelApi) -> HttpRefusal:
     return HttpRefusal(
-        404, "no_provider", f"nobody is named who answers for {api}; an administrator does that by POST /v1/providers"
+        404, "no_provider", f"no provider is named for {api}; an administrator names one by POST /v1/providers"
     )
 
 

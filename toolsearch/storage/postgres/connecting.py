@@ -43,7 +43,7 @@ def read_url(url: str) -> dict[str, str]:
     ):
         raise BadSettingError(
             "the URL of the store cannot be read; it looks like postgresql://user:password@host:5432/name; "
-            "percent-encode what is neither letter nor digit in the password"
+            "percent-encode the special characters of the password"
         )
     return found
 

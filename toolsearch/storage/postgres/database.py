@@ -33,7 +33,7 @@ class _Told(NamedTuple):
 _LOST: Final = _Told("PostgreSQL cannot be reached now; try again soon", 2.0)
 
 _UNKNOWN: Final = _Told(
-    "PostgreSQL was lost while it was to keep a change, so that this may have been done or not; repeat the request "
+    "PostgreSQL was lost during a change, so it may have been done or not; repeat the request "
     "with the same Idempotency-Key or If-Match, or look",
     2.0,
 )
@@ -324,7 +324,7 @@ def _commit(connection: _Raw) -> None:
             raise OutcomeUnknownError(*error.args) from error
         raise
     if done.statusmessage != "COMMIT":
-        raise psycopg.OperationalError("a part of the transaction had failed, so that nothing was written")
+        raise psycopg.OperationalError("a part of the transaction had failed, and nothing was written")
 
 
 @contextmanager

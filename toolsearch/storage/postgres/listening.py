@@ -94,8 +94,8 @@ class PostgresListener:
                     self._listen(connection, selector)
             except DeafConnectionError:
                 logger.warning(
-                    "PostgreSQL sends no notifications over this URL, as behind a pooler of transactions: what other "
-                    "replicas write is looked for instead, more often"
+                    "PostgreSQL sends no notifications over this URL, as behind a pooler of transactions: changes of "
+                    "other replicas are polled instead, more often"
                 )
                 pause_s = _DEAF_PAUSE_S
             except (psycopg.Error, OSError) as error:

@@ -43,7 +43,7 @@ def new_file(path: Path) -> Generator[sqlite3.Connection]:
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, and no write-ahead log beside it
             damage = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if damage != "ok":
-            raise sqlite3.DatabaseError(f"what would be copied is damaged: {damage}")
+            raise sqlite3.DatabaseError(f"the data to copy is damaged: {damage}")
         _to_disk(new)
         new.rename(path)
     _to_disk(path.parent)

@@ -86,7 +86,7 @@ def _read_listing(source: CatalogSource, document: Json, _url: str) -> ReadDocum
 def _read_openapi(source: CatalogSource, document: Json, url: str) -> ReadDocument:
     fields = as_object(document)
     if fields is None:
-        raise SourceError(f"{_description(source)} is no OpenAPI document, which is an object")
+        raise SourceError(f"{_description(source)} is no OpenAPI document: it is not an object")
     report = OpenApiSource(fields, server=source.server, caller=_never_sent, description=_description(source)).load()
     operations = {tool.name: _addressed(tool, source, url) for tool in report.tools}
     components = as_object(fields.get("components")) or {}
@@ -107,7 +107,7 @@ def _addressed(tool: Tool, source: CatalogSource, url: str) -> Operation:
     parts = urlsplit(base_url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise SourceError(
-            f"{_description(source)} does not say at which address its operations are; give the source a base_url"
+            f"{_description(source)} does not name the address of its operations; give the source a base_url"
         )
     return replace(operation, base_url=base_url)
 
@@ -196,7 +196,7 @@ class Fetcher:
         async for part in response.aiter_bytes():
             body += part
             if len(body) > self.max_bytes:
-                raise SourceError(f"the document has more than {self.max_bytes:,} bytes, which may be read at most")
+                raise SourceError(f"the document has more bytes than the limit of {self.max_bytes:,}")
         try:
             return body.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -292,8 +292,8 @@ def _with_origin(source: CatalogSource, read: ReadDocument) -> CatalogSource:
     """Raises SourceError if the operations are sent elsewhere now: the credentials were given for the first place."""
     if source.origin and read.origin and source.origin != read.origin:
         raise SourceError(
-            f"the operations of the source {source.name!r} are sent to {read.origin} by now, and its credentials were "
-            f"given for {source.origin}; delete the source and add it again if that is right"
+            f"the operations of the source {source.name!r} are at {read.origin} now, but its credentials are for "
+            f"{source.origin}; if the change is right, delete the source and add it again"
         )
     return replace(source, origin=source.origin or read.origin)
 

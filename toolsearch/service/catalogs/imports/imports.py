@@ -79,7 +79,7 @@ class Imports:
         """
         source = await self.sources.get(tenant, catalog, name)
         if source.kind == "mcp":
-            raise BadSettingError(f"the source {name!r} is an MCP server, which has no document")
+            raise BadSettingError(f"the source {name!r} is an MCP server, and MCP servers have no document")
         return await self._begin(source, document)
 
     async def refresh(self, tenant: str, catalog: str, name: str) -> tuple[CatalogSource, Job]:

@@ -241,7 +241,7 @@ def document_text(content: bytes) -> str:
 
 def _require_operator_for_commands(body: NewSource, caller: ServiceCaller) -> None:
     if isinstance(body, NewMcpSource) and body.command is not None and not caller.is_operator:
-        raise operators_only("MCP servers that are started by a command, which runs on the service's machine")
+        raise operators_only("MCP servers with a command: the command runs on the service's machine")
 
 
 def _server_body(row: ServerRow) -> ServerBody:
