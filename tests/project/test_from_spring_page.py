@@ -12,12 +12,13 @@ from toolsearch import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "from-spring-ai.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (`[^|]+`) \| `([^|`]+)` \|", PAGE, re.MULTILINE)
-NAMES = sorted({here for _, here in ROWS if not here.islower() or "." not in here})
+SAME = re.findall(r"`(\w+)`", PAGE.partition("have the same name here:")[2].partition("\n\n")[0])
+NAMES = sorted({here for _, here in ROWS if not here.islower() or "." not in here} | set(SAME))
 SETTINGS = sorted({here for _, here in ROWS} - set(NAMES))
 
 
 def test_each_row_has_a_name_of_ours_and_no_name_of_theirs_stands_twice():
-    theirs = [name for cell, _ in ROWS for name in cell.split(", ")]
+    theirs = [*SAME, *(name.strip("`") for cell, _ in ROWS for name in cell.split(", "))]
 
     assert len(re.findall(r"^\| `", PAGE, re.MULTILINE)) == len(ROWS)
     assert sorted(theirs) == sorted(set(theirs))
