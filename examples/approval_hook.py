@@ -1,4 +1,4 @@
-"""A person is asked before a tool changes anything, and a model whose call was refused reads that it was, and why.
+"""A person is asked before a tool changes anything. The model reads why its call was refused.
 
 Needs nothing beyond `pip install .`. The answers are written down here; with --ask, you are asked in the terminal.
 """

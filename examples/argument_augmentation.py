@@ -1,4 +1,4 @@
-"""Ask the model for more than a tool needs, such as why it calls it, without the tool knowing."""
+"""Ask the model for more than a tool needs, such as the reason for a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two things that tools are for: to know what a model cannot know, and to do what it cannot do."""
+"""Two uses of tools: facts that a model lacks, and actions that it cannot do itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said before: a memory around the tool loop, one inside it, and one that outlives the process."""
+"""Memory of a conversation: around the tool loop, inside it, or longer than the process."""
 
 from __future__ import annotations
 

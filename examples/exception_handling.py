@@ -1,4 +1,4 @@
-"""A tool that fails: the model is told, or the application is, and the other calls of the reply have their results."""
+"""A tool fails: the model or the application is told, and other calls of the reply keep their results."""
 
 from __future__ import annotations
 

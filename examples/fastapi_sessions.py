@@ -1,4 +1,4 @@
-"""A FastAPI application in which each user has a session: what it may reach, what it has found, what was said.
+"""A FastAPI application with a session for each user: reach, found tools and messages.
 
 Needs `pip install '.[service,client]'`: FastAPI, and an HTTP client to try it out. Here requests reach the application
 without a server. With a key for a real model, it can be served:

@@ -1,4 +1,4 @@
-"""The tool loop, run for you: how long it goes on, which calls it runs, and who has to approve of them."""
+"""The tool loop, run for you: bound it, choose its calls, and ask a person to approve them."""
 
 from __future__ import annotations
 

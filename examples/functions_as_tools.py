@@ -1,4 +1,4 @@
-"""Functions as tools: of an input, of an input and a context, of nothing, and one that returns nothing."""
+"""Functions as tools: with an input, with a context, without an input, and without a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods as tools: marked in their class, or made tools of where the class is not yours to change."""
+"""Methods as tools: marked in their class, or wrapped if the class is not yours to change."""
 
 from __future__ import annotations
 

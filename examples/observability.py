@@ -1,4 +1,4 @@
-"""Spans and figures for OpenTelemetry: of the model, of each tool and of each search, without content by default.
+"""Spans and metrics for OpenTelemetry: models, tools and searches, without content by default.
 
 Needs `pip install '.[otel]'`.
 """

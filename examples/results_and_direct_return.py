@@ -1,4 +1,4 @@
-"""What becomes of what a tool returns: JSON, a converter of its own, or straight to the caller."""
+"""Return a result as JSON, through a converter of your own, or straight to the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an application hands to its tools and no model sees: here, who is asking."""
+"""Hand a value to tools that no model sees: here, the user who asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a conversation has found: kept from turn to turn or not, and gone when its session is evicted."""
+"""Found tools of a conversation: kept from turn to turn or not, and gone with an evicted session."""
 
 from __future__ import annotations
 

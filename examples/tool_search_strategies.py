@@ -1,4 +1,4 @@
-"""Tool search in front of a client: what ranks, how much is found, what is always shown, what the model is told."""
+"""Tool search for a chat client: choose the ranking, the number of tools, the pins and the instructions."""
 
 from __future__ import annotations
 

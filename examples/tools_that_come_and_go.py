@@ -1,4 +1,4 @@
-"""Tools that come and go while sessions are open: who is told, and what a session shows, finds and calls afterwards.
+"""Tools come and go while sessions are open: see what a session then shows, finds and calls.
 
 Needs nothing beyond `pip install .`.
 """

@@ -1,4 +1,4 @@
-"""28 tools, of which a question needs three: what it costs to show a model all of them, and to let it search.
+"""A question needs three of 28 tools: count the tokens with all of them, and with a search.
 
 The setting of a comparison that Spring AI has published. With OPENAI_API_KEY or ANTHROPIC_API_KEY a real model is asked
 (OPENAI_MODEL and ANTHROPIC_MODEL say which), otherwise a script plays one, and tokens are counted with o200k.
