@@ -40,7 +40,7 @@ from toolsearch.catalog.indexing import document_of
 from toolsearch.engine import ToolSearch
 from toolsearch.environment import SECRET_KEY
 from toolsearch.service.data_folder import INDEXES
-from toolsearch.service.seal import new_key
+from toolsearch.storage.seal import new_key
 from toolsearch.tools.definition import Tool, ToolDefinition
 
 CLIENTS = 50

@@ -23,8 +23,8 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.job_records import Job, JobRecords
 from toolsearch.service.jobs import Jobs
 from toolsearch.service.replicas import LASTS_S, ReplicaLease
-from toolsearch.service.seal import Seal
 from toolsearch.service.settings import ServiceSettings
+from toolsearch.storage.seal import Seal
 from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 from toolsearch.tokens import HeuristicTokenCounter

@@ -13,10 +13,10 @@ from tests.kit.clock import Clock
 from tests.kit.service import HOST, NOW_S, PORT, ServiceKit
 from toolsearch.service.app import make_app
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.seal import Seal
 from toolsearch.service.service import Service
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.seal import Seal
 
 DEFAULT: Final = CorpusRef("default", "catalog", "default")
 NEVER_S: Final = 100_000.0  # so that only notifications tell

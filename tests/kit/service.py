@@ -17,12 +17,12 @@ from toolsearch.access.scopes import SCOPES, Scope
 from toolsearch.service.app import make_app
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.replica_changes import POLL_S
-from toolsearch.service.seal import Seal
 from toolsearch.service.service import Service
 from toolsearch.service.sessions.sessions import SessionPlan
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.web.callers import ServiceCaller
 from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.seal import Seal
 from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 

@@ -12,10 +12,10 @@ from fastapi import Depends, FastAPI, Response
 
 from tests.kit.service import ServiceKit, codes, serving
 from toolsearch.errors import Kept, StorageError
-from toolsearch.service.seal import Seal
 from toolsearch.service.service import Service
 from toolsearch.service.web.callers import ServiceCaller, caller_with
 from toolsearch.storage.records import Record
+from toolsearch.storage.seal import Seal
 
 
 class Counter:

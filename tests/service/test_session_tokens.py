@@ -15,7 +15,7 @@ from tests.kit.service import NOW_S, ServiceKit, codes, serving
 from toolsearch.access.scopes import Scope
 from toolsearch.errors import BadSettingError
 from toolsearch.service.keys.keys import SessionTokens
-from toolsearch.service.seal import Seal, new_key
+from toolsearch.storage.seal import Seal, new_key
 
 SESSION = "ses_1"
 EXPIRES_S = NOW_S + 60

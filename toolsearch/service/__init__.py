@@ -12,7 +12,7 @@ proxy_face.py  providers.py    the APIs of models, and who is asked for them
 web/              what HTTP needs, whatever is asked for; ``parts`` gives a route the parts of the service
 pages/            what surrounds every page, with the templates and the files that they load
 replicas.py  replica_changes.py    what replicas over one store know of each other
-seal.py  data_folder.py    what is encrypted; where everything is kept, and copies of it
+data_folder.py    where everything is kept, and copies of it
 serving.py        what is looked at before a start; serving until a signal
 settings.py       the settings of a service
 openapi_page.py   prints ``docs/openapi.json``

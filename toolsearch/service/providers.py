@@ -16,11 +16,11 @@ from toolsearch.access.url_guard import UrlGuard
 from toolsearch.api.base import Page
 from toolsearch.api.providers import BASE_URLS, ModelApi, NewProvider, ProviderBody
 from toolsearch.errors import UnknownRecordError
-from toolsearch.service.seal import Seal
 from toolsearch.service.web.answers import time_of
 from toolsearch.service.web.callers import ServiceCaller, caller_with
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.storage.records import Record, RecordStore
+from toolsearch.storage.seal import Seal
 
 PROVIDER: Final = "provider"  # the kind of the records of providers; their id is the API
 

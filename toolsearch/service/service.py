@@ -38,7 +38,6 @@ from toolsearch.service.providers import Providers
 from toolsearch.service.proxy_face import ProxyFace
 from toolsearch.service.replica_changes import POLL_S, Following
 from toolsearch.service.replicas import ReplicaLease, ReplicaPresence
-from toolsearch.service.seal import Seal
 from toolsearch.service.sessions.sessions import SESSION, Sessions
 from toolsearch.service.settings import RetentionSettings, ServiceSettings
 from toolsearch.service.tenants import IssuedTokens, Tenants
@@ -50,6 +49,7 @@ from toolsearch.service.web.metrics import Metrics, Readiness, ServiceFigures
 from toolsearch.service.web.middleware import Shutdown
 from toolsearch.service.web.parts import ServiceParts
 from toolsearch.storage.records import THE_SERVICE
+from toolsearch.storage.seal import Seal
 from toolsearch.storage.storage import Storage
 
 

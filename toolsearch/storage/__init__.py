@@ -11,7 +11,7 @@ What users may keep elsewhere also has a port (a Protocol), and a store in memor
     sqlite/  postgres/                                 these databases; SQLite files are the default
     replicas                                           what replicas tell each other, and leases
     opening  place                                     which database a service uses, and it as a whole
-    files                                              files that only their owner can read
+    files  seal                                        files that only their owner can read; what is encrypted
 
 What belongs to retrieval is kept elsewhere. `toolsearch_indexes.vector_store` is the port of vectors, since the
 retrieval engine can be used alone. `toolsearch.catalog.stored` writes the catalog of an index directory, which never

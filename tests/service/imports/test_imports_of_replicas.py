@@ -15,8 +15,8 @@ from toolsearch.errors import StillRunningError, UnknownRecordError
 from toolsearch.service.catalogs.imports.sources import SOURCE, CatalogSource, SourceSecrets
 from toolsearch.service.catalogs.writing import REFUSED
 from toolsearch.service.job_records import JOB, Job, JobStep
-from toolsearch.service.seal import Seal
 from toolsearch.storage.postgres.place import PostgresStorage
+from toolsearch.storage.seal import Seal
 from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.storage.storage import Storage
 

@@ -19,7 +19,7 @@ from tests.kit.postgres import PostgresServer
 from tests.kit.round_robin import round_robin
 from tests.kit.service import ServiceKit, serving, two_replicas
 from toolsearch.service.app import make_app
-from toolsearch.service.seal import Seal
+from toolsearch.storage.seal import Seal
 from toolsearch.tools.naming import TOOL_NAME
 
 TOOLS = [

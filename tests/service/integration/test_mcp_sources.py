@@ -20,7 +20,7 @@ from tests.mcp_servers.rich_http import rich_over_http
 from tests.mcp_servers.rich_server import Rich
 from toolsearch.service.catalogs.imports.servers import Noting
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.seal import Seal
+from toolsearch.storage.seal import Seal
 from toolsearch.storage.sqlite.place import SqliteStorage
 
 UPDATE = {**ADD, "name": "update"}

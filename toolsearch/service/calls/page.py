@@ -26,10 +26,10 @@ from toolsearch.service.corpora.corpus import Corpus
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.filters import Exact
 from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with
-from toolsearch.service.seal import Seal
 from toolsearch.service.web.callers import Visit
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.storage.records import Record
+from toolsearch.storage.seal import Seal
 from toolsearch.threads import search_threads
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import SafetyClass, Tool, ToolDefinition, safety_of

@@ -17,9 +17,9 @@ from toolsearch.access.reach import EVERY_TOOL, Reach, RuleKind
 from toolsearch.access.scopes import Scope, includes
 from toolsearch.access.settings import token_sha256
 from toolsearch.errors import BadSettingError, StorageError, UnknownRecordError
-from toolsearch.service.seal import Seal
 from toolsearch.storage.keys import StoredKey
 from toolsearch.storage.records import RecordStore
+from toolsearch.storage.seal import Seal
 from toolsearch.storage.storage import Storage
 
 logger = logging.getLogger(__name__)

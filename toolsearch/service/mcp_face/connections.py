@@ -19,9 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import SealError
-from toolsearch.service.seal import Seal
 from toolsearch.service.web.callers import ServiceCaller
 from toolsearch.storage.records import RecordStore
+from toolsearch.storage.seal import Seal
 from toolsearch.tools.json_types import JsonObject
 
 

@@ -19,12 +19,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.errors import ConflictError, SealError, StorageError
 from toolsearch.service.replicas import ReplicaPresence, RetriedWrites
-from toolsearch.service.seal import Seal
 from toolsearch.service.web.bodies import read_body, replay
 from toolsearch.service.web.callers import ServiceCaller
 from toolsearch.service.web.paths import API, is_mcp, is_under, model_api
 from toolsearch.service.web.problems import bad_request, other_request, outcome_lost, same_time
 from toolsearch.storage.records import Record, RecordStore
+from toolsearch.storage.seal import Seal
 
 logger = logging.getLogger(__name__)
 REPEAT: Final = "idempotency"  # the kind of the records of repeatable requests

@@ -17,9 +17,9 @@ from toolsearch.errors import ConflictError, DuplicateToolError, Kept, UnknownRe
 from toolsearch.service.catalogs.writing import owning_server
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.seal import Seal
 from toolsearch.storage.contents import CatalogContents, StoredTool
 from toolsearch.storage.records import Record, RecordStore
+from toolsearch.storage.seal import Seal
 from toolsearch.storage.storage import Storage
 from toolsearch.threads import in_thread
 from toolsearch.tools.definition import Refusal
