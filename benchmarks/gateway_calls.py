@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from benchmarks.figure_tables import print_table
 from benchmarks.memory import resident_kib
@@ -51,6 +51,7 @@ class _Stub:
     """An `Upstream` that answers at once."""
 
     is_modern = False
+    owner = ""
     state = UpstreamState.READY
 
     def __init__(self, settings: UpstreamSettings, sinks: UpstreamSinks) -> None:
@@ -58,6 +59,9 @@ class _Stub:
         self._sinks = sinks
 
     def start(self) -> None: ...
+
+    def of(self, grant: Grant) -> Self:  # noqa: ARG002
+        return self
 
     def wake(self) -> None: ...
 

@@ -22,6 +22,9 @@ class Server:
     name = "it"
     is_modern = True
 
+    def of(self, _):
+        return self
+
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
         self.sent: list[Mapping[str, Any]] = []

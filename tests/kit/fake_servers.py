@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.gateway.caller import Caller
@@ -34,6 +34,7 @@ class FakeServer:
     """A server that lists what a test has it list, and notes how it is called."""
 
     is_modern = False
+    owner = ""
 
     def __init__(self, settings: UpstreamSettings, sinks: UpstreamSinks) -> None:
         self.name = settings.name
@@ -47,6 +48,9 @@ class FakeServer:
         self.skills: tuple[dict[str, Any], ...] = ()  # what it lists besides, when it is asked to list again
 
     def start(self) -> None: ...
+
+    def of(self, grant: Grant) -> Self:  # noqa: ARG002
+        return self
 
     def wake(self) -> None:
         self.woken += 1

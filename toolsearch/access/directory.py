@@ -67,7 +67,7 @@ class Directory:
         if grant is None:
             logger.info("a JWT was refused: its subject %r is none of the principals", claims.subject)
             return None
-        return Grant(grant.principal, frozenset(claims.scopes), grant.is_operator)
+        return Grant(grant.principal, frozenset(claims.scopes), grant.is_operator, claims=claims)
 
     def _of_subject(self, subject: str) -> Grant | None:
         if subject in self.subjects or self.others is None:

@@ -10,7 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -147,12 +147,15 @@ _REQUIRED = ("exp", "iss", "aud", "sub")
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The content of an accepted JWT: its subject and scopes, its end in seconds since 1970, and all its claims."""
+    """The content of an accepted JWT: its subject and scopes, its end in seconds since 1970, all its claims, and the
+    *token* itself.
+    """
 
     subject: str
     scopes: tuple[str, ...]
     end_s: float
     values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+    token: str = field(default="", repr=False, compare=False)
 
 
 class JwtVerifier:
@@ -167,7 +170,7 @@ class JwtVerifier:
         token.
         """
         try:
-            return self._read(await self._decoded(token))
+            return replace(self._read(await self._decoded(token)), token=token)
         except _RefusedError as reason:
             logger.info("a JWT was refused: %s", reason)
         except (jwt.PyJWTError, ValueError, TypeError) as error:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from toolsearch.access.reach import Reach
 from toolsearch.errors import BadSettingError
 from toolsearch.option_values import identity
+
+if TYPE_CHECKING:
+    from toolsearch.access.jwt import Claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Grant:
     key_id   the id of an API key, or ``jwt:`` and the subject; "" for a token of the configuration
     session  the only session that it can be used for; "": it is not bound to one
     end_s    the time of its end, in seconds since 1970; None: never
+    claims   the content of the credential if it is a JWT, for servers that are told of the caller or get its token
     """
 
     principal: Principal
@@ -56,6 +60,7 @@ class Grant:
     key_id: str = ""
     session: str = ""
     end_s: float | None = None
+    claims: Claims | None = field(default=None, repr=False, compare=False)
 
 
 class PrincipalDirectory(Protocol):

@@ -6,7 +6,7 @@ The patterns of rules are shell globs, which RE2 matches in linear time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -194,14 +194,17 @@ _EVERY_NAME = Rule(RuleKind.NAME, "*")
 class Reach:
     """The tools that a caller may see: those that an allow rule matches and no deny rule. Empty *allow*: none.
 
-    *also* holds further lists of allow rules, which ``&`` makes; a tool has to match a rule of each list.
+    *also* holds further lists of allow rules, which ``&`` makes; a tool has to match a rule of each list. *only* holds
+    servers of which nothing is allowed except the entries with the names beside them.
     """
 
     allow: tuple[Rule, ...] = (_EVERY_NAME,)
     deny: tuple[Rule, ...] = ()
     also: tuple[tuple[Rule, ...], ...] = ()
+    only: tuple[tuple[str, frozenset[str]], ...] = ()
     _allowed: tuple[_AnyRule, ...] = field(init=False, repr=False, compare=False)
     _denied: _AnyRule = field(init=False, repr=False, compare=False)
+    _names: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -210,7 +213,8 @@ class Reach:
         object.__setattr__(self, "also", tuple(_rules(each, "also") for each in self.also))
         object.__setattr__(self, "_allowed", tuple(map(_AnyRule, (self.allow, *self.also))))
         object.__setattr__(self, "_denied", _AnyRule(self.deny))
-        object.__setattr__(self, "_hash", hash((self.allow, self.deny, self.also)))
+        object.__setattr__(self, "_names", dict(self.only))
+        object.__setattr__(self, "_hash", hash((self.allow, self.deny, self.also, self.only)))
 
     def __hash__(self) -> int:
         return self._hash  # computed once, because each search looks up the view of its reach
@@ -223,12 +227,14 @@ class Reach:
     @property
     def is_everything(self) -> bool:
         """Whether no tool is left out, so that a search needs no filter."""
-        return all(_EVERY_NAME in allow for allow in (self.allow, *self.also)) and not self.deny
+        return all(_EVERY_NAME in allow for allow in (self.allow, *self.also)) and not self.deny and not self.only
 
     def allows(self, definition: ToolDefinition, original: ToolDefinition | None = None) -> bool:
         """Whether *definition* is allowed. *original* is its definition in the catalog, if it is shown under another
         name.
         """
+        if self._is_left_out(definition if original is None else original):
+            return False
         if original is None:
             return all(rules.matches(definition) for rules in self._allowed) and not self._denied.matches(definition)
         shown = definition.name
@@ -239,26 +245,30 @@ class Reach:
         )
 
     def denies(self, definition: ToolDefinition) -> bool:
-        """Whether a deny rule matches *definition*, whatever is allowed."""
-        return self._denied.matches(definition)
+        """Whether a deny rule matches *definition*, whatever is allowed, or *only* leaves it out."""
+        return self._is_left_out(definition) or self._denied.matches(definition)
+
+    def _is_left_out(self, definition: ToolDefinition) -> bool:
+        return definition.name not in self._names.get(definition.server, (definition.name,))
 
     def allows_server(self, server: str) -> bool:
         """Whether tools of *server* could be allowed, for as long as only the name of the server is known.
 
         They may have any tags, be of any class, and have any names that begin with that of the server.
         """
-        return any(
+        return self._names.get(server) != frozenset() and any(
             all(rules.could_match(tool) for rules in self._allowed) and not self._denied.matches(tool)
             for tool in _some_of_each_class_and_kind(server)
         )
 
     def __str__(self) -> str:
         """The rules as JSON, which differs for reaches that differ."""
-        return json.dumps([[*map(str, rules)] for rules in (self.deny, self.allow, *self.also)])
+        rules: list[object] = [[*map(str, each)] for each in (self.deny, self.allow, *self.also)]
+        return json.dumps([*rules, *({server: sorted(names)} for server, names in self.only)])
 
     def __reduce__(self) -> tuple[type[Reach], tuple[object, ...]]:
         """The rules are read again on unpickling, because neither RE2's expressions nor caches can be pickled."""
-        return Reach, (self.allow, self.deny, self.also)
+        return Reach, (self.allow, self.deny, self.also, self.only)
 
     def __and__(self, other: Reach) -> Reach:
         """Return the reach of what both allow, which is never more than either allows."""
@@ -268,7 +278,16 @@ class Reach:
             return other
         given = dict.fromkeys((self.allow, *self.also, other.allow, *other.also))
         allow, *also = [rules for rules in given if _EVERY_NAME not in rules] or [(_EVERY_NAME,)]
-        return Reach(allow, tuple(dict.fromkeys((*self.deny, *other.deny))), tuple(also))
+        return Reach(
+            allow, tuple(dict.fromkeys((*self.deny, *other.deny))), tuple(also), _in_both(self._names, other._names)
+        )
+
+
+def _in_both(
+    one: Mapping[str, frozenset[str]], other: Mapping[str, frozenset[str]]
+) -> tuple[tuple[str, frozenset[str]], ...]:
+    given = {**one, **other}
+    return tuple((name, one.get(name, given[name]) & other.get(name, given[name])) for name in sorted(given))
 
 
 _SOME_TOOL = "tool"

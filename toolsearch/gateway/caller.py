@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from mcp import MCPError
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -25,11 +25,19 @@ from starlette.authentication import AuthCredentials, AuthenticationBackend
 from starlette.requests import HTTPConnection
 
 from toolsearch.access.principals import LOCAL, Grant, Principal, PrincipalDirectory
-from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import log_failure
 from toolsearch.errors import ToolSearchError, text_for_model
 from toolsearch.wire.mcp.eras import Era
+from toolsearch.wire.mcp.lists import ListOf
 from toolsearch.wire.mcp.requests import CALL_TOOL, carrying, error_result
+
+
+class OwnEntries(Protocol):
+    """What each principal is listed by servers that may list other things to each. Safe to share between threads."""
+
+    def principal(self, grant: Grant) -> Principal: ...
+
+    def lists(self, grant: Grant, server: str, which: ListOf, name: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,8 @@ class Caller:
     client_name   the client's name for itself, or "". It may change how the client is served, never its rights
     capabilities  the capabilities that the client has declared, as MCP writes them
     request_id    the id of the HTTP request, or ""
+    reached_at    the address at which the client reaches the gateway over HTTP: ``https://tools.example``, or ""
+    own           knows what this caller is listed by servers that are others for each user; None: there are none
     """
 
     grant: Grant
@@ -50,10 +60,17 @@ class Caller:
     client_version: str = ""
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
     request_id: str = ""
+    reached_at: str = ""
+    own: OwnEntries | None = field(default=None, repr=False, compare=False)
 
     @property
     def principal(self) -> Principal:
-        return self.grant.principal
+        """The principal, whose reach ends at what its own account is listed at this moment."""
+        return self.grant.principal if self.own is None else self.own.principal(self.grant)
+
+    def lists(self, server: str, which: ListOf, name: str) -> bool:
+        """Whether *server*, which lists this entry to somebody, lists it to the caller, too."""
+        return self.own is None or self.own.lists(self.grant, server, which, name)
 
     @property
     def session(self) -> str:
@@ -63,7 +80,8 @@ class Caller:
     @property
     def owner(self) -> str:
         """The owner of the states and links in its requests: the principal, or the session made for the principal."""
-        return f"{self.principal.id} {self.session}" if self.session else self.principal.id
+        who = self.grant.principal.id
+        return f"{who} {self.session}" if self.session else who
 
 
 class GrantToken(AccessToken):
@@ -126,6 +144,7 @@ def caller_of(ctx: Context) -> Caller:
         client_version=client.version if client else "",
         capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True) if capabilities else {},
         request_id=_request_id(ctx),
+        reached_at=str(ctx.request.base_url).removesuffix("/") if ctx.request is not None else "",
     )
 
 
@@ -134,10 +153,10 @@ def _request_id(ctx: Context) -> str:
     return str(state.get("request_id", ""))
 
 
-def reach_of_request() -> Reach:
-    """The reach of the current HTTP request's principal; everything if no credential is required."""
+def grant_of_request() -> Grant:
+    """The grant of the current HTTP request; everybody's if no credential is required."""
     token = get_access_token()
-    return token.grant.principal.reach if isinstance(token, GrantToken) else LOCAL.reach
+    return token.grant if isinstance(token, GrantToken) else Grant(LOCAL)
 
 
 def _token_of(ctx: Context) -> GrantToken | None:

@@ -94,7 +94,7 @@ class ListChanges:
 
     async def listen(self, ctx: Context, caller: Caller, params: types.SubscriptionsListenRequestParams) -> Any:
         """Serve a stream of ``subscriptions/listen`` until its client goes."""
-        key = (caller.principal, caller.session)
+        key = (caller.grant.principal, caller.session)
         streams = self._streams.get(key)
         if streams is None:
             streams = self._streams[key] = _new_streams(caller)

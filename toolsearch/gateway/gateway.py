@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from toolsearch.access.principals import Grant
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.calling.pipeline import CallOutcome
@@ -21,6 +22,7 @@ from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.config_file import ConfigFile
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
+from toolsearch.gateway.own_entries import OwnServers
 from toolsearch.gateway.proxy.calls import ClientCall, ClientCalls, SessionLimits, mcp_answer
 from toolsearch.gateway.proxy.content import ContentProxy, Subscriptions
 from toolsearch.gateway.proxy.entries import Entries
@@ -44,6 +46,7 @@ from toolsearch.tokens import count_json
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.interface import Downstream, ServerHealth, Upstream
+from toolsearch.upstreams.personal import PersonalUpstream
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.requests import call_params
 from toolsearch.wiring import build_engine
@@ -136,6 +139,9 @@ class Gateway:
         )
         self._session_listeners: list[Callable[[str], None]] = []
         self.upstreams: Mapping[str, Upstream] = self._servers.upstreams
+        self.personal: Mapping[str, PersonalUpstream] = self._servers.personal
+        self.logins = self._servers.logins
+        self._own = OwnServers(self.registry, self.personal)
         self.first_listings = self._servers.first_listings
         self.first_listings.on_complete(self._count_early_lists)
         self.surface = Surface(
@@ -152,6 +158,7 @@ class Gateway:
             links,
             inspect=marked if settings.trust.results == "flag" else None,
             before=self._servers.follow_decisions if asks_gate else None,
+            reached_at=settings.reached_at,
         )
         self.entries = Entries(self.registry, self.relay)
         self.content = ContentProxy(self.registry, self.relay, links)
@@ -235,6 +242,22 @@ class Gateway:
         """Like `Servers.review`, for callers that cannot wait until the gate is asked again."""
         await self._servers.review()
 
+    def seen_by(self, caller: Caller) -> Caller:
+        """*caller*, whose reach ends at what servers list to its own account."""
+        return replace(caller, own=self._own) if self.personal else caller
+
+    def reach_of(self, grant: Grant) -> Reach:
+        """The reach of *grant*, which ends at what servers list to its own account."""
+        return (self._own.principal(grant) if self.personal else grant.principal).reach
+
+    async def _own_listed(self, caller: Caller, patience_s: float) -> None:
+        """Connect the caller to the servers that may list it other things than others, if it has a login or a token for
+        them, and wait for a while until they have listed them.
+        """
+        unlisted = [own for each in list(self.personal.values()) if not (own := each.of(caller.grant)).is_listed]
+        if unlisted:
+            await asyncio.gather(*(own.listed(patience_s) for own in unlisted))
+
     def _server_health(self) -> dict[str, ServerHealth]:
         """The health of the servers of which the rules allow tools."""
         return {
@@ -247,6 +270,8 @@ class Gateway:
         """The list of *caller*; see `Surface.entries`. Soon after the start it waits a little for servers that are
         starting. It waits longer for a list of every tool, since many clients list once.
         """
+        caller = self.seen_by(caller)
+        await self._own_listed(caller, self.config.settings.exposure.first_list_wait_s)
         await (self.settled() if self.surface.lists_every_tool(caller) else self.lists_settled())
         entries, shown = await search_threads.run(self._list, caller)
         counts = self.ledger.listed(caller, tools=len(entries), shown_tokens=shown)
@@ -259,6 +284,8 @@ class Gateway:
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
         """See `Surface.search`."""
+        caller = self.seen_by(caller)
+        await self._own_listed(caller, _FIRST_USE_S)
         await self.settled()
         started_s = self._clock()
         found, written, tokens = await search_threads.run(self._search, caller, arguments)
@@ -273,26 +300,26 @@ class Gateway:
         )
         if self._observer is not None:
             self._observer.searched(caller, found.queries, written_tokens=written, answer_tokens=tokens)
-        self._wake_for(found)
+        self._wake_for(caller, found)
         if self.ledger.searches == 1:  # the first search has built the index
             self._tidying = asyncio.get_running_loop().run_in_executor(None, _tidy)
         return found
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """Answer ``tools/call`` with *params* as the client sent them; see `mcp_answer`."""
-        call = self._calls.read(caller, params, downstream)
+        call = self._calls.read(self.seen_by(caller), params, downstream)
         return mcp_answer(call, await self._completed(call))
 
     async def run(self, caller: Caller, name: str, arguments: JsonObject, downstream: Downstream) -> CallOutcome:
         """Call a tool for a client that does not speak MCP; see `ClientCalls.complete`."""
-        return await self._completed(self._calls.read(caller, call_params(name, arguments), downstream))
+        return await self._completed(self._calls.read(self.seen_by(caller), call_params(name, arguments), downstream))
 
     async def read_resource(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """Answer ``resources/read``; raises as `ContentProxy.read`.
 
         A file of a skill is read by a call of the skill, with the same checks, hooks, limits and reports.
         """
-        uri = params["uri"]
+        uri, caller = params["uri"], self.seen_by(caller)
         found = self.content.file_of_skill(caller, uri)
         if found is None:
             return await self.content.read(caller, params, downstream)
@@ -306,7 +333,9 @@ class Gateway:
 
     async def _completed(self, call: ClientCall) -> CallOutcome:
         if (tool := call.tool) is None:
+            await self._own_listed(call.caller, _FIRST_USE_S)
             await self.settled()
+            call = self._calls.again(call)
             tool = call.tool
         caller, name, started_s = call.caller, call.call.name, self._clock()
         try:
@@ -350,7 +379,7 @@ class Gateway:
         for listener in self._session_listeners:
             listener(session)
 
-    def _wake_for(self, found: SearchOutcome) -> None:
+    def _wake_for(self, caller: Caller, found: SearchOutcome) -> None:
         """Start the server of the best tool while the model reads the answer, because that tool is the most likely to
         be called next; or that of the best skill, if no tool fits.
         """
@@ -358,7 +387,7 @@ class Gateway:
         tool = self.registry.find_entry(names[0]) if names else None
         server = self.upstreams.get(tool.origin.server) if tool is not None and tool.origin is not None else None
         if server is not None:
-            server.wake()
+            server.of(caller.grant).wake()
 
     def _is_skill(self, name: str) -> bool:
         entry = self.registry.find_entry(name)
@@ -450,8 +479,8 @@ class Gateway:
         self._tokens[server] = await asyncio.to_thread(self._tokens_of, server)
         await asyncio.to_thread(load_validator)  # the validator is loaded now because there are tools to call
 
-    def _updated(self, server: str, uri: str) -> None:
-        self.subscriptions.updated(server, uri)
+    def _updated(self, server: str, uri: str, owner: str) -> None:
+        self.subscriptions.updated(server, uri, owner)
 
     def _forget_server(self, server: str) -> None:
         self._tokens.pop(server, None)

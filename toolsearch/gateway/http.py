@@ -35,6 +35,7 @@ from toolsearch.errors import BadSettingError
 from toolsearch.gateway.caller import CredentialBackend, GrantToken
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http_guard import HostGuard, RetryAfter, require_safe_binding, served_hosts
+from toolsearch.gateway.login_pages import login_routes
 from toolsearch.gateway.reports.page import status_routes
 from toolsearch.gateway.server import make_server
 from toolsearch.gateway.status import SESSION_IDLE_S
@@ -156,6 +157,8 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
     mcp: ASGIApp = RetryAfter(StreamableHTTPASGIApp(manager), idle_s=SESSION_IDLE_S)
     routes: list[BaseRoute] = [Route(_HEALTH, _healthy)]
     pages = status_routes(gateway)
+    scopes = directory.required_scopes if directory is not None else ()
+    routes += login_routes(gateway, asks_for_tokens=directory is not None, scopes=scopes)
     if directory is None:
         routes += [Route(_PATH, endpoint=mcp), *pages]
     else:

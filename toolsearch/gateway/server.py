@@ -24,7 +24,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ConfigDict
 
 from toolsearch.errors import NotPermittedError, ToolSearchError
-from toolsearch.gateway.caller import Caller, Context, FailureGuard, Handler, caller_of, reach_of_request
+from toolsearch.gateway.caller import Caller, Context, FailureGuard, Handler, caller_of, grant_of_request
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.door import own_version
 from toolsearch.gateway.exposure.clients import known_client
@@ -246,7 +246,7 @@ def make_server(
         async with gateway if runs_gateway else nullcontext():
             yield gateway
 
-    face = _Face(gateway, ListChanges(gateway), who, allow)
+    face = _Face(gateway, ListChanges(gateway), lambda ctx: gateway.seen_by(who(ctx)), allow)
     content = gateway.content
     handlers: dict[str, _Answer] = {
         "on_list_tools": face.list_tools,
@@ -268,12 +268,12 @@ def make_server(
         version=own_version(),
         lifespan=lifespan,
         # Without this lookup the SDK would list all tools for every call.
-        get_tool_input_schema=lambda name: gateway.surface.input_schema(name, reach_of_request()),
+        get_tool_input_schema=lambda name: gateway.surface.input_schema(name, gateway.reach_of(grant_of_request())),
         **guarded,
     )
     add_logging(server)
     add_skills(server, lambda answer: guard.around(face.of_caller(answer)), face)
-    server.middleware += [_send_carried, pass_on_instructions(gateway, who)]
+    server.middleware += [_send_carried, pass_on_instructions(gateway, face.who)]
     return server
 
 
@@ -375,7 +375,7 @@ class _Face:
             connection = connection_of(ctx)
             connection.exit_stack.callback(self.gateway.subscriptions.forget, caller.session_key)
             await self.gateway.subscriptions.subscribe(
-                address, caller.session_key, lambda: connection.send_resource_updated(params.uri)
+                caller.grant, address, caller.session_key, lambda: connection.send_resource_updated(params.uri)
             )
         return types.EmptyResult()
 
@@ -384,7 +384,7 @@ class _Face:
     ) -> types.EmptyResult:
         async with self._content(caller):
             address = self.gateway.content.locate(caller, params.uri)
-            await self.gateway.subscriptions.unsubscribe(address, caller.session_key or "")
+            await self.gateway.subscriptions.unsubscribe(caller.grant, address, caller.session_key or "")
         return types.EmptyResult()
 
     @asynccontextmanager

@@ -18,6 +18,8 @@ from toolsearch.gateway.trust.verdicts import ToolGate
 from toolsearch.upstreams.config import server_identity
 from toolsearch.upstreams.faults import RepeatedWarning
 from toolsearch.upstreams.interface import Listing, Upstream, UpstreamSinks, UpstreamState
+from toolsearch.upstreams.logins import Logins
+from toolsearch.upstreams.personal import PersonalUpstream
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.upstreams.settings import UpstreamSettings
 
@@ -129,9 +131,9 @@ UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstrea
 class Servers:
     """The running servers. To be used from one event loop. `upstreams` may be kept by callers: it changes in place.
 
-    *on_listed* is awaited with the name of a server when its tools have been judged, or judged again. *on_updated* is
-    called with a server and the URI of a subscribed resource that has changed. *on_removed* is called with the name of
-    a removed server.
+    on_listed   awaited with the name of a server when its tools have been judged, or judged again
+    on_updated  called with a server, the URI of a subscribed resource that has changed, and the owner of the connection
+    on_removed  called with the name of a removed server
     """
 
     def __init__(
@@ -144,7 +146,7 @@ class Servers:
         clock: Callable[[], float],
         trust_poll_s: float,
         on_listed: Callable[[str], Awaitable[None]],
-        on_updated: Callable[[str, str], None],
+        on_updated: Callable[[str, str, str], None],
         on_removed: Callable[[str], None],
     ) -> None:
         self._registry = registry
@@ -156,6 +158,8 @@ class Servers:
         self._sinks = UpstreamSinks(self._listed, self._state_changed, on_updated)
         self._settings: dict[str, UpstreamSettings] = {}
         self.upstreams: dict[str, Upstream] = {}
+        self.personal: dict[str, PersonalUpstream] = {}  # those of them that are others for each user
+        self.logins = Logins()
         self._log_guard = LogGuard(())
         self._following: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
@@ -177,6 +181,7 @@ class Servers:
         if self._following is not None:
             self._following.cancel()
             await asyncio.wait([self._following])
+        await self.logins.aclose()
         await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
         self._log_guard.remove()
 
@@ -236,6 +241,7 @@ class Servers:
         if upstream is None:
             return
         del self._settings[name]
+        self.personal.pop(name, None)
         self.first_listings.heard_of(name)
         await self._registry.withdraw(name)
         self._on_removed(name)
@@ -245,8 +251,17 @@ class Servers:
         name = settings.name
         self._log_guard.hide(settings.server.secrets)
         self._settings[name] = settings
-        upstream = self.upstreams[name] = self._make(settings, self._sinks)
+        self.personal.pop(name, None)
+        upstream = self._made(settings)
+        if isinstance(upstream, PersonalUpstream):
+            self.personal[name] = upstream
+        self.upstreams[name] = upstream
         return upstream
+
+    def _made(self, settings: UpstreamSettings) -> Upstream:
+        if settings.is_personal:
+            return PersonalUpstream(settings, self._sinks, self.logins, make=self._make)
+        return self._make(settings, self._sinks)
 
     def _require_unambiguous(self, name: str) -> None:
         for other in self._settings:

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
 
 import platformdirs
 from pydantic import (
@@ -47,8 +48,8 @@ from toolsearch.setting_types import Count, Folder, Port, Wait
 from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
 from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.naming import SEPARATOR, did_you_mean
-from toolsearch.upstreams.config import McpServer, mcp_document, read_mcp_config
-from toolsearch.upstreams.settings import OAuthClient, ServerSettings, UpstreamSettings
+from toolsearch.upstreams.config import HttpServer, McpServer, mcp_document, read_mcp_config
+from toolsearch.upstreams.settings import Credentials, OAuthClient, ServerSettings, UpstreamSettings
 
 SECTION = "toolsearch"
 _NOBODY = "no_principal"  # error kinds in the style of pydantic's
@@ -205,6 +206,11 @@ class GatewayServerSettings(ServerSettings):
     lazy: bool = Field(default=True, description="Start it only when it is needed, if its tools are known from before.")
     login: bool = Field(default=True, description="Log in with OAuth where the server asks for it.")
     oauth: OAuthSettings | None = None
+    credentials: Credentials = Field(
+        default="shared",
+        description="Whose credentials it gets: everybody the same; per-user: each principal logs in; exchange: each "
+        "caller's own token is exchanged (RFC 8693) at oauth.issuer.",
+    )
 
 
 class GatewaySettings(RankingSettings):
@@ -243,6 +249,12 @@ class GatewaySettings(RankingSettings):
     def state_folder(self) -> Path:
         """Where listings, pins and tokens are kept; it need not exist yet."""
         return self.state_dir or platformdirs.user_state_path("toolsearch", appauthor=False) / "gateway"
+
+    @property
+    def reached_at(self) -> str:
+        """The address by which clients reach the gateway over HTTP, as far as the resource of their tokens says it."""
+        parts = urlsplit((self.jwt.resource if self.jwt else None) or "")
+        return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
     def needing_restart(self, other: GatewaySettings) -> list[str]:
         """The sections and settings of *other* that a running gateway cannot change to, as they are written."""
@@ -292,6 +304,7 @@ def read_gateway_config(
     settings = _read_section(with_hashed_tokens(document.get(SECTION, {}), environment), environment)
     mcp = read_mcp_config(document, environment, origin=origin)
     kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
+    kept, unusable = _without_unusable(kept, settings, mcp.origin)
     warnings = list(mcp.warnings)
     known = {server.name for server in mcp.servers} | {refusal.name for refusal in mcp.refused} | {"*"}
     warnings += [
@@ -306,7 +319,7 @@ def read_gateway_config(
         mcp.origin,
         tuple(_upstream(server, settings) for server in kept),
         settings,
-        refused=(*mcp.refused, *ambiguous),
+        refused=(*mcp.refused, *ambiguous, *unusable),
         warnings=tuple(warnings),
     )
 
@@ -316,7 +329,38 @@ def _upstream(server: McpServer, settings: GatewaySettings) -> UpstreamSettings:
     oauth = policy.oauth.client if policy.oauth is not None else None
     if oauth is not None and oauth.secret:
         server = replace(server, secrets=server.secrets | {oauth.secret})  # a known secret is removed from messages
-    return UpstreamSettings(server, policy, settings.state_folder, lazy=policy.lazy, login=policy.login, oauth=oauth)
+    return UpstreamSettings(
+        server,
+        policy,
+        settings.state_folder,
+        lazy=policy.lazy,
+        login=policy.login,
+        oauth=oauth,
+        credentials=policy.credentials,
+    )
+
+
+def _without_unusable(
+    servers: list[McpServer], settings: GatewaySettings, origin: str
+) -> tuple[list[McpServer], list[Refusal]]:
+    """Refuse servers whose own entry does not fit the credentials that they are to get."""
+    reasons = {server.name: _credentials_problem(server, settings.of_server(server.name)) for server in servers}
+    refused = [Refusal(name, origin, reason) for name, reason in reasons.items() if reason]
+    return [server for server in servers if not reasons[server.name]], refused
+
+
+def _credentials_problem(server: McpServer, policy: GatewayServerSettings) -> str:
+    if policy.credentials == "shared":
+        return ""
+    if not isinstance(server, HttpServer):
+        return f"credentials are {policy.credentials!r}, which only a server over HTTP can be"
+    if any(name.lower() == "authorization" for name in (*server.headers, *server.claimed)):
+        return f"credentials are {policy.credentials!r}, and its headers have an Authorization; leave one of them out"
+    if not policy.login:
+        return f"credentials are {policy.credentials!r}, and login is off; leave one of them out"
+    if policy.credentials == "exchange" and (policy.oauth is None or policy.oauth.issuer is None):
+        return "credentials are 'exchange', which wants oauth with a clientId and the issuer that exchanges the tokens"
+    return ""
 
 
 def _require_section_name(document: Mapping[str, Any]) -> None:

@@ -69,7 +69,7 @@ class _GreetingKeeper:
         self._keeping = None
 
     def _write(self) -> None:
-        approvals, caller = self._gateway.approvals, Caller(Grant(LOCAL), Era.MODERN)
+        approvals, caller = self._gateway.approvals, self._gateway.seen_by(Caller(Grant(LOCAL), Era.MODERN))
         config = self._gateway.file
         if config is None or approvals is None or approvals < 0:  # decisions are not followed, or cannot be read
             return

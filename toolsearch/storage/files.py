@@ -36,6 +36,18 @@ def write_private(path: Path, content: bytes) -> None:
         raise
 
 
+def write_new(path: Path, content: bytes) -> None:
+    """As `write_private`, but raises FileExistsError if there is a file already; then that is left as it is."""
+    _make_folder(path.parent)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".new")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.link(name, path)  # whole, and never over another file
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
 def make_private(path: Path) -> None:
     """Make sure that there is a file at *path* which only its owner can read, empty if it is new. Raises OSError."""
     _make_folder(path.parent)

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.environment import SECRET_KEY, SECRET_KEY_FILE
 from toolsearch.errors import BadSettingError, ConflictError, SealError, StorageError
-from toolsearch.storage.files import has_modes, write_private
+from toolsearch.storage.files import has_modes, write_new, write_private
 from toolsearch.storage.records import THE_SERVICE, Record, RecordStore
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import Json, JsonObject
@@ -113,6 +113,22 @@ def checked_seal(
     elif not records.scan(limit=1):
         refuse_new_start(environ, folder)
     return seal
+
+
+def seal_of_folder(environ: Mapping[str, str], folder: Path) -> Seal:
+    """The seal of files in *folder*, with the keys that *environ* or the file of keys gives. Without any, the file is
+    made. Raises BadSettingError for an invalid key, and for one that cannot be read or made.
+    """
+    if (keys := _given(environ, folder)) is None:
+        file = folder / KEY_FILE
+        try:
+            write_new(file, base64.b64encode(new_key()) + b"\n")
+        except FileExistsError:
+            pass  # another process was faster
+        except OSError as error:
+            raise BadSettingError(f"the secret key {file} cannot be made: {error.strerror}") from error
+        keys = _given(environ, folder) or []
+    return Seal(keys)
 
 
 def refuse_new_start(environ: Mapping[str, str], folder: Path) -> None:

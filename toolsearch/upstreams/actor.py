@@ -14,6 +14,7 @@ import mcp.types as types
 from mcp import MCPError
 from mcp.client.session import IncomingMessage
 
+from toolsearch.access.principals import Grant
 from toolsearch.errors import (
     LoginRequiredError,
     ServerUnavailableError,
@@ -23,7 +24,7 @@ from toolsearch.upstreams.config import StdioServer
 from toolsearch.upstreams.connection import Connection, ConnectionHealth, Connector, Event
 from toolsearch.upstreams.faults import Breaker, Fault, FaultKind, RepeatedWarning, ServerErrors, delay_s
 from toolsearch.upstreams.follower import ListingFollower
-from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.upstreams.interface import Upstream, UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
 from toolsearch.upstreams.oauth import stored_tokens
 from toolsearch.upstreams.sender import Sender
 from toolsearch.upstreams.session import McpSession
@@ -123,7 +124,7 @@ class UpstreamActor:
         self._clock = clock
         self._random = random
         self._talkback = Talkback(has_clients=settings.relays)
-        self._tokens = stored_tokens(settings)
+        self._tokens = settings.tokens or stored_tokens(settings)
         self._errors = ServerErrors(settings, can_log_in=self._tokens is not None, clock=clock)
         self._warning = RepeatedWarning(logger)
         self._health = ConnectionHealth(lambda state: sinks.state(settings.name, state), clock)
@@ -169,6 +170,13 @@ class UpstreamActor:
     @property
     def name(self) -> str:
         return self._settings.name
+
+    @property
+    def owner(self) -> str:
+        return ""
+
+    def of(self, grant: Grant) -> Upstream:  # noqa: ARG002
+        return self
 
     @property
     def state(self) -> UpstreamState:
@@ -308,7 +316,7 @@ class UpstreamActor:
         if isinstance(message, _CHANGES):
             self._listings.changed()
         elif isinstance(message, types.ResourceUpdatedNotification):
-            self._sinks.updated(self.name, message.params.uri)
+            self._sinks.updated(self.name, message.params.uri, self.owner)
 
     def _on_open(self) -> None:
         self._junk_in_a_row = 0

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.documents.reading import document_in, read_bytes
-from toolsearch.errors import SourceError
+from toolsearch.errors import CallDeniedError, SourceError
 from toolsearch.option_values import name_list
 from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.json_types import Json, JsonObject
@@ -38,6 +38,8 @@ _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "m
 _GEMINI_URL = "httpUrl"  # Gemini's key for streamable HTTP; its "url" means the older transport
 _HTTP_KEYS = frozenset({"type", "url", _GEMINI_URL, "headers", "disabled", "mode"})
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
+_CLAIM = re.compile(r"\$\{claim:([^{}]+)\}")
+_LONGEST_CLAIM = 1_024  # characters of a claim in a header
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
@@ -70,6 +72,7 @@ class HttpServer:
     credentials      values that may change without making this another server
     secrets          values that no message may show, including those in *url* that look like secrets
     certain_secrets  secrets that results may not show either: they are secret by their name or look
+    claimed          headers with ``${claim:NAME}`` in them, to be filled in from the token of each caller
     kind_is_given    whether the configuration gives the kind; if not, a server that refuses POST is tried with SSE
     """
 
@@ -82,10 +85,19 @@ class HttpServer:
     certain_secrets: frozenset[str] = field(default=frozenset(), repr=False)
     kind: HttpKind = "http"
     kind_is_given: bool = False
+    claimed: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     @property
     def transport(self) -> HttpKind:
         return self.kind
+
+    def filled_in(self, claims: Mapping[str, Any]) -> Mapping[str, str]:
+        """The headers in `claimed`, with the values of *claims* in them.
+
+        Raises CallDeniedError for a claim that is missing, is neither a text nor a whole number, or could not stand in
+        a header as it is.
+        """
+        return {name: _CLAIM.sub(lambda found: _claim(claims, found[1]), text) for name, text in self.claimed.items()}
 
 
 McpServer: TypeAlias = StdioServer | HttpServer
@@ -243,19 +255,21 @@ def _read_http(name: str, fields: JsonObject, expand: _Expansion) -> HttpServer:
         raise _UnusableServerError(f"{key!r} is not an address") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise _UnusableServerError(f"{key!r} must start with http:// or https:// and name a host")
-    headers = _texts(fields, "headers", expand)
+    headers = _texts(fields, "headers", expand.but_claims)
+    claimed = {name: value for name, value in headers.items() if _CLAIM.search(value)}
     credentials = as_secrets(secrets_of_headers(headers), secrets_of_url(url), expand.used)
     certain = as_secrets(certain_secrets([url], headers))
     return HttpServer(
         name,
         url,
-        headers=headers,
+        headers={name: value for name, value in headers.items() if name not in claimed},
         mode=_mode(fields),
         credentials=credentials,
         secrets=credentials | certain | as_secrets(keys_in(parts.path)),
         certain_secrets=certain,
         kind="sse" if fields.get("type") == "sse" else "http",
         kind_is_given="type" in fields or key == _GEMINI_URL,
+        claimed=claimed,
     )
 
 
@@ -300,6 +314,10 @@ class _Expansion:
     def __call__(self, text: str) -> str:
         return _PLACEHOLDER.sub(self._fill, text)
 
+    def but_claims(self, text: str) -> str:
+        """The same for a header, in which ``${claim:NAME}`` is left as it is."""
+        return _PLACEHOLDER.sub(lambda found: found[0] if _CLAIM.fullmatch(found[0]) else self._fill(found), text)
+
     def _fill(self, placeholder: re.Match[str]) -> str:
         variable = _VARIABLE.fullmatch(placeholder[1])
         if variable is None:
@@ -314,6 +332,18 @@ class _Expansion:
             return default
         self.used.append(value)
         return value
+
+
+def _claim(claims: Mapping[str, Any], name: str) -> str:
+    value = claims.get(name)
+    if value is None:
+        raise CallDeniedError(f"it is told the claim {name!r} of the caller's token, which has no such claim")
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not text or text.strip() != text or len(text) > _LONGEST_CLAIM:
+        raise CallDeniedError(f"the claim {name!r} of the caller's token is none that a header can hold")
+    if not (text.isascii() and text.isprintable()):
+        raise CallDeniedError(f"the claim {name!r} of the caller's token has characters that a header cannot hold")
+    return text
 
 
 _HASH_DIGITS = 16

@@ -27,6 +27,7 @@ from toolsearch.upstreams.http import (
     MAY_HAVE_RUN,
     RETRY_AFTER_S,
     STATUS,
+    NoTokenError,
     response_facts,
 )
 from toolsearch.upstreams.secrets import redacted
@@ -87,6 +88,8 @@ def fault_of_connecting(error: BaseException, server: McpServer) -> Fault:
     cause = _innermost(error)
     if isinstance(cause, MCPError) and is_object(cause.data) and FAULT in cause.data:
         return _fault_of_http(cause.message, {**cause.data, MAY_HAVE_RUN: False})
+    if isinstance(cause, NoTokenError):
+        return Fault(FaultKind.LOGIN, str(cause), may_have_run=False, status=401)
     if isinstance(cause, httpx2.HTTPStatusError):
         return _fault_of_http(f"HTTP {cause.response.status_code}", response_facts(cause.response))
     return Fault(FaultKind.LOST, _explain(cause, server), may_have_run=False)

@@ -42,6 +42,10 @@ _ADVICE = {
 }
 
 
+class NoTokenError(httpx2.TransportError):
+    """A request that must not be sent without a token has none."""
+
+
 class FaultTolerantClient(httpx2.AsyncClient):
     """Never raises for a fault of the network or the server; answers a POST with a JSON-RPC error instead."""
 
@@ -51,6 +55,8 @@ class FaultTolerantClient(httpx2.AsyncClient):
             if response.status_code < 400 and not _is_json(response):
                 return response  # the caller reads the stream
             await response.aread()
+        except NoTokenError:
+            return fault_answer(request, 401, "nobody is logged in", {STATUS: 401, MAY_HAVE_RUN: False})
         except httpx2.TransportError as error:
             facts = {MAY_HAVE_RUN: _was_sent(error)}
             return fault_answer(request, 502, f"no answer over HTTP ({_describe(error)})", facts)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol
 
+from toolsearch.access.principals import Grant
 from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import Refusal, Tool, ToolOrigin
 from toolsearch.tools.json_types import Json, JsonObject
@@ -134,6 +135,7 @@ class UpstreamRequest:
     downstream  the client that it is made for; None: the gateway itself, so that the server can ask nobody
     admit       called right before it is sent, after the server's present listing has been judged; raises
                 ToolSearchError or MCPError if the request may not be sent any more
+    reached_at  the address at which the client reaches the gateway over HTTP, for links to its pages; "": no such
     """
 
     method: str
@@ -141,6 +143,7 @@ class UpstreamRequest:
     timeout_s: float | None = None
     downstream: Downstream | None = field(default=None, compare=False)
     admit: Callable[[], object] = field(default=_admitted, compare=False)
+    reached_at: str = ""
 
 
 class Upstream(Protocol):
@@ -148,6 +151,15 @@ class Upstream(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def owner(self) -> str:
+        """Tells apart the connections of a server that has one for each user; "" for a connection that all share."""
+        ...
+
+    def of(self, grant: Grant) -> Upstream:
+        """The connection for the requests of *grant*; this one if all share it. Raises nothing."""
+        ...
 
     @property
     def state(self) -> UpstreamState: ...
@@ -194,12 +206,13 @@ class UpstreamSinks:
 
     listing  given every listing, in order; raises ToolSearchError if that could not be judged
     state    called at each change of state; must not raise
-    updated  called with the URI of a subscribed resource that has changed; must not raise
+    updated  called with the URI of a subscribed resource that has changed, and the owner of the connection; must not
+             raise
     """
 
     listing: Callable[[Listing], Awaitable[None]]
     state: Callable[[str, UpstreamState], None]
-    updated: Callable[[str, str], None] = lambda _server, _uri: None
+    updated: Callable[[str, str, str], None] = lambda _server, _uri, _owner: None
 
 
 def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[list[Tool], list[Refusal]]:

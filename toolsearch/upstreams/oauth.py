@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import logging
+import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,26 +27,32 @@ from mcp.shared.auth import (
     OAuthToken,
     ProtectedResourceMetadata,
 )
-from pydantic import AnyUrl, BaseModel, ValidationError
+from pydantic import AnyUrl, BaseModel
 
-from toolsearch.errors import BadSettingError, LoginRequiredError
+from toolsearch.access.principals import LOCAL
+from toolsearch.errors import BadSettingError, LoginRequiredError, ToolSearchError
 from toolsearch.storage.files import write_private
+from toolsearch.storage.seal import Seal, seal_of_folder
 from toolsearch.upstreams.config import HttpServer, identity_hash
 from toolsearch.upstreams.connection import CannotConnectError, Connector
 from toolsearch.upstreams.faults import fault_of_request
+from toolsearch.upstreams.http import NoTokenError
 from toolsearch.upstreams.session import SessionPeer
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
 from toolsearch.wire.mcp.requests import LIST_TOOLS
 
+logger = logging.getLogger(__name__)
 _LONG_AGO_S = 1.0
+_REVOKE_S = 10.0
 _IN_HEADER, _IN_BODY = "client_secret_basic", "client_secret_post"  # the secret goes into a header or into the body
 
 
 class _Kept(BaseModel):
-    """The content of a file. The SDK's storage keeps only the first two fields, and could refresh nothing after a
-    restart.
+    """What is kept of one login. The SDK's storage keeps only the first two fields, and could refresh nothing after a
+    restart. *owner* is the server and the user whose login it is.
     """
 
+    owner: str = ""
     tokens: OAuthToken | None = None
     client: OAuthClientInformationFull | None = None
     expires_at_s: float | None = None  # wall-clock time
@@ -51,17 +60,17 @@ class _Kept(BaseModel):
     resource: ProtectedResourceMetadata | None = None
 
 
-class StoredTokens:
-    """The tokens for one server, in one file; a `TokenStorage` of the SDK."""
+class LoginFile:
+    """One file that holds one login. With a *seal* it is encrypted; a file of another *owner* in its place counts as
+    none.
+    """
 
-    def __init__(self, server: HttpServer, path: Path, client: OAuthClient | None = None) -> None:
-        """*client* is the gateway's registration; None: it registers itself."""
-        self._server = server
+    def __init__(self, path: Path, owner: str = "", seal: Callable[[], Seal] | None = None) -> None:
+        """*seal* is called when the file is read or written, and raises ToolSearchError if there is no key for it."""
         self._path = path
-        self._client = client
-
-    def __repr__(self) -> str:
-        return f"StoredTokens({self._server.name!r})"
+        self._owner = owner
+        self._seal = seal
+        self._read: tuple[float, _Kept] | None = None  # what was read last, and the stamp before that
 
     def stamp(self) -> float:
         """A number that differs after each change of the file; 0 if there is no file."""
@@ -70,8 +79,88 @@ class StoredTokens:
         except OSError:
             return 0
 
+    def read(self) -> _Kept:
+        stamp = self.stamp()
+        if self._read is None or self._read[0] != stamp:
+            self._read = stamp, self._content()
+        return self._read[1]
+
+    def _content(self) -> _Kept:
+        try:
+            content = self._path.read_text()
+            kept = _Kept.model_validate_json(self._seal().open(content) if self._seal else content)
+        except (OSError, ValueError):
+            return _Kept()  # the file is missing or unusable; a new login writes a new one
+        except ToolSearchError as error:
+            logger.warning("a login cannot be read, and has to be made anew: %s", error)
+            return _Kept()
+        return kept if kept.owner == self._owner else _Kept()
+
+    def write(self, kept: _Kept) -> None:
+        kept = kept.model_copy(update={"owner": self._owner})
+        content = json.dumps(kept.model_dump(mode="json", exclude_none=True))
+        write_private(self._path, (self._seal().seal(content) if self._seal else content).encode())
+
+    def forget(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+class _NewLogin:
+    """A login that is being made. It replaces the kept one once it has succeeded."""
+
+    def __init__(self) -> None:
+        self._kept = _Kept()
+
+    def stamp(self) -> float:
+        return 0
+
+    def read(self) -> _Kept:
+        return self._kept
+
+    def write(self, kept: _Kept) -> None:
+        self._kept = kept
+
+
+class StoredTokens:
+    """The tokens for one server; a `TokenStorage` of the SDK."""
+
+    def __init__(
+        self,
+        server: HttpServer,
+        kept: LoginFile | _NewLogin,
+        client: OAuthClient | None = None,
+        *,
+        is_required: bool = False,
+    ) -> None:
+        """*client* is the gateway's registration; None: it registers itself. With *is_required*, no request is sent
+        without a token.
+        """
+        self._server = server
+        self._kept = kept
+        self._client = client
+        self.is_required = is_required
+
+    def __repr__(self) -> str:
+        return f"StoredTokens({self._server.name!r})"
+
+    def stamp(self) -> float:
+        """A number that differs after each change of what is kept; 0 if nothing is."""
+        return self._kept.stamp()
+
     def auth(self) -> httpx2.Auth:
         return _StoredTokenAuth(self)
+
+    @property
+    def is_there(self) -> bool:
+        return self._kept.read().tokens is not None
+
+    def anew(self) -> StoredTokens:
+        """Tokens of the same server for a login that is being made."""
+        return StoredTokens(self._server, _NewLogin(), self._client)
+
+    def take(self, made: StoredTokens) -> None:
+        """Keep the login that was *made*. Raises ToolSearchError if it cannot be encrypted, and OSError."""
+        self._kept.write(made._kept.read())
 
     @property
     def callback_port(self) -> int:
@@ -104,7 +193,7 @@ class StoredTokens:
         provider = OAuthClientProvider(
             self._server.url, metadata, self, redirect_handler=asking, callback_handler=answer
         )
-        kept = self._read()
+        kept = self._kept.read()
         provider.context.current_tokens = kept.tokens
         provider.context.client_info = self._client_info(kept.authorization_server) or kept.client
         provider.context.token_expiry_time = kept.expires_at_s
@@ -118,17 +207,33 @@ class StoredTokens:
         self._change(authorization_server=context.oauth_metadata, resource=context.protected_resource_metadata)
 
     def forget(self) -> None:
-        self._path.unlink(missing_ok=True)
+        if isinstance(self._kept, LoginFile):
+            self._kept.forget()
+
+    def revocation(self) -> list[httpx2.Request]:
+        """The requests by which the authorization server revokes the tokens (RFC 7009); none if it does not do that."""
+        context = self.provider().context
+        metadata, tokens = context.oauth_metadata, context.current_tokens
+        if metadata is None or metadata.revocation_endpoint is None or tokens is None or context.client_info is None:
+            return []
+        given = {"refresh_token": tokens.refresh_token, "access_token": tokens.access_token}
+        requests: list[httpx2.Request] = []
+        for hint, token in given.items():
+            if token is not None:
+                form = {"token": token, "token_type_hint": hint, "client_id": context.client_info.client_id}
+                form, headers = context.prepare_token_auth(form, {})
+                requests.append(httpx2.Request("POST", str(metadata.revocation_endpoint), data=form, headers=headers))
+        return requests
 
     async def get_tokens(self) -> OAuthToken | None:
-        return self._read().tokens
+        return self._kept.read().tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         expires_at_s = None if tokens.expires_in is None else time.time() + tokens.expires_in
         self._change(tokens=tokens, expires_at_s=expires_at_s)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        kept = self._read()
+        kept = self._kept.read()
         return self._client_info(kept.authorization_server) or kept.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
@@ -143,41 +248,57 @@ class StoredTokens:
         self._change(client=client_info)
 
     def _client_info(self, authorization_server: OAuthMetadata | None) -> OAuthClientInformationFull | None:
-        """The configured client in the SDK's form. A secret is sent in the way that *authorization_server* accepts."""
-        client = self._client
-        if client is None:
-            return None
-        taken = authorization_server.token_endpoint_auth_methods_supported if authorization_server else None
-        in_body = taken is not None and _IN_HEADER not in taken and _IN_BODY in taken
-        return OAuthClientInformationFull(
-            client_id=client.client_id,
-            client_secret=client.secret,
-            token_endpoint_auth_method="none" if client.secret is None else _IN_BODY if in_body else _IN_HEADER,
-            issuer=client.issuer,
-        )
-
-    def _read(self) -> _Kept:
-        try:
-            return _Kept.model_validate_json(self._path.read_bytes())
-        except (OSError, ValidationError):
-            return _Kept()  # the file is missing or unusable; a new login writes a new one
+        return None if self._client is None else client_information(self._client, authorization_server)
 
     def _change(self, **changes: Any) -> None:
-        kept = self._read().model_copy(update=changes)
-        write_private(self._path, json.dumps(kept.model_dump(mode="json", exclude_none=True)).encode())
+        self._kept.write(self._kept.read().model_copy(update=changes))
 
 
-def stored_tokens(settings: UpstreamSettings) -> StoredTokens | None:
-    """The tokens of a server; None if nobody can log in: over stdio, with credentials in the configuration, or if
-    logins are off.
+def client_information(client: OAuthClient, authorization_server: OAuthMetadata | None) -> OAuthClientInformationFull:
+    """*client* in the SDK's form. A secret is sent in the way that *authorization_server* accepts."""
+    taken = authorization_server.token_endpoint_auth_methods_supported if authorization_server else None
+    in_body = taken is not None and _IN_HEADER not in taken and _IN_BODY in taken
+    return OAuthClientInformationFull(
+        client_id=client.client_id,
+        client_secret=client.secret,
+        token_endpoint_auth_method="none" if client.secret is None else _IN_BODY if in_body else _IN_HEADER,
+        issuer=client.issuer,
+    )
+
+
+def stored_tokens(settings: UpstreamSettings, principal: str = LOCAL.id) -> StoredTokens | None:
+    """The tokens of a server; those of *principal* if each user logs in. None if nobody can log in: over stdio, with
+    credentials in the configuration, or if logins are off.
     """
-    server = settings.server
-    if not isinstance(server, HttpServer) or settings.state_folder is None or not settings.login:
+    server, folder = settings.server, settings.state_folder
+    if not isinstance(server, HttpServer) or folder is None or not settings.login:
         return None
-    if any(name.lower() == "authorization" for name in server.headers):
+    if any(name.lower() == "authorization" for name in (*server.headers, *server.claimed)):
         return None
-    path = settings.state_folder / "tokens" / f"{identity_hash(server)}.json"
-    return StoredTokens(server, path, settings.oauth)
+    identity = identity_hash(server)
+    if settings.credentials == "shared":
+        return StoredTokens(server, LoginFile(folder / "tokens" / f"{identity}.json"), settings.oauth)
+    owner = json.dumps([identity, principal])
+    name = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
+    kept = LoginFile(folder / "tokens" / f"{name}.sealed", owner, seal=lambda: seal_of_folder(os.environ, folder))
+    return StoredTokens(server, kept, settings.oauth, is_required=True)
+
+
+async def revoked(requests: Sequence[httpx2.Request], settings: UpstreamSettings) -> bool:
+    """Send the *requests* of `StoredTokens.revocation`, and return whether all were accepted. The tokens are forgotten
+    here in any case, so a failure is only logged.
+    """
+    opened = settings.open_transport() if settings.open_transport else None
+    async with httpx2.AsyncClient(transport=opened, timeout=_REVOKE_S, follow_redirects=False) as client:
+        try:
+            answers = [await client.send(request) for request in requests]
+        except httpx2.HTTPError as error:
+            logger.warning("%s: its tokens could not be revoked: %s", settings.name, type(error).__name__)
+            return False
+    is_done = all(answer.is_success for answer in answers)
+    if not is_done:
+        logger.warning("%s: its authorization server did not revoke its tokens", settings.name)
+    return is_done
 
 
 class _StoredTokenAuth(httpx2.Auth):
@@ -197,6 +318,7 @@ class _StoredTokenAuth(httpx2.Auth):
         provider = self._current_provider()
         context = provider.context
         if context.current_tokens is None:
+            self._require_token(request)
             yield request
             return
         sent = context.current_tokens.access_token
@@ -218,7 +340,12 @@ class _StoredTokenAuth(httpx2.Auth):
         finally:
             await flow.aclose()
             self._stamp = self._tokens.stamp()
+        self._require_token(request)
         yield request
+
+    def _require_token(self, request: httpx2.Request) -> None:
+        if self._tokens.is_required and "authorization" not in request.headers:
+            raise NoTokenError("nobody is logged in", request=request)
 
     def _current_provider(self) -> OAuthClientProvider:
         """The provider, made anew when the file has changed because somebody has logged in."""
@@ -234,7 +361,7 @@ def _has_changed(context: OAuthContext, token: str) -> bool:
     return context.current_tokens is None or context.current_tokens.access_token != token
 
 
-_PATIENCE_S = 300.0
+LOGIN_S = 300.0  # for a person to log in
 _PAGE = b"<!doctype html><title>toolsearch</title><p>You can close this page and go back to the terminal."
 
 
@@ -252,38 +379,57 @@ async def login(
     BadSettingError if nobody can log in to the server with OAuth, and LoginRequiredError if the login failed.
     """
     tokens = stored_tokens(replace(settings, state_folder=state_dir))
-    if tokens is None:
+    if tokens is None or settings.credentials == "exchange":
         raise BadSettingError(f"MCP server {settings.name!r} is not one to log in to: it takes no OAuth over HTTP")
-    before = tokens.stamp()
 
     async def ask(url: str) -> None:
         show(f"Log in to {settings.name} here: {url}")
         if open_page is not None:
             await asyncio.to_thread(open_page, url)
 
-    async with _callback(tokens.callback_port) as (redirect_uri, answer):
-        tokens.forget()  # the registration names another loopback port
-        provider = tokens.provider(redirect_uri, ask=ask, answer=lambda: asyncio.wait_for(answer, _PATIENCE_S))
-        connector = Connector(settings.server, SessionPeer, timeout_s=_PATIENCE_S, auth=provider)
-        try:
-            session = await connector.open()
-            await session.request(LIST_TOOLS, {})  # some servers let everybody connect and demand the login only now
-        except CannotConnectError as error:
-            raise LoginRequiredError(f"the login to {settings.name!r} failed: {error}") from error
-        except MCPError as error:
-            if (fault := fault_of_request(error)) is not None:
-                raise LoginRequiredError(f"the login to {settings.name!r} failed: {fault.reason}") from error
-        finally:
-            await connector.aclose()
-    if tokens.stamp() in (0, before):
-        show(f"{settings.name} asks for no login.")
-        return
-    tokens.keep_servers_of(provider)
-    show(f"Logged in to {settings.name}.")
+    async with callback(tokens.callback_port) as (redirect_uri, given):
+        is_asked = await log_in(
+            settings, tokens, redirect_uri, ask=ask, answer=lambda: asyncio.wait_for(given, LOGIN_S)
+        )
+    show(f"Logged in to {settings.name}." if is_asked else f"{settings.name} asks for no login.")
+
+
+async def log_in(
+    settings: UpstreamSettings,
+    tokens: StoredTokens,
+    redirect_uri: str,
+    *,
+    ask: Callable[[str], Awaitable[None]],
+    answer: Callable[[], Awaitable[AuthorizationCodeResult]],
+) -> bool:
+    """Connect to the server once, with no token, and log in if it asks for that. Return whether it has asked.
+
+    *tokens* are replaced once the login has succeeded, and stay as they are if not. Raises LoginRequiredError.
+    """
+    made = tokens.anew()
+    provider = made.provider(redirect_uri, ask=ask, answer=answer)
+    connector = Connector(
+        settings.server, SessionPeer, timeout_s=LOGIN_S, auth=provider, open_transport=settings.open_transport
+    )
+    try:
+        session = await connector.open()
+        await session.request(LIST_TOOLS, {})  # some servers let everybody connect and demand the login only now
+    except CannotConnectError as error:
+        raise LoginRequiredError(f"the login to {settings.name!r} failed: {error}") from error
+    except MCPError as error:
+        if (fault := fault_of_request(error)) is not None:
+            raise LoginRequiredError(f"the login to {settings.name!r} failed: {fault.reason}") from error
+    finally:
+        await connector.aclose()
+    if not made.is_there:
+        return False
+    made.keep_servers_of(provider)
+    tokens.take(made)
+    return True
 
 
 @asynccontextmanager
-async def _callback(port: int) -> AsyncGenerator[tuple[str, asyncio.Future[AuthorizationCodeResult]]]:
+async def callback(port: int) -> AsyncGenerator[tuple[str, asyncio.Future[AuthorizationCodeResult]]]:
     """Serve a page on a loopback address, at *port* or any if that is 0, and give the browser's answer to it."""
     answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 

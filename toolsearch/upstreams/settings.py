@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from pydantic import Field
 
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_types import Count, Seconds
 from toolsearch.storage.files import ListingPersistence
-from toolsearch.upstreams.config import McpServer
+from toolsearch.upstreams.config import HttpServer, McpServer
 from toolsearch.upstreams.interface import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -53,6 +53,21 @@ class OAuthClient:
     callback_port: int | None = None
 
 
+Credentials: TypeAlias = Literal["shared", "per-user", "exchange"]
+
+
+class Tokens(Protocol):
+    """The tokens that one connection is authorized by."""
+
+    def auth(self) -> httpx2.Auth:
+        """What puts them on requests."""
+        ...
+
+    def stamp(self) -> float:
+        """A number that differs after each change that may let a refused connection in."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class UpstreamSettings:
     """One server: its address, its policy, and the folder for its data; None: nothing is kept.
@@ -62,6 +77,9 @@ class UpstreamSettings:
     lazy            whether it is started only when it is needed, if its tools are known from before
     login           whether to log in with OAuth where the server asks for it
     oauth           the registration for logins; None: the gateway registers itself with each authorization server
+    credentials     whose credentials requests are sent with: the same for everybody, each user's own login, or what the
+                    caller's own token is exchanged for
+    tokens          the tokens to use; None: those of a login that is kept in the state folder, if there is one
     open_transport  makes the transport for requests to a URL; None: the network, to any address
     """
 
@@ -74,7 +92,14 @@ class UpstreamSettings:
     listings: ListingPersistence | None = field(default=None, compare=False)
     open_transport: OpenTransport | None = field(default=None, compare=False)
     oauth: OAuthClient | None = None
+    credentials: Credentials = "shared"
+    tokens: Tokens | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
         return self.server.name
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether the server is another one for each user, so that no two of them may share a connection."""
+        return self.credentials != "shared" or (isinstance(self.server, HttpServer) and bool(self.server.claimed))

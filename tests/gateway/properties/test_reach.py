@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -172,6 +172,7 @@ class FakeUpstream:
     is_down: bool
     called: list[tuple[str, str]] = field(default_factory=list)
     is_modern = False
+    owner = ""
 
     @property
     def name(self) -> str:
@@ -186,6 +187,9 @@ class FakeUpstream:
 
     def start(self) -> None:
         self.sinks.state(self.name, self.state)
+
+    def of(self, grant: Grant) -> Self:  # noqa: ARG002
+        return self
 
     def wake(self) -> None: ...
 

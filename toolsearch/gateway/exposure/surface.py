@@ -54,7 +54,7 @@ class ListForms:
         """The gateway's own tools in the list of *caller*; None if it lists every tool directly."""
         if self._given is not None:
             return self._given
-        key = (caller.principal, caller.session_key or "")
+        key = (caller.grant.principal, caller.session_key or "")
         if key in self._of_session:
             return self._of_session[key]
         form = None if is_whole() else self.own(caller.principal.reach, view)
@@ -67,7 +67,7 @@ class ListForms:
 
     def forget(self, caller: Caller) -> None:
         with self._lock:
-            self._of_session.pop((caller.principal, caller.session_key or ""), None)
+            self._of_session.pop((caller.grant.principal, caller.session_key or ""), None)
 
     def own(self, reach: Reach, view: View) -> OwnTools:
         """The gateway's own tools for the callers with *reach*, who see *view*."""

@@ -192,6 +192,10 @@ class ClientCalls:
             return replace(call, fault=error)
         return call if inner is None else replace(call, call=ToolCall("", inner.name, inner.arguments), inner=inner)
 
+    def again(self, call: ClientCall) -> ClientCall:
+        """*call*, with what is in the reach of its caller by now."""
+        return call if call.caller.own is None else replace(call, view=self._engine.view(call.caller.principal.reach))
+
     async def complete(self, call: ClientCall) -> CallOutcome:
         """Failures on our side become results with ``isError``, for the model to read.
 
@@ -228,7 +232,7 @@ class ClientCalls:
         CallDeniedError for one that needs another call tool.
         """
         self._registry.require_approved(name, call.caller.principal.reach)
-        tool = call.view.get_entry(name)
+        tool = self.again(call).view.get_entry(name)
         if call.inner is not None:
             call.inner.require_allowed(tool)
         return tool

@@ -11,11 +11,12 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
+from toolsearch.access.principals import Grant
 from toolsearch.errors import ToolSearchError, UnapprovedToolError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.addresses import Address, Addresses, MayKnow, fitting, is_held, unwrapped, unwrapped_for
@@ -189,7 +190,9 @@ class ContentProxy:
         """Raise the MCPError that names the entry to approve before *uri* can be used, if there is one."""
         for contents in self._known_once_approved(caller):
             own = unwrapped_for(contents.server, uri)
-            is_denied = self._denies(caller, _definition(contents, RESOURCES, own))
+            is_denied = self._denies(caller, _definition(contents, RESOURCES, own)) or not any(
+                caller.lists(contents.server, which, own) for which in (RESOURCES, TEMPLATES)
+            )
             if is_held(contents, own) and not is_denied:
                 raise self._unapproved(f"the resource {uri}", contents.server)
         for entry in self._registry.held_within(caller.principal.reach):
@@ -240,6 +243,8 @@ class ContentProxy:
             return self._reaches_tools(caller, self._registry.contents[server])
 
         def may_know(contents: Contents, which: ListOf, uri: str) -> bool:
+            if contents.lists(which, uri) and not caller.lists(contents.server, which, uri):
+                return False
             definition = _definition(contents, which, uri)
             is_linked_to = not self._denies(caller, definition) and reaches_tools(contents.server)
             if not is_linked_to and not self._allows(caller, definition):
@@ -271,6 +276,8 @@ class ContentProxy:
 
     def _allows_prompt(self, caller: Caller, contents: Contents, name: str, remote_name: str) -> bool:
         """*name* is the one that clients see. A tool of that name gives the prompt another one in the catalog."""
+        if not caller.lists(contents.server, PROMPTS, remote_name):
+            return False
         entry = contents.entries.get((Kind.PROMPT, remote_name))
         if entry is None:
             return self._allows(caller, _unlisted(contents.server, name, "prompt"))
@@ -310,6 +317,13 @@ logger = logging.getLogger(__name__)
 Tell: TypeAlias = Callable[[], Awaitable[None]]
 
 
+class _Place(NamedTuple):
+    """A resource, and the owner of the connection over which its server tells of changes."""
+
+    address: Address
+    owner: str
+
+
 class Subscriptions:
     """Subscriptions of older clients at older servers. A server forgets them when its connection is lost, so the next
     session that subscribes renews its subscription.
@@ -317,47 +331,56 @@ class Subscriptions:
 
     def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
         self._upstreams = upstreams
-        self._sessions: defaultdict[Address, dict[str, Tell]] = defaultdict(dict)
-        self._asked: dict[Address, int] = {}  # address -> number of the server's start when we subscribed
+        self._sessions: defaultdict[_Place, dict[str, Tell]] = defaultdict(dict)
+        self._grants: dict[_Place, Grant] = {}  # place -> somebody who may use its connection
+        self._asked: dict[_Place, int] = {}  # place -> number of the server's start when we subscribed
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._chores: set[asyncio.Task[None]] = set()
 
-    async def subscribe(self, address: Address, session_key: str, tell: Tell) -> None:
-        """Have *tell* called after each change. Raises as `Upstream.request` does."""
-        upstream = self._upstreams[address.server]
+    async def subscribe(self, grant: Grant, address: Address, session_key: str, tell: Tell) -> None:
+        """Have *tell* called after each change that the server tells *grant* of. Raises as `Upstream.request` does."""
+        upstream = self._upstreams[address.server].of(grant)
+        place = _Place(address, upstream.owner)
         async with self._changing[address.server]:
-            if self._asked.get(address) != upstream.status().starts:
+            if self._asked.get(place) != upstream.status().starts:
                 await upstream.request(UpstreamRequest(SUBSCRIBE, {"uri": address.uri}))
-                self._asked[address] = upstream.status().starts
-            self._sessions[address][session_key] = tell
+                self._asked[place] = upstream.status().starts
+            self._sessions[place][session_key] = tell
+            self._grants[place] = grant
 
-    async def unsubscribe(self, address: Address, session_key: str) -> None:
+    async def unsubscribe(self, grant: Grant, address: Address, session_key: str) -> None:
         """End a session's subscription, and with the last one the server's. Raises as `Upstream.request` does."""
-        async with self._changing[address.server]:
-            sessions = self._sessions.get(address, {})
+        upstream = self._upstreams[address.server].of(grant)
+        await self._unsubscribe(_Place(address, upstream.owner), session_key)
+
+    async def _unsubscribe(self, place: _Place, session_key: str) -> None:
+        server = place.address.server
+        async with self._changing[server]:
+            sessions = self._sessions.get(place, {})
             if sessions.pop(session_key, None) is None or sessions:
                 return
-            del self._sessions[address]
-            del self._asked[address]
-            await self._upstreams[address.server].request(UpstreamRequest(UNSUBSCRIBE, {"uri": address.uri}))
+            upstream = self._upstreams[server].of(self._grants[place])
+            self._drop(place)
+            await upstream.request(UpstreamRequest(UNSUBSCRIBE, {"uri": place.address.uri}))
 
     def forget(self, session_key: str) -> None:
         """End all subscriptions of a session that is over; servers stop reporting changes that only that session
         wanted.
         """
-        for address in [address for address, sessions in self._sessions.items() if session_key in sessions]:
-            self._do(self._given_up(address, session_key))
+        for place in [place for place, sessions in self._sessions.items() if session_key in sessions]:
+            self._do(self._given_up(place, session_key))
 
-    def updated(self, server: str, uri: str) -> None:
-        """Tell the sessions that this resource has changed, as its server says. Returns at once."""
-        for tell in list(self._sessions.get(Address(server, uri), {}).values()):
+    def updated(self, server: str, uri: str, owner: str) -> None:
+        """Tell the sessions that this resource has changed, as its server says over the connection of *owner*. Returns
+        at once.
+        """
+        for tell in list(self._sessions.get(_Place(Address(server, uri), owner), {}).values()):
             self._do(_notify(tell))
 
     def drop(self, server: str) -> None:
         """Forget all subscriptions at a server that was removed."""
-        for address in [address for address in {*self._sessions, *self._asked} if address.server == server]:
-            self._sessions.pop(address, None)
-            self._asked.pop(address, None)
+        for place in [place for place in {*self._sessions, *self._asked} if place.address.server == server]:
+            self._drop(place)
 
     async def aclose(self) -> None:
         for chore in self._chores:
@@ -365,11 +388,15 @@ class Subscriptions:
         if self._chores:
             await asyncio.wait(self._chores)
 
-    async def _given_up(self, address: Address, session_key: str) -> None:
+    def _drop(self, place: _Place) -> None:
+        for kept in (self._sessions, self._asked, self._grants):
+            kept.pop(place, None)
+
+    async def _given_up(self, place: _Place, session_key: str) -> None:
         try:
-            await self.unsubscribe(address, session_key)
+            await self._unsubscribe(place, session_key)
         except (MCPError, ToolSearchError) as error:
-            logger.debug("%s keeps a subscription that nobody wants: %s", address.server, error)
+            logger.debug("%s keeps a subscription that nobody wants: %s", place.address.server, error)
 
     def _do(self, chore: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(chore)

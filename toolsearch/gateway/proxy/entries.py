@@ -66,18 +66,22 @@ class Entries:
             if entry.is_skill:  # the model reads its bytes as a text, which the server's answer need not be
                 answer = dict(await self.relay.inspected(server, READ_SKILL, answer))
         except ChangedSkillError as error:
-            raise await self._as_known_now(error, entry, send) from None
+            raise await self._as_known_now(caller, error, entry, send) from None
         except MCPError as error:  # the model has called, so it is the one to read this
             answer = error_result(f"{server}: {error.message}", ToolExecutionError.code)
         return result_for(answer, caller.era)
 
     async def _as_known_now(
-        self, error: ChangedSkillError, entry: Tool, send: Callable[[EntryRequest], Awaitable[Mapping[str, Any]]]
+        self,
+        caller: Caller,
+        error: ChangedSkillError,
+        entry: Tool,
+        send: Callable[[EntryRequest], Awaitable[Mapping[str, Any]]],
     ) -> ChangedSkillError:
         """*error*, with what the server says of the skill now. The server is listed again, so that it is judged."""
         said = await explained(error, entry, send)
         try:
-            await self.relay.relist(_origin_of(entry))
+            await self.relay.relist(caller, _origin_of(entry))
         except (MCPError, ToolSearchError) as failure:
             logger.warning("%s could not be listed after a skill had changed: %s", _origin_of(entry), failure)
         return said

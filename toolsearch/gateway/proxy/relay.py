@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from itertools import count
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY
@@ -99,17 +100,16 @@ class ServerLevels:
     """
 
     def __init__(self) -> None:
-        self._levels_told: dict[
-            str, tuple[int, str]
-        ] = {}  # server -> number of its start when it was told, and the level
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # connection -> number of its start when it was told, and the level
+        self._levels_told: WeakKeyDictionary[Upstream, tuple[int, str]] = WeakKeyDictionary()
+        self._locks: WeakKeyDictionary[Upstream, asyncio.Lock] = WeakKeyDictionary()
 
     async def ask_for(self, upstream: Upstream, level: str) -> None:
         """Make the server log from *level* on, unless it does already. A server without a log is asked once in its
         lifetime.
         """
-        async with self._locks[upstream.name]:
-            starts, told = self._levels_told.get(upstream.name, (-1, None))
+        async with self._locks.setdefault(upstream, asyncio.Lock()):
+            starts, told = self._levels_told.get(upstream, (-1, None))
             if starts == upstream.status().starts and told is not None and is_wanted(level, told):
                 return
             try:
@@ -117,7 +117,7 @@ class ServerLevels:
             # If the server is in trouble, the client's own request will show it.
             except (MCPError, ToolSearchError) as error:
                 logger.debug("%s was not asked for its log: %s", upstream.name, error)
-            self._levels_told[upstream.name] = (upstream.status().starts, level)
+            self._levels_told[upstream] = (upstream.status().starts, level)
 
 
 MOST_ROUNDS = 8
@@ -141,9 +141,11 @@ class Relay:
         suspended: SuspendedCalls | None = None,
         before: Callable[[], Awaitable[None]] | None = None,
         backoff_s: float = _ROUND_BACKOFF_S,
+        reached_at: str = "",
     ) -> None:
         """*links* remembers the links in all results. *inspect* gets the server, the method and the result, and returns
-        the result to pass on. *before* is awaited before a request is admitted.
+        the result to pass on. *before* is awaited before a request is admitted. *reached_at* is the address by which
+        everybody reaches the gateway; "": it is the one by which each client does.
         """
         self._upstreams = upstreams
         self._seal = seal
@@ -154,6 +156,7 @@ class Relay:
         self._levels = ServerLevels()
         self._asked = count(1)
         self._backoff_s = backoff_s
+        self._reached_at = reached_at
 
     async def send(
         self,
@@ -172,9 +175,10 @@ class Relay:
         """
         if self._before is not None:
             await self._before()
-        upstream = self._upstreams.get(server)
-        if upstream is None:
+        shared = self._upstreams.get(server)
+        if shared is None:
             raise ServerUnavailableError(f"the server {server} is not there any more; the request was not sent")
+        upstream = shared.of(caller.grant)
         if downstream.log_level is not None and not upstream.is_modern:
             await self._levels.ask_for(upstream, downstream.log_level)
         binding = Binding(caller.owner, server, method, target_of(params))
@@ -186,10 +190,10 @@ class Relay:
         """*result* as it may be passed on."""
         return result if self._inspect is None else await self._inspect(server, method, result)
 
-    async def relist(self, server: str) -> None:
+    async def relist(self, caller: Caller, server: str) -> None:
         """Have *server* list everything again, and have that judged; raises as `Upstream.request`."""
         if (upstream := self._upstreams.get(server)) is not None:
-            await upstream.relist()
+            await upstream.of(caller.grant).relist()
 
     async def aclose(self) -> None:
         """Cancel the calls that still wait for an answer of their client."""
@@ -209,7 +213,15 @@ class Relay:
             asked = with_meta(asked, meta)
 
         def request(sent: Mapping[str, Any], client: Downstream) -> Coroutine[Any, Any, dict[str, Any]]:
-            return upstream.request(UpstreamRequest(binding.method, sent, downstream=client, admit=admit))
+            return upstream.request(
+                UpstreamRequest(
+                    binding.method,
+                    sent,
+                    downstream=client,
+                    admit=admit,
+                    reached_at=self._reached_at or caller.reached_at,
+                )
+            )
 
         if caller.era is Era.LEGACY:
             return await self._with_answers(request, asked, downstream)

@@ -18,7 +18,7 @@ from toolsearch.tools.definition import Refusal, Tool
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import SEPARATOR, namespaced
 from toolsearch.upstreams.config import McpServer
-from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, SKILLS, TEMPLATES, ListOf, without_modification
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, SKILLS, TEMPLATES, TOOLS, ListOf, without_modification
 
 
 class Kind(Enum):
@@ -36,6 +36,13 @@ _LISTS: Mapping[Kind, ListOf] = {
     Kind.RESOURCE: RESOURCES,
     Kind.TEMPLATE: TEMPLATES,
 }
+
+
+def list_of(kind: Kind) -> ListOf:
+    """The list that entries of *kind*, other than instructions, stand in."""
+    return TOOLS if kind is Kind.TOOL else _LISTS[kind]
+
+
 FOUND: Final = frozenset({Kind.TOOL, Kind.SKILL})  # kinds whose names texts may imitate, because searches find them
 
 

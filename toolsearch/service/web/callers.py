@@ -43,7 +43,8 @@ class ServiceCaller(Grant):
             grant.key_id,
             grant.session,
             grant.end_s,
-            request_id,
+            claims=grant.claims,
+            request_id=request_id,
         )
 
     def require(self, scope: Scope) -> None:

@@ -1,0 +1,77 @@
+"""What each principal may see of servers that list other things to each: a part of its reach, before any search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain
+from operator import is_
+from typing import TypeAlias, TypeVar
+
+from toolsearch.access.principals import Grant, Principal
+from toolsearch.access.reach import Reach
+from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.trust.verdicts import kind_of, list_of
+from toolsearch.tools.definition import Tool, legal_name
+from toolsearch.upstreams.own_lists import Key
+from toolsearch.upstreams.personal import PersonalUpstream
+from toolsearch.wire.mcp.lists import ListOf
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_Only: TypeAlias = tuple[tuple[str, frozenset[str]], ...]
+_MOST = 10_000  # of everything that is remembered here; then it is found anew
+
+
+class OwnServers:
+    """An `OwnEntries` over the *servers* that are others for each user, which may come and go."""
+
+    def __init__(self, registry: Registry, servers: Mapping[str, PersonalUpstream]) -> None:
+        self._registry = registry
+        self._servers = servers
+        self._principals: dict[tuple[Principal, _Only], Principal] = {}
+        self._names: dict[tuple[str, frozenset[Key]], tuple[tuple[object, ...], frozenset[str]]] = {}
+
+    def principal(self, grant: Grant) -> Principal:
+        only = tuple((name, self._names_of(name, own.visible(grant))) for name, own in sorted(self._servers.items()))
+        key = grant.principal, only
+        if (known := self._principals.get(key)) is None:
+            reach = grant.principal.reach & Reach(only=only)
+            known = _remember(self._principals, key, replace(grant.principal, reach=reach))
+        return known
+
+    def lists(self, grant: Grant, server: str, which: ListOf, name: str) -> bool:
+        own = self._servers.get(server)
+        return own is None or Key.of(which, name) in own.visible(grant)
+
+    def _names_of(self, server: str, visible: frozenset[Key]) -> frozenset[str]:
+        """The names that the *visible* entries have here, and the server's own, by which what it does not list is read.
+
+        Nothing else of the server is in reach, so that what comes later is not before it is known to be visible.
+        """
+        registry = self._registry
+        judged, contents, held = registry.servers.get(server), registry.contents.get(server), registry.held
+        key = server, visible
+        known = self._names.get(key)
+        if known is not None and all(map(is_, known[0], (judged, contents, held))):
+            return known[1]
+        entries = chain(
+            judged.entries if judged else (),
+            contents.entries.values() if contents else (),
+            (tool for tool in held.values() if tool.definition.server == server),
+        )
+        names = {entry.name for entry in entries if _key_of(entry) in visible}
+        found = frozenset({*names, legal_name(server)} if visible else ())
+        _remember(self._names, key, ((judged, contents, held), found))
+        return found
+
+
+def _key_of(entry: Tool) -> Key | None:
+    return Key.of(list_of(kind_of(entry)), entry.origin.remote_name) if entry.origin is not None else None
+
+
+def _remember(kept: dict[_K, _V], key: _K, value: _V) -> _V:
+    if len(kept) >= _MOST:
+        kept.clear()
+    kept[key] = value
+    return value

@@ -1,0 +1,209 @@
+"""What each user of a server is listed by it, and what of that all of them are shown as one list.
+
+A definition is shown to those users whom the server lists the very same. Users who have not been listed anything yet
+are shown the tools of the user who was listed first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.interface import Listing, read_listing
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, SKILLS, TEMPLATES, TOOLS, ListOf, without_modification
+
+
+class Key(NamedTuple):
+    """An entry of a list: the list, by its key in a page, and the server's own name of the entry."""
+
+    list: str
+    name: str
+
+    @classmethod
+    def of(cls, which: ListOf, name: str) -> Key:
+        return cls(which.key, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    raw: JsonObject
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What one user was listed. *rest* is the listing without its entries, *number* grows with each connection."""
+
+    rest: Listing
+    entries: Mapping[Key, _Entry]
+    number: int
+    is_live: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """*shown* is all that is shown to somebody; *first* are the tools that everybody is shown. *rest* is what the
+    listing of all this says beside its entries.
+    """
+
+    own: Mapping[str, _Own] = field(default_factory=dict[str, _Own])
+    shown: Mapping[Key, _Entry] = field(default_factory=dict[Key, _Entry])
+    first: frozenset[Key] = frozenset()
+    rest: Listing | None = None
+
+
+class OwnLists:
+    """The lists of the users of one server. May be read from any thread, and is changed in one."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._state = _State()
+        self._numbers = 0
+        self._visible: dict[str, tuple[_State, frozenset[Key]]] = {}  # what was found last, and in which state
+
+    def take_kept(self, listing: Listing) -> Listing | None:
+        """The tools of *listing*, kept from an earlier run. Everybody is shown them until somebody is listed; None if
+        that has happened.
+        """
+        if self._state.own:
+            return None
+        kept = Listing(self._server, listing.tools, listing.refused, about=listing.about, is_cached=True)
+        entries = _entries(kept)
+        self._state = _State(shown=entries, first=frozenset(entries), rest=_rest(kept))
+        return kept
+
+    def take(self, owner: str, listing: Listing) -> Listing:
+        """Note what *owner* was listed over a connection that lasts; return what is to be judged and shown now.
+
+        If the server defines an entry in several ways, the definition counts that it lists to the user who has been
+        connected for the longest time, or else, among users without a connection, was listed last.
+        """
+        before = self._state.own.get(owner)
+        if before is None or not before.is_live:
+            self._numbers += 1
+        number = before.number if before is not None and before.is_live else self._numbers
+        own = {**self._state.own, owner: _Own(_rest(listing), self._shared(_entries(listing)), number)}
+        order = sorted(own.values(), key=lambda each: (not each.is_live, each.number if each.is_live else -each.number))
+        shown: dict[Key, _Entry] = {}
+        for each in order:
+            for key, entry in each.entries.items():
+                shown.setdefault(key, entry)
+        first = frozenset(key for key in order[0].entries if key.list == TOOLS.key)
+        self._state = _State(own, shown, first, order[0].rest)
+        return _listing(order[0].rest, shown)
+
+    @property
+    def first(self) -> Listing:
+        """The tools that everybody is shown."""
+        state = self._state
+        shown = {key: entry for key, entry in state.shown.items() if key in state.first}
+        return _listing(state.rest or Listing(self._server, ()), shown)
+
+    def ended(self, owner: str) -> None:
+        """The connection of *owner* has ended: what it was listed counts after what is listed to others."""
+        if (own := self._state.own.get(owner)) is not None:
+            self._state = replace(self._state, own={**self._state.own, owner: replace(own, is_live=False)})
+
+    def forget(self, owner: str) -> None:
+        """*owner* may not use the server any more."""
+        self._visible.pop(owner, None)
+        self._state = replace(self._state, own={key: own for key, own in self._state.own.items() if key != owner})
+
+    def knows(self, owner: str) -> bool:
+        return owner in self._state.own
+
+    def visible(self, owner: str, *, may_see_first: bool) -> frozenset[Key]:
+        """The entries that *owner* is shown. With *may_see_first*, one who was not listed anything yet is shown the
+        tools of the first.
+        """
+        state = self._state
+        if (own := state.own.get(owner)) is None:
+            return state.first if may_see_first else frozenset()
+        found = self._visible.get(owner)
+        if found is None or found[0] is not state:
+            keys = (key for key, entry in own.entries.items() if _is_same(entry, state.shown.get(key)))
+            found = self._visible[owner] = state, frozenset(keys)
+        return found[1]
+
+    def may_ask(self, owner: str, key: Key) -> bool:
+        """Whether a request of *owner* about *key* may be sent: not if others are shown an entry there that *owner* is
+        not listed in the same way. The server itself decides about what nobody is listed.
+        """
+        state = self._state
+        own = state.own.get(owner)
+        if own is None:
+            return False
+        shown, listed = state.shown.get(key), own.entries.get(key)
+        return key.list != TOOLS.key if shown is None and listed is None else _is_same(listed, shown)
+
+    @property
+    def differing(self) -> Mapping[Key, int]:
+        """How many users are listed an entry in another way than it is shown, by entry."""
+        state, found = self._state, dict[Key, int]()
+        for own in state.own.values():
+            for key, entry in own.entries.items():
+                if not _is_same(entry, state.shown.get(key)):
+                    found[key] = found.get(key, 0) + 1
+        return found
+
+    def _shared(self, entries: Mapping[Key, _Entry]) -> dict[Key, _Entry]:
+        """*entries*, with the very objects that are shown already where they are the same: many users have one list."""
+        shown = self._state.shown
+        return {key: shown[key] if _is_same(entry, shown.get(key)) else entry for key, entry in entries.items()}
+
+
+def _is_same(one: _Entry | None, other: _Entry | None) -> bool:
+    return one is not None and other is not None and one.digest == other.digest
+
+
+def _entries(listing: Listing) -> dict[Key, _Entry]:
+    return {
+        Key.of(which, name): _Entry(raw, _digest(which, raw))
+        for which, raw in _raws(listing)
+        if (name := which.name_of(raw)) is not None
+    }
+
+
+def _raws(listing: Listing) -> Iterator[tuple[ListOf, JsonObject]]:
+    yield from ((TOOLS, tool.origin.raw) for tool in listing.tools if tool.origin is not None)
+    yield from ((PROMPTS, raw) for raw in listing.prompts)
+    yield from ((RESOURCES, raw) for raw in listing.resources)
+    yield from ((TEMPLATES, raw) for raw in listing.resource_templates)
+    yield from ((SKILLS, raw) for raw in listing.skills)
+
+
+def _digest(which: ListOf, raw: JsonObject) -> str:
+    steady = without_modification(raw) if which is RESOURCES else raw
+    return hashlib.sha256(json.dumps(steady, sort_keys=True).encode()).hexdigest()
+
+
+def _rest(listing: Listing) -> Listing:
+    """*listing* without its entries, and without the instructions: they are written for one user, and nobody could tell
+    whether another one may read them.
+    """
+    none: tuple[JsonObject, ...] = ()
+    return replace(
+        listing, tools=(), prompts=none, resources=none, resource_templates=none, skills=none, instructions=""
+    )
+
+
+def _listing(rest: Listing, shown: Mapping[Key, _Entry]) -> Listing:
+    """All of *shown* as one list."""
+
+    def of(which: ListOf) -> tuple[JsonObject, ...]:
+        return tuple(entry.raw for key, entry in shown.items() if key.list == which.key)
+
+    tools, refused = read_listing(rest.server, of(TOOLS), rest.server)
+    return replace(
+        rest,
+        tools=tuple(tools),
+        refused=(*rest.refused, *refused),
+        prompts=of(PROMPTS),
+        resources=of(RESOURCES),
+        resource_templates=of(TEMPLATES),
+        skills=of(SKILLS),
+    )

@@ -1,0 +1,489 @@
+"""A server that is another one for each user: a connection for each, with that user's own token or headers.
+
+No request, answer, question or message of one connection is ever another user's. What the users are listed is shown as
+one list; see `own_lists`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from contextvars import Context
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from mcp import MCPError
+
+from toolsearch.access.principals import Grant
+from toolsearch.errors import CallDeniedError, LoginRequiredError, ToolSearchError
+from toolsearch.upstreams.config import HttpServer
+from toolsearch.upstreams.exchange import ExchangedTokens
+from toolsearch.upstreams.interface import (
+    Listing,
+    Upstream,
+    UpstreamRequest,
+    UpstreamSinks,
+    UpstreamState,
+    UpstreamStatus,
+)
+from toolsearch.upstreams.listing import listing_store
+from toolsearch.upstreams.logins import Logins
+from toolsearch.upstreams.oauth import StoredTokens, revoked, stored_tokens
+from toolsearch.upstreams.own_lists import Key, OwnLists
+from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.wire.mcp.eras import check_askable
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TOOLS
+from toolsearch.wire.mcp.requests import (
+    CALL_TOOL,
+    ELICIT,
+    GET_PROMPT,
+    READ_RESOURCE,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    target_of,
+)
+
+logger = logging.getLogger(__name__)
+IDLE_S: Final = 900.0  # a connection that was unused for this long is closed
+MOST_CONNECTIONS: Final = 1_000  # users that are remembered; those unused for the longest time go first
+_ASKED_S: Final = 300.0  # for a user to log in while a call waits
+_LISTS = {CALL_TOOL: TOOLS, GET_PROMPT: PROMPTS, READ_RESOURCE: RESOURCES, SUBSCRIBE: RESOURCES}
+Make: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
+
+
+class PersonalUpstream:
+    """An `Upstream` that itself sends nothing: `of` gives the connection of a user. Raises LoginRequiredError for
+    requests of nobody.
+    """
+
+    def __init__(
+        self,
+        settings: UpstreamSettings,
+        sinks: UpstreamSinks,
+        logins: Logins,
+        *,
+        make: Make,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._sinks = sinks
+        self._make = make
+        self._clock = clock
+        self._connections: OrderedDict[str, OwnConnection] = OrderedDict()  # by owner, the least recently used first
+        self._store = listing_store(settings)
+        self._publishing = asyncio.Lock()
+        self._chores: set[asyncio.Task[Any]] = set()
+        self._ended = UpstreamStatus(settings.name, "", UpstreamState.IDLE)  # the figures of connections that are gone
+        self._is_closed = False
+        self.logins = logins
+        self.lists = OwnLists(settings.name)
+
+    @property
+    def name(self) -> str:
+        return self._settings.name
+
+    @property
+    def owner(self) -> str:
+        return ""
+
+    @property
+    def is_modern(self) -> bool:
+        return False
+
+    @property
+    def state(self) -> UpstreamState:
+        states = [each.state for each in self._connections.values()]
+        for state in (UpstreamState.READY, UpstreamState.DEGRADED, UpstreamState.STARTING, UpstreamState.DOWN):
+            if state in states:
+                return state
+        is_used = any(each.is_usable for each in self._connections.values())
+        return UpstreamState.IDLE if is_used else UpstreamState.NEEDS_LOGIN
+
+    def of(self, grant: Grant) -> OwnConnection:
+        owner = _owner(grant, self._settings)
+        connection = self._connections.get(owner)
+        if connection is None:
+            self._make_room()
+            connection = self._connections[owner] = OwnConnection(self, grant, owner, self._settings, self._make)
+        self._connections.move_to_end(owner)
+        connection.offer(grant)
+        return connection
+
+    def visible(self, grant: Grant) -> frozenset[Key]:
+        """The entries that *grant* is shown. May be called in any thread. Nothing is shown to those for whom there is
+        no way to use the server.
+        """
+        owner = _owner(grant, self._settings)
+        return self.lists.visible(owner, may_see_first=self._settings.credentials == "per-user")
+
+    def status(self) -> UpstreamStatus:
+        parts = [each.status() for each in list(self._connections.values())]
+        failing = next((part.last_error for part in parts if part.last_error), "")
+        return UpstreamStatus(
+            self.name,
+            self._settings.server.transport,
+            self.state,
+            last_error=failing or _differing(self.lists.differing),
+            since_s=max((part.since_s for part in parts), default=0.0),
+            connect_s=max((part.connect_s for part in parts), default=0.0),
+            protocol_version=max((part.protocol_version for part in parts), default=""),
+            **{name: sum(getattr(part, name) for part in (self._ended, *parts)) for name in _SUMMED},
+        )
+
+    def start(self) -> None:
+        self._do(self._publish_kept())
+        self._do(self._close_idle_now_and_then())
+
+    def wake(self) -> None:
+        """There is nobody whose connection could be opened."""
+
+    async def request(self, request: UpstreamRequest) -> dict[str, Any]:
+        raise LoginRequiredError(f"MCP server {self.name!r} wants to know whose request of {request.method!r} this is")
+
+    async def relist(self) -> None:
+        """List again for everybody who is connected."""
+        for connection in list(self._connections.values()):
+            if connection.is_open:
+                await connection.relist()
+
+    async def log_out(self, principal: str) -> None:
+        """Have the tokens of *principal* revoked where the authorization server takes that, and forget them."""
+        mine = [each for each in self._connections.values() if each.principal == principal]
+        await asyncio.gather(*(each.log_out() for each in mine))
+
+    async def close_idle(self) -> None:
+        """Close the connections that nobody has used for a while."""
+        for connection in list(self._connections.values()):
+            if connection.is_idle(IDLE_S):
+                await connection.close()
+
+    async def aclose(self) -> None:
+        self._is_closed = True
+        for chore in self._chores:
+            chore.cancel()
+        if self._chores:
+            await asyncio.wait(self._chores)
+        await asyncio.gather(*(each.close() for each in self._connections.values()))
+
+    # ---- for the connections
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    @property
+    def now_s(self) -> float:
+        return self._clock()
+
+    async def listed(self, owner: str, listing: Listing) -> None:
+        """Have what *owner* was listed judged. Raises ToolSearchError if it cannot be."""
+        async with self._publishing:
+            shown = self.lists.take(owner, listing)
+            await self._sinks.listing(shown)
+        if self._store is not None and self._settings.credentials == "per-user":
+            await asyncio.to_thread(self._store.save, self.lists.first, is_old=False)
+
+    def note_state(self) -> None:
+        self._sinks.state(self.name, self.state)
+
+    def note_update(self, uri: str, owner: str) -> None:
+        self._sinks.updated(self.name, uri, owner)
+
+    def note_end(self, told: UpstreamStatus) -> None:
+        """A connection has been closed: keep its figures."""
+        sums = {name: getattr(self._ended, name) + getattr(told, name) for name in _SUMMED}
+        self._ended = replace(self._ended, **sums)
+
+    def _make_room(self) -> None:
+        unused = (owner for owner, each in self._connections.items() if not each.is_running)
+        if len(self._connections) >= MOST_CONNECTIONS and (owner := next(unused, None)) is not None:
+            self.lists.forget(owner)
+            self._do(self._connections.pop(owner).close())
+
+    async def _publish_kept(self) -> None:
+        """Show the tools that were listed first in an earlier run."""
+        is_shown = self._store is not None and self._settings.credentials == "per-user"
+        kept = await asyncio.to_thread(self._store.load) if self._store is not None and is_shown else None
+        async with self._publishing:
+            if kept is not None and (first := self.lists.take_kept(kept[0])) is not None:
+                try:
+                    await self._sinks.listing(first)
+                except ToolSearchError as error:
+                    logger.warning("%s: what it listed before could not be judged: %s", self.name, error)
+        self._sinks.state(self.name, self.state)
+
+    async def _close_idle_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(IDLE_S / 4)
+            await self.close_idle()
+
+    def _do(self, chore: Any) -> None:
+        task: asyncio.Task[Any] = asyncio.create_task(chore)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+
+
+class OwnConnection:
+    """The connection of one user with a server, as an `Upstream`. It is opened by the first request."""
+
+    def __init__(
+        self, server: PersonalUpstream, grant: Grant, owner: str, settings: UpstreamSettings, make: Make
+    ) -> None:
+        self._server = server
+        self.principal = grant.principal.id
+        self._owner = owner
+        self._make = make
+        self._refusal = ""  # why nothing can be sent for this user
+        self._open: Upstream | None = None
+        self._running = 0
+        self._used_s = server.now_s
+        self._subscribed: set[str] = set()
+        self._heard = asyncio.Event()  # set once the server has listed something, or could not
+        own = self._own_settings(settings, grant)
+        self.tokens = self._tokens_for(settings, own)
+        self._settings = replace(own, tokens=self.tokens)
+
+    @property
+    def name(self) -> str:
+        return self._server.name
+
+    @property
+    def owner(self) -> str:
+        return self._owner
+
+    @property
+    def state(self) -> UpstreamState:
+        return self._open.state if self._open is not None else UpstreamState.IDLE
+
+    @property
+    def is_modern(self) -> bool:
+        return self._open is not None and self._open.is_modern
+
+    @property
+    def is_open(self) -> bool:
+        return self._open is not None
+
+    @property
+    def can_log_in(self) -> bool:
+        return isinstance(self.tokens, StoredTokens)
+
+    @property
+    def is_running(self) -> bool:
+        return self._running > 0
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a request could be sent now, as far as is known here."""
+        return not self._refusal and (self.tokens is None or self.tokens.is_there)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it is known what the user is listed, or cannot be."""
+        return self._server.lists.knows(self._owner) or not self.is_usable
+
+    async def listed(self, patience_s: float) -> None:
+        """Connect if that is possible, and wait at most *patience_s* until it is known what the user is listed."""
+        self.wake()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await self._heard.wait()
+
+    def is_idle(self, seconds: float) -> bool:
+        is_used = self._running or self._subscribed or self._server.now_s - self._used_s < seconds
+        return self._open is not None and not is_used
+
+    def of(self, grant: Grant) -> Upstream:
+        return self if _owner(grant, self._settings) == self._owner else self._server.of(grant)
+
+    def offer(self, grant: Grant) -> None:
+        """Use the token of *grant*, which is one of this user, if it is newer."""
+        if isinstance(self.tokens, ExchangedTokens):
+            self.tokens.offer(grant.claims)
+
+    def status(self) -> UpstreamStatus:
+        if self._open is not None:
+            return self._open.status()
+        return UpstreamStatus(self.name, self._settings.server.transport, UpstreamState.IDLE)
+
+    def start(self) -> None:
+        """It starts with the first request."""
+
+    def wake(self) -> None:
+        """Connect, if the user can be: the server may list something else for this user than for others."""
+        if self.is_usable and not self._server.is_closed:
+            self._opened().wake()
+
+    async def request(self, request: UpstreamRequest) -> dict[str, Any]:
+        try:
+            return await self._sent(request)
+        except LoginRequiredError as error:
+            if request.downstream is None:  # there is nobody to be told
+                raise
+            if not isinstance(self.tokens, StoredTokens):
+                raise LoginRequiredError(
+                    f"MCP server {self.name!r} did not accept what the caller's own token was exchanged for, and the "
+                    "request did not run; get a new token for this gateway, and call again"
+                ) from error
+            link = await self.link(request.reached_at)
+            if not await self._has_logged_in(request, link):
+                raise LoginRequiredError(
+                    f"MCP server {self.name!r} wants you to log in, and the request did not run; open this link in "
+                    f"your browser, log in there, and call again: {link}"
+                ) from error
+        return await self._sent(request)
+
+    async def link(self, reached_at: str) -> str:
+        """Where this user logs in; see `Logins.link`."""
+        if not isinstance(self.tokens, StoredTokens):
+            raise LoginRequiredError(f"MCP server {self.name!r} is not one to log in to")
+        return await self._server.logins.link(self.principal, self._settings, self.tokens, reached_at)
+
+    async def relist(self) -> None:
+        self._require_usable()
+        await self._opened().relist()
+
+    async def log_out(self) -> None:
+        """Forget the user's tokens, end the connection, and have the tokens revoked."""
+        tokens = self.tokens
+        revoke = tokens.revocation() if isinstance(tokens, StoredTokens) else []
+        if tokens is not None:
+            tokens.forget()
+        self._server.lists.forget(self._owner)
+        await self.close()
+        await revoked(revoke, self._settings)
+
+    async def close(self) -> None:
+        """End the connection. The next request opens it again."""
+        opened, self._open = self._open, None
+        self._subscribed.clear()
+        if opened is not None:
+            self._server.lists.ended(self._owner)
+            self._server.note_end(opened.status())
+            await opened.aclose()
+
+    async def aclose(self) -> None:
+        await self.close()
+
+    async def _sent(self, request: UpstreamRequest) -> dict[str, Any]:
+        self._require_usable()
+        self._running += 1
+        try:
+            result = await self._opened().request(replace(request, admit=lambda: self._admit(request)))
+            self._note_subscription(request)
+        finally:
+            self._running -= 1
+            self._used_s = self._server.now_s
+        return result
+
+    def _admit(self, request: UpstreamRequest) -> None:
+        """Called right before *request* is sent, after what the user is listed has been judged."""
+        request.admit()
+        which, target = _LISTS.get(request.method), target_of(request.params)
+        if which is not None and not self._server.lists.may_ask(self._owner, Key.of(which, target)):
+            raise CallDeniedError(
+                f"the server {self.name!r} does not list {target!r} to this user, or lists it in another way than to "
+                "others, which nobody has judged; the request did not run"
+            )
+
+    def _require_usable(self) -> None:
+        if self._server.is_closed:
+            raise LoginRequiredError(f"MCP server {self.name!r} is not there any more; the request did not run")
+        if self._refusal:
+            raise CallDeniedError(f"MCP server {self.name!r}: {self._refusal}; the request did not run")
+        if self.tokens is not None and not self.tokens.is_there:
+            raise LoginRequiredError(f"MCP server {self.name!r} wants a login, and the request did not run")
+
+    def _opened(self) -> Upstream:
+        if self._open is None:
+            sinks = UpstreamSinks(self._listed, self._note_state, self._note_update)
+            self._open = self._make(self._settings, sinks)
+            Context().run(self._open.start)  # it lasts longer than the request, and does not belong to it
+        return self._open
+
+    async def _listed(self, listing: Listing) -> None:
+        try:
+            await self._server.listed(self._owner, listing)
+        finally:
+            self._heard.set()
+
+    def _note_state(self, _: str, state: UpstreamState) -> None:
+        if state not in (UpstreamState.IDLE, UpstreamState.STARTING, UpstreamState.READY):
+            self._heard.set()
+        self._server.note_state()
+
+    def _note_update(self, _: str, uri: str, __: str) -> None:
+        self._server.note_update(uri, self._owner)
+
+    def _note_subscription(self, request: UpstreamRequest) -> None:
+        if request.method == SUBSCRIBE:
+            self._subscribed.add(target_of(request.params))
+        elif request.method == UNSUBSCRIBE:
+            self._subscribed.discard(target_of(request.params))
+
+    async def _has_logged_in(self, request: UpstreamRequest, link: str) -> bool:
+        """Ask the client to open *link*, if it can be asked that, and wait for the login."""
+        asked = {"mode": "url", "message": f"Log in to {self.name}", "url": link, "elicitationId": link[-43:]}
+        client = request.downstream
+        try:
+            if client is None:
+                return False
+            check_askable(client.capabilities, ELICIT, asked)
+            async with asyncio.timeout(_ASKED_S):
+                answer = await client.ask(ELICIT, asked)
+        except (MCPError, TimeoutError):
+            return False
+        is_agreed = answer.get("action") == "accept"
+        return is_agreed and await self._server.logins.finished(self.principal, self.name, _ASKED_S)
+
+    def _own_settings(self, settings: UpstreamSettings, grant: Grant) -> UpstreamSettings:
+        """The settings of this user's connection. Nothing of it is kept, since other users see what is."""
+        server = settings.server
+        if isinstance(server, HttpServer) and server.claimed:
+            try:
+                filled = server.filled_in(grant.claims.values if grant.claims else {})
+                server = replace(server, headers={**server.headers, **filled}, claimed={})
+            except CallDeniedError as error:
+                self._refusal = str(error)
+        return replace(settings, server=server, state_folder=None, listings=None, lazy=True)
+
+    def _tokens_for(self, settings: UpstreamSettings, own: UpstreamSettings) -> StoredTokens | ExchangedTokens | None:
+        """The tokens of this user; None if the server is authorized by headers alone."""
+        if settings.credentials == "shared":
+            return None
+        stored = stored_tokens(settings, self.principal)
+        if stored is not None and settings.credentials == "per-user":
+            return stored
+        if stored is not None and settings.oauth is not None:
+            return ExchangedTokens(own, settings.oauth, stored.anew())
+        self._refusal = self._refusal or "its settings let nobody log in"
+        return None
+
+
+def _owner(grant: Grant, settings: UpstreamSettings) -> str:
+    """Tells apart what may not share a connection: users, the scopes of a token to be exchanged, and headers."""
+    parts: list[object] = [grant.principal.id]
+    if settings.credentials == "exchange":
+        parts.append(sorted(grant.claims.scopes if grant.claims else ()))
+    server = settings.server
+    if isinstance(server, HttpServer) and server.claimed:
+        try:
+            parts.append(dict(server.filled_in(grant.claims.values if grant.claims else {})))
+        except CallDeniedError as error:
+            parts.append(str(error))
+    return json.dumps(parts, sort_keys=True)
+
+
+def _differing(entries: Mapping[Key, int]) -> str:
+    if not entries:
+        return ""
+    key = min(entries)
+    more = f" and {len(entries) - 1} more" if len(entries) > 1 else ""
+    return f"it defines {key.name!r}{more} in another way for {max(entries.values())} of its users, who cannot use that"
+
+
+_SUMMED: Final = ("starts", "calls", "failed", "shed", "running", "waiting", "junk_lines")
