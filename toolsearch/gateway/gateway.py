@@ -141,7 +141,7 @@ class Gateway:
         self.upstreams: Mapping[str, Upstream] = self._servers.upstreams
         self.personal: Mapping[str, PersonalUpstream] = self._servers.personal
         self.logins = self._servers.logins
-        self._own = OwnServers(self.registry, self.personal)
+        self.own = OwnServers(self.registry, self.personal, settings.reached_at)
         self.first_listings = self._servers.first_listings
         self.first_listings.on_complete(self._count_early_lists)
         self.surface = Surface(
@@ -158,7 +158,7 @@ class Gateway:
             links,
             inspect=marked if settings.trust.results == "flag" else None,
             before=self._servers.follow_decisions if asks_gate else None,
-            reached_at=settings.reached_at,
+            reached_at=self.own.reached_at,
         )
         self.entries = Entries(self.registry, self.relay)
         self.content = ContentProxy(self.registry, self.relay, links)
@@ -244,19 +244,11 @@ class Gateway:
 
     def seen_by(self, caller: Caller) -> Caller:
         """*caller*, whose reach ends at what servers list to its own account."""
-        return replace(caller, own=self._own) if self.personal else caller
+        return replace(caller, own=self.own) if self.personal else caller
 
     def reach_of(self, grant: Grant) -> Reach:
         """The reach of *grant*, which ends at what servers list to its own account."""
-        return (self._own.principal(grant) if self.personal else grant.principal).reach
-
-    async def _own_listed(self, caller: Caller, patience_s: float) -> None:
-        """Connect the caller to the servers that may list it other things than others, if it has a login or a token for
-        them, and wait for a while until they have listed them.
-        """
-        unlisted = [own for each in list(self.personal.values()) if not (own := each.of(caller.grant)).is_listed]
-        if unlisted:
-            await asyncio.gather(*(own.listed(patience_s) for own in unlisted))
+        return (self.own.principal(grant) if self.personal else grant.principal).reach
 
     def _server_health(self) -> dict[str, ServerHealth]:
         """The health of the servers of which the rules allow tools."""
@@ -271,7 +263,7 @@ class Gateway:
         starting. It waits longer for a list of every tool, since many clients list once.
         """
         caller = self.seen_by(caller)
-        await self._own_listed(caller, self.config.settings.exposure.first_list_wait_s)
+        await self.own.listed(caller, self.config.settings.exposure.first_list_wait_s)
         await (self.settled() if self.surface.lists_every_tool(caller) else self.lists_settled())
         entries, shown = await search_threads.run(self._list, caller)
         counts = self.ledger.listed(caller, tools=len(entries), shown_tokens=shown)
@@ -285,10 +277,12 @@ class Gateway:
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
         """See `Surface.search`."""
         caller = self.seen_by(caller)
-        await self._own_listed(caller, _FIRST_USE_S)
+        await self.own.listed(caller, _FIRST_USE_S)
         await self.settled()
         started_s = self._clock()
-        found, written, tokens = await search_threads.run(self._search, caller, arguments)
+        found, written, tokens = await search_threads.run(
+            self._search, caller, arguments, await self.own.invitations(caller)
+        )
         self.ledger.searched(
             caller,
             "; ".join(each.query for each in found.queries),
@@ -332,12 +326,13 @@ class Gateway:
         return file_contents(uri, found, outcome)
 
     async def _completed(self, call: ClientCall) -> CallOutcome:
+        caller, name, started_s = call.caller, call.call.name, self._clock()
         if (tool := call.tool) is None:
-            await self._own_listed(call.caller, _FIRST_USE_S)
+            await self.own.listed(caller, _FIRST_USE_S)
             await self.settled()
             call = self._calls.again(call)
-            tool = call.tool
-        caller, name, started_s = call.caller, call.call.name, self._clock()
+            if (tool := call.tool) is None:
+                call = replace(call, fault=call.fault or await self.own.login_before(caller, name))
         try:
             outcome = await self._calls.complete(call)
         except BaseException as error:
@@ -459,9 +454,11 @@ class Gateway:
             await self._count(each)
         await asyncio.to_thread(_tidy)  # frees the memory that reading the listings took
 
-    def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[SearchOutcome, int, int]:
+    def _search(
+        self, caller: Caller, arguments: Mapping[str, Any], invitations: Sequence[str]
+    ) -> tuple[SearchOutcome, int, int]:
         """The outcome of the search, the tokens that the model wrote for it, and the tokens of the answer."""
-        found = self.surface.search(caller, arguments)
+        found = self.surface.search(caller, arguments, invitations)
         return found, count_json(dict(arguments), self.engine.counter), self._costs.of_text(found.text)
 
     async def lists_settled(self) -> None:

@@ -90,14 +90,15 @@ class _LoginPages:
             return _said(f"The login to {login.server} did not succeed. Call the tool again to get a new link.", 502)
         return _said(f"You are logged in to {login.server}. Close this page, and call the tool again.")
 
-    async def logins(self, request: Request, grant: Grant) -> Response:  # noqa: ARG002
-        """The servers to which each user logs in, with the state of this user's login."""
+    async def logins(self, request: Request, grant: Grant) -> Response:
+        """The servers at which each user logs in, with the state of this user's login."""
+        reached_at = self._gateway.own.reached_at or str(request.base_url).removesuffix("/")
         rows = [
-            _row(name, is_in=own.is_usable)
+            _row(name, "" if own.is_usable else await own.link(reached_at))
             for name, each in sorted(self._gateway.personal.items())
             if (own := each.of(grant)).can_log_in
         ]
-        return _page("".join(rows) or "<p>There is no server to which each user logs in.")
+        return _page("".join(rows) or "<p>There is no server at which each user logs in.")
 
     async def log_out(self, request: Request, grant: Grant) -> Response:
         server = self._gateway.personal.get(request.path_params["server"])
@@ -108,9 +109,10 @@ class _LoginPages:
         return RedirectResponse(_LOGINS, 303, headers=_HEADERS)
 
 
-def _row(server: str, *, is_in: bool) -> str:
-    if not is_in:
-        return f"<p>{escape(server)}: not logged in. Call one of its tools to get a link."
+def _row(server: str, link: str) -> str:
+    """*link* is where the user logs in, or "" if that is done."""
+    if link:
+        return f'<p>{escape(server)}: <a href="{escape(link)}">log in</a>'
     place = escape(f"{_LOGINS}/{quote(server, safe='')}")
     return f'<form method="post" action="{place}"><p>{escape(server)}: logged in <button>Log out</button></form>'
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
@@ -10,11 +11,14 @@ from typing import TypeAlias, TypeVar
 
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
+from toolsearch.errors import LoginRequiredError
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.verdicts import kind_of, list_of
 from toolsearch.tools.definition import Tool, legal_name
+from toolsearch.tools.naming import SEPARATOR
 from toolsearch.upstreams.own_lists import Key
-from toolsearch.upstreams.personal import PersonalUpstream
+from toolsearch.upstreams.personal import OwnConnection, PersonalUpstream
 from toolsearch.wire.mcp.lists import ListOf
 
 _K = TypeVar("_K")
@@ -26,7 +30,9 @@ _MOST = 10_000  # of everything that is remembered here; then it is found anew
 class OwnServers:
     """An `OwnEntries` over the *servers* that are others for each user, which may come and go."""
 
-    def __init__(self, registry: Registry, servers: Mapping[str, PersonalUpstream]) -> None:
+    def __init__(self, registry: Registry, servers: Mapping[str, PersonalUpstream], reached_at: str = "") -> None:
+        """*reached_at* is the address by which everybody reaches the gateway; "": it is the one by which each does."""
+        self.reached_at = reached_at
         self._registry = registry
         self._servers = servers
         self._principals: dict[tuple[Principal, _Only], Principal] = {}
@@ -43,6 +49,34 @@ class OwnServers:
     def lists(self, grant: Grant, server: str, which: ListOf, name: str) -> bool:
         own = self._servers.get(server)
         return own is None or Key.of(which, name) in own.visible(grant)
+
+    async def listed(self, caller: Caller, patience_s: float) -> None:
+        """Connect *caller* to the servers for which it has a login or a token, and wait for a while until they have
+        listed what it may use.
+        """
+        connections = [each.of(caller.grant) for each in list(self._servers.values())]
+        await asyncio.gather(*(each.listed(patience_s) for each in connections if not each.is_listed))
+
+    async def invitations(self, caller: Caller) -> list[str]:
+        """For each server of which *caller* sees nothing before it logs in there, how it logs in."""
+        return [await own.invitation(self._reached_by(caller)) for own in self._unseen(caller)]
+
+    async def login_before(self, caller: Caller, name: str) -> LoginRequiredError | None:
+        """The error for a call of the unknown tool *name* if it could be one of a server that *caller* sees nothing of
+        before it logs in there.
+        """
+        for own in self._unseen(caller):
+            if name.startswith(f"{legal_name(own.name)}{SEPARATOR}"):
+                return LoginRequiredError(await own.invitation(self._reached_by(caller)))
+        return None
+
+    def _unseen(self, caller: Caller) -> list[OwnConnection]:
+        connections = [each.of(caller.grant) for each in list(self._servers.values()) if not each.visible(caller.grant)]
+        reach = self._registry.rules & caller.grant.principal.reach
+        return [own for own in connections if own.can_log_in and not own.is_usable and reach.allows_server(own.name)]
+
+    def _reached_by(self, caller: Caller) -> str:
+        return self.reached_at or caller.reached_at
 
     def _names_of(self, server: str, visible: frozenset[Key]) -> frozenset[str]:
         """The names that the *visible* entries have here, and the server's own, by which what it does not list is read.

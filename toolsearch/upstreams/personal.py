@@ -329,12 +329,8 @@ class OwnConnection:
                     f"MCP server {self.name!r} did not accept what the caller's own token was exchanged for, and the "
                     "request did not run; get a new token for this gateway, and call again"
                 ) from error
-            link = await self.link(request.reached_at)
-            if not await self._has_logged_in(request, link):
-                raise LoginRequiredError(
-                    f"MCP server {self.name!r} wants you to log in, and the request did not run; open this link in "
-                    f"your browser, log in there, and call again: {link}"
-                ) from error
+            if not await self._has_logged_in(request, await self.link(request.reached_at)):
+                raise LoginRequiredError(await self.invitation(request.reached_at)) from error
         return await self._sent(request)
 
     async def link(self, reached_at: str) -> str:
@@ -342,6 +338,14 @@ class OwnConnection:
         if not isinstance(self.tokens, StoredTokens):
             raise LoginRequiredError(f"MCP server {self.name!r} is not one to log in to")
         return await self._server.logins.link(self.principal, self._settings, self.tokens, reached_at)
+
+    async def invitation(self, reached_at: str) -> str:
+        """How this user logs in, in words for a model and the user."""
+        link = await self.link(reached_at)
+        return (
+            f"MCP server {self.name!r} wants you to log in, and nothing was sent to it; open this link in your "
+            f"browser, log in there, and try again: {link}"
+        )
 
     async def relist(self) -> None:
         self._require_usable()

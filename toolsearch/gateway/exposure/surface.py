@@ -188,8 +188,9 @@ class Surface:
         form = self._form(caller, self._view(caller))
         return form.instructions if form is not None else ""
 
-    def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
-        """Search for the caller and note the hits in its session, if it has one. A list that grows gets them.
+    def search(self, caller: Caller, arguments: Mapping[str, Any], more_notes: Sequence[str] = ()) -> SearchOutcome:
+        """Search for the caller and note the hits in its session, if it has one. A list that grows gets them. The
+        answer ends with *more_notes*.
 
         Raises BadQueryError or BadPatternError, written for the model, and UnknownSessionError.
         """
@@ -211,7 +212,12 @@ class Surface:
                 listed = self._names(exposure, view, conversation)
         else:
             answers = searcher.answers(asked)
-        notes = [asked.note, self._notes.of(asked, answers, caller.principal.reach), searcher.trouble(answers)]
+        notes = [
+            asked.note,
+            self._notes.of(asked, answers, caller.principal.reach),
+            searcher.trouble(answers),
+            *more_notes,
+        ]
         client = known_client(caller)
         most_tokens = min(self._answers.answer_tokens, client.most_tokens or self._answers.answer_tokens)
         answer = replace(self._answers, answer_tokens=most_tokens).write(

@@ -132,7 +132,7 @@ class ClientCall:
 
     view   the tools, skills, prompts and resources in the caller's reach
     call   the call of the tool itself, even if the client has called a call tool; *inner* is None if it has not
-    fault  the reason why the call cannot be read
+    fault  the reason why the call cannot be read, or made
     is_for_program  the client itself reads a skill, and verifies it, so that no budget of a model holds
     """
 
@@ -142,7 +142,7 @@ class ClientCall:
     view: View
     call: ToolCall
     inner: InnerCall | None = None
-    fault: BadArgumentsError | None = None
+    fault: ToolSearchError | None = None
     is_for_program: bool = False
 
     @property
