@@ -1,15 +1,64 @@
 """A server at which each user logs in: at a real authorization server, and no token of one user is used for another."""
 
-import pytest
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
-from tests.kit.own_logins import authority, call, guarded_server, needs_authority, team
+import httpx2
+import pytest
+from mcp import Client
+
+from tests.kit.own_logins import (
+    TOKENS,
+    Guarded,
+    Team,
+    authority,
+    call,
+    guarded_server,
+    link_for,
+    needs_authority,
+    team,
+)
+from toolsearch.upstreams.personal import OwnConnection
 
 pytestmark = needs_authority
+CALLS = 200  # 1,000 by `python -m benchmarks.own_logins`
+
+
+@asynccontextmanager
+async def parts(folder: Path, *, lifetime_s: int = 3600, **options: Any) -> AsyncIterator[tuple[Guarded, Team]]:
+    async with (
+        authority(lifetime_s=lifetime_s) as issuer,
+        guarded_server(issuer) as guarded,
+        team(guarded.url, folder, **options) as people,
+    ):
+        yield guarded, people
+
+
+async def logged_in(people: Team, era: str = "auto") -> dict[str, Client]:
+    clients = {user: await people.client(user, era) for user in people.tokens}
+    for user, client in clients.items():
+        await people.log_in(user, client)
+    return clients
+
+
+def own(people: Team) -> dict[str, OwnConnection]:
+    return {each.principal: each for each in people.gateway.personal["guarded"]._connections.values()}
+
+
+async def said(clients: dict[str, Client], numbers: range) -> list[tuple[str, str]]:
+    """What interleaved calls of all users are answered, and what each has to be."""
+    asked = [(user, number) for number in numbers for user in clients]
+    answers = await asyncio.gather(*(call(clients[user], number) for user, number in asked))
+    return list(zip(answers, (f"{user} {number} {user}" for user, number in asked), strict=True))
 
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])
 async def test_each_user_logs_in_by_the_link_in_the_error_and_is_known_to_the_server_as_oneself(tmp_path, era):
-    async with authority() as issuer, guarded_server(issuer) as guarded, team(guarded.url, tmp_path) as people:
+    async with parts(tmp_path) as (guarded, people):
         alice, bob = await people.client("alice", era), await people.client("bob", era)
         await people.log_in("alice", alice)
         assert await call(alice, 1) == "alice 1 alice"
@@ -17,3 +66,177 @@ async def test_each_user_logs_in_by_the_link_in_the_error_and_is_known_to_the_se
         await people.log_in("bob", bob)
         assert (await call(bob, 3), await call(alice, 4)) == ("bob 3 bob", "alice 4 alice")
     assert not guarded.seen["alice"] & guarded.seen["bob"]
+
+
+async def test_a_search_tells_the_link_while_nothing_of_the_server_is_known(tmp_path):
+    async with parts(tmp_path) as (_, people):
+        alice = await people.client("alice")
+        told = await call_search(alice, "whoami")
+        assert "'guarded' wants you to log in" in told
+        await people.log_in("alice", alice)
+        assert "guarded__whoami" in await call_search(alice, "who am I")
+        assert "guarded__whoami" in await call_search(await people.client("bob"), "who am I")
+
+
+async def call_search(client: Client, query: str) -> str:
+    result = await client.call_tool("toolSearchTool", {"query": query})
+    return "".join(getattr(block, "text", "") for block in result.content)
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_no_token_crosses_in_interleaved_calls_of_two_users(tmp_path, era):
+    async with parts(tmp_path) as (guarded, people):
+        clients = await logged_in(people, era)
+        for start in range(0, CALLS, 20):
+            answers = await said(clients, range(start, start + 10))
+            assert all(given == due for given, due in answers), answers
+    assert not guarded.seen["alice"] & guarded.seen["bob"]
+
+
+async def test_tokens_that_end_all_the_time_are_refreshed_for_their_own_user_under_load(tmp_path):
+    async with parts(tmp_path, lifetime_s=1) as (guarded, people):
+        clients = await logged_in(people)
+        number = 0
+        async with asyncio.timeout(60):
+            while min(len(tokens) for tokens in guarded.seen.values()) < 3 or len(guarded.seen) < 2:
+                answers = await said(clients, range(number, number + 5))
+                assert all(given == due for given, due in answers), answers
+                number += 5
+    assert not guarded.seen["alice"] & guarded.seen["bob"]
+
+
+async def test_connections_that_are_lost_or_closed_for_idleness_open_again_for_their_own_user(tmp_path):
+    async with parts(tmp_path) as (guarded, people):
+        clients = await logged_in(people)
+        for number in range(4):
+            calls = asyncio.create_task(said(clients, range(10 * number, 10 * number + 5)))
+            if number % 2:
+                await asyncio.gather(*(each.close() for each in own(people).values() if not each.is_running))
+            answers = await calls
+            assert all(given == due for given, due in answers), answers
+            await asyncio.gather(*(each.close() for each in own(people).values()))
+            assert not any(each.is_open for each in own(people).values())
+    assert not guarded.seen["alice"] & guarded.seen["bob"]
+
+
+async def test_after_a_restart_each_user_is_still_logged_in_and_nobody_else_is(tmp_path):
+    async with authority() as issuer, guarded_server(issuer) as guarded:
+        async with team(guarded.url, tmp_path) as people:
+            alice = await people.client("alice")
+            await people.log_in("alice", alice)
+        async with team(guarded.url, tmp_path) as people:
+            alice, bob = await people.client("alice"), await people.client("bob")
+            assert "guarded__whoami" in await call_search(bob, "who am I")  # as it was kept
+            assert "wants you to log in" in await call(bob, 1)
+            assert await call(alice, 2) == "alice 2 alice"
+            assert set(guarded.seen) == {"alice"}
+
+
+async def test_what_is_kept_of_a_login_is_encrypted_and_worth_nothing_in_the_place_of_another(tmp_path, caplog):
+    caplog.set_level("DEBUG", logger="toolsearch")
+    async with authority() as issuer, guarded_server(issuer) as guarded:
+        async with team(guarded.url, tmp_path) as people:
+            clients = await logged_in(people)
+            await said(clients, range(1))
+            files = dict.fromkeys(clients, people.gateway.personal["guarded"]._connections)
+            assert files
+            paths = {user: each.tokens._kept._path for user, each in own(people).items()}
+        kept = b"".join(path.read_bytes() for path in paths.values())
+        tokens = [token for each in guarded.seen.values() for token in each]
+        assert tokens
+        assert not any(token.encode() in kept or token in caplog.text for token in tokens)
+        paths["bob"].write_bytes(paths["alice"].read_bytes())  # somebody exchanges the files
+        async with team(guarded.url, tmp_path) as people:
+            assert "wants you to log in" in await call(await people.client("bob"), 1)
+            assert await call(await people.client("alice"), 2) == "alice 2 alice"
+        (tmp_path / "secret.key").unlink()  # the key is lost
+        async with team(guarded.url, tmp_path) as people:
+            assert "wants you to log in" in await call(await people.client("alice"), 3)
+
+
+async def test_the_link_of_one_user_is_worth_nothing_to_another_and_is_used_once(tmp_path):
+    async with parts(tmp_path) as (guarded, people):
+        alice, bob = await people.client("alice"), await people.client("bob")
+        link = await link_for(alice)
+        assert await link_for(alice) == link
+
+        his = await (await people.browser("mallory", gateway_user="bob")).visit(link)
+        nobodys = await (await people.browser("mallory", gateway_user="bob")).visit(link.rpartition("/")[0] + "/other")
+        assert (his.status_code, nobodys.status_code) == (404, 404)
+        unknown = await httpx2.AsyncClient().get(link)
+        assert unknown.status_code == 401
+        assert "wants you to log in" in await call(bob, 1)
+
+        page = await (await people.browser("alice")).visit(link)
+        assert "You are logged in to guarded" in page.text
+        again = await (await people.browser("alice")).visit(link)
+        assert again.status_code == 404
+        assert "wants you to log in" in await call(bob, 2)
+    assert "bob" not in guarded.seen
+
+
+async def test_the_answer_of_the_authorization_server_counts_only_in_the_browser_of_who_began(tmp_path):
+    """Mallory begins a login and has Alice, who is logged in there, follow the authorization server's page."""
+    async with parts(tmp_path) as (guarded, people):
+        bob = await people.client("bob")
+        link = await link_for(bob)
+        async with httpx2.AsyncClient(auth=httpx2.BasicAuth("me", TOKENS["bob"])) as his:
+            page = (await his.get(link)).headers["location"]
+        refused = await (await people.browser("alice")).visit(page)
+        assert refused.status_code == 400
+        assert "not one of yours" in refused.text
+        assert "wants you to log in" in await call(bob, 1)
+    assert not guarded.seen
+
+
+async def test_a_login_that_is_never_finished_leaves_the_earlier_one_and_its_link_ends(tmp_path):
+    async with parts(tmp_path) as (_, people):
+        alice = await people.client("alice")
+        await people.log_in("alice", alice)
+        connection = own(people)["alice"]
+        link = await connection.link(people.url.removesuffix("/mcp"))
+        async with httpx2.AsyncClient(auth=httpx2.BasicAuth("me", TOKENS["alice"])) as browser:
+            assert (await browser.get(link)).status_code == 302  # and the page is closed
+        assert await call(alice, 1) == "alice 1 alice"
+        people.gateway.logins._clock = lambda: 1e9
+        async with httpx2.AsyncClient(auth=httpx2.BasicAuth("me", TOKENS["alice"])) as browser:
+            assert (await browser.get(link)).status_code == 404
+        assert await connection.link(people.url.removesuffix("/mcp")) != link
+
+
+async def test_an_access_that_is_denied_says_so_and_a_new_link_works(tmp_path):
+    async with parts(tmp_path) as (_, people):
+        alice = await people.client("alice")
+        denied = await (await people.browser("", gateway_user="alice")).visit(await link_for(alice))
+        assert denied.status_code == 502
+        assert "did not succeed" in denied.text
+        await people.log_in("alice", alice)
+        assert await call(alice, 1) == "alice 1 alice"
+
+
+async def test_who_logs_out_on_the_page_is_logged_out_there_too_and_others_are_not(tmp_path):
+    async with parts(tmp_path) as (_, people):
+        clients = await logged_in(people)
+        base = people.url.removesuffix("/mcp")
+        browser = await people.browser("alice")
+        revoked = own(people)["alice"].tokens.revocation()
+        assert [each.url.path for each in revoked] == ["/token/revocation"] * 2
+        assert "guarded: logged in" in (await browser.visit(f"{base}/logins")).text
+
+        page = await browser.visit(f"{base}/logins/guarded", "POST")
+
+        assert 'guarded: <a href="' in page.text
+        assert "wants you to log in" in await call(clients["alice"], 1)
+        assert await call(clients["bob"], 2) == "bob 2 bob"
+        link = re.findall('href="([^"]+)"', page.text)[0]
+        assert "You are logged in" in (await browser.visit(link)).text
+        assert await call(clients["alice"], 3) == "alice 3 alice"
+
+
+async def test_each_reads_ones_own_resource(tmp_path):
+    async with parts(tmp_path) as (_, people):
+        clients = await logged_in(people)
+        await said(clients, range(1))
+        for user, client in clients.items():
+            (part,) = (await client.read_resource("guarded+mine://notes")).contents
+            assert part.text == f"notes of {user}"
