@@ -332,7 +332,7 @@ class Gateway:
             await self.settled()
             call = self._calls.again(call)
             if (tool := call.tool) is None:
-                call = replace(call, fault=call.fault or await self.own.login_before(caller, name))
+                call = replace(call, fault=call.fault or await self.own.unseen_of(caller, name))
         try:
             outcome = await self._calls.complete(call)
         except BaseException as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
 from operator import is_
@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
-from toolsearch.errors import LoginRequiredError
+from toolsearch.errors import LoginRequiredError, ServerUnavailableError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.verdicts import kind_of, list_of
@@ -59,21 +59,27 @@ class OwnServers:
 
     async def invitations(self, caller: Caller) -> list[str]:
         """For each server of which *caller* sees nothing before it logs in there, how it logs in."""
-        return [await own.invitation(self._reached_by(caller)) for own in self._unseen(caller)]
+        unseen = self._unseen(caller, lambda own: own.wants_login)
+        return [await own.invitation(self._reached_by(caller)) for own in unseen]
 
-    async def login_before(self, caller: Caller, name: str) -> LoginRequiredError | None:
-        """The error for a call of the unknown tool *name* if it could be one of a server that *caller* sees nothing of
-        before it logs in there.
+    async def unseen_of(self, caller: Caller, name: str) -> ServerUnavailableError | None:
+        """The error for a call of the unknown tool *name* if it could be one of a server that *caller* sees nothing of:
+        before it logs in there, or before the server lists it something.
         """
-        for own in self._unseen(caller):
-            if name.startswith(f"{legal_name(own.name)}{SEPARATOR}"):
+        for own in self._unseen(caller, lambda own: name.startswith(f"{legal_name(own.name)}{SEPARATOR}")):
+            if own.wants_login:
                 return LoginRequiredError(await own.invitation(self._reached_by(caller)))
+            if own.is_usable:
+                reason = own.status().last_error or f"MCP server {own.name!r} has not listed its tools yet"
+                return ServerUnavailableError(f"{reason}; the request did not run")
         return None
 
-    def _unseen(self, caller: Caller) -> list[OwnConnection]:
-        connections = [each.of(caller.grant) for each in list(self._servers.values()) if not each.visible(caller.grant)]
-        reach = self._registry.rules & caller.grant.principal.reach
-        return [own for own in connections if own.can_log_in and not own.is_usable and reach.allows_server(own.name)]
+    def _unseen(self, caller: Caller, is_meant: Callable[[OwnConnection], bool]) -> list[OwnConnection]:
+        """The connections of *caller* with servers of which it sees nothing, although rules let it."""
+        grant = caller.grant
+        connections = [each.of(grant) for each in list(self._servers.values()) if not each.visible(grant)]
+        meant = filter(is_meant, connections)
+        return [each for each in meant if (self._registry.rules & grant.principal.reach).allows_server(each.name)]
 
     def _reached_by(self, caller: Caller) -> str:
         return self.reached_at or caller.reached_at

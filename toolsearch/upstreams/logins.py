@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
+from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult
 
 from toolsearch.errors import LoginRequiredError, ToolSearchError
@@ -49,6 +50,7 @@ class BegunLogin:
     answer: asyncio.Future[AuthorizationCodeResult] = field(default_factory=asyncio.Future[AuthorizationCodeResult])
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     failure: str = ""
+    on_success: Callable[[], object] = bool
     task: asyncio.Task[None] | None = None
 
     @property
@@ -70,12 +72,21 @@ class Logins:
         self._clock = clock
         self._begun: dict[tuple[str, str], BegunLogin] = {}  # principal and server -> login, oldest first
 
-    async def link(self, principal: str, settings: UpstreamSettings, tokens: StoredTokens, reached_at: str) -> str:
+    async def link(
+        self,
+        principal: str,
+        settings: UpstreamSettings,
+        tokens: StoredTokens,
+        reached_at: str,
+        *,
+        on_success: Callable[[], object],
+    ) -> str:
         """Where *principal* logs in to the server. *reached_at* is the gateway's address, or "" without HTTP.
 
         A login that has begun is gone on with. Raises LoginRequiredError if there is nowhere to log in.
         """
         login = self._login(principal, settings, tokens, reached_at)
+        login.on_success = on_success
         return await self.page(login) if not reached_at else f"{reached_at}{LOGIN_PATH}/{login.ticket}"
 
     def begun(self, principal: str, ticket: str) -> BegunLogin | None:
@@ -144,6 +155,8 @@ class Logins:
         """Log in. Whatever the outcome, *login* is over after that, and its link leads nowhere any more."""
 
         async def ask(url: str) -> None:
+            if login.page.done():
+                raise OAuthFlowError("the server does not accept the login that was made")
             login.state = parse_qs(urlsplit(url).query).get("state", [""])[0]
             login.page.set_result(url)
 
@@ -158,7 +171,10 @@ class Logins:
                     redirect_uri, given = await stack.enter_async_context(callback(login.tokens.callback_port))
                     given.add_done_callback(lambda done: done.cancelled() or login.take(done.result()))
                 is_asked = await log_in(login.settings, login.tokens, redirect_uri, ask=ask, answer=answer)
-            login.failure = "" if is_asked else f"{login.server} asks for no login."
+            if is_asked:
+                login.on_success()
+            else:
+                login.failure = "it asks for no login"
         except asyncio.CancelledError:
             login.failure = "it was given up"
             raise

@@ -193,13 +193,17 @@ class StoredTokens:
         provider = OAuthClientProvider(
             self._server.url, metadata, self, redirect_handler=asking, callback_handler=answer
         )
-        kept = self._kept.read()
-        provider.context.current_tokens = kept.tokens
-        provider.context.client_info = self._client_info(kept.authorization_server) or kept.client
-        provider.context.token_expiry_time = kept.expires_at_s
-        provider.context.oauth_metadata = kept.authorization_server
-        provider.context.protected_resource_metadata = kept.resource
+        self.load(provider.context)
         return provider
+
+    def load(self, context: OAuthContext) -> None:
+        """Put what is kept into *context*."""
+        kept = self._kept.read()
+        context.current_tokens = kept.tokens
+        context.client_info = self._client_info(kept.authorization_server) or kept.client
+        context.token_expiry_time = kept.expires_at_s
+        context.oauth_metadata = kept.authorization_server
+        context.protected_resource_metadata = kept.resource
 
     def keep_servers_of(self, provider: OAuthClientProvider) -> None:
         """Keep the authorization server and resource that *provider* has found, because they refresh the tokens."""
@@ -348,11 +352,15 @@ class _StoredTokenAuth(httpx2.Auth):
             raise NoTokenError("nobody is logged in", request=request)
 
     def _current_provider(self) -> OAuthClientProvider:
-        """The provider, made anew when the file has changed because somebody has logged in."""
+        """The provider, with what is in the file now: somebody may have logged in. It stays the same one, since a token
+        for refreshing is good for once, and only one request at a time can use it by the lock of the provider.
+        """
         stamp = self._tokens.stamp()
-        if self._provider is None or stamp != self._stamp:
-            self._stamp = stamp
+        if self._provider is None:
             self._provider = self._tokens.provider()
+        elif stamp != self._stamp:
+            self._tokens.load(self._provider.context)
+        self._stamp = stamp
         return self._provider
 
 

@@ -273,6 +273,10 @@ class OwnConnection:
         return isinstance(self.tokens, StoredTokens)
 
     @property
+    def wants_login(self) -> bool:
+        return self.can_log_in and not self.is_usable
+
+    @property
     def is_running(self) -> bool:
         return self._running > 0
 
@@ -337,7 +341,9 @@ class OwnConnection:
         """Where this user logs in; see `Logins.link`."""
         if not isinstance(self.tokens, StoredTokens):
             raise LoginRequiredError(f"MCP server {self.name!r} is not one to log in to")
-        return await self._server.logins.link(self.principal, self._settings, self.tokens, reached_at)
+        return await self._server.logins.link(
+            self.principal, self._settings, self.tokens, reached_at, on_success=self.wake
+        )
 
     async def invitation(self, reached_at: str) -> str:
         """How this user logs in, in words for a model and the user."""
