@@ -1,8 +1,11 @@
 """An authorization server from npm, a server of FastMCP that demands its tokens, and people who log in there."""
 
 import asyncio
+import base64
+import hashlib
 import os
 import re
+import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,7 +18,7 @@ import pytest
 from fastmcp import FastMCP
 from fastmcp.server.auth import AccessToken, RemoteAuthProvider
 from fastmcp.server.auth.providers.jwt import JWTVerifier
-from fastmcp.server.dependencies import get_access_token
+from fastmcp.server.dependencies import get_access_token, get_http_headers
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyHttpUrl
@@ -58,7 +61,7 @@ class Guarded:
 
     url: str = ""
     seen: dict[str, set[str]] = field(default_factory=dict)
-    headers: list[Mapping[str, str]] = field(default_factory=list)
+    headers: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
     own_tools: dict[str, str] = field(default_factory=dict)  # user -> a tool that only that user is listed
 
 
@@ -79,6 +82,7 @@ async def guarded_server(issuer: str) -> AsyncIterator[Guarded]:
         assert isinstance(token, AccessToken)
         name = str(token.claims["sub"])
         guarded.seen.setdefault(name, set()).add(token.token)
+        guarded.headers.append((name, dict(get_http_headers())))
         return name
 
     @server.tool
@@ -153,6 +157,38 @@ async def call(client: Client, number: int, tool: str = "guarded__whoami") -> st
     return "".join(getattr(block, "text", "") for block in result.content)
 
 
+async def token_of(user: str, issuer: str, resource: str) -> str:
+    """An access token of *user* for *resource*, which an application has got at the authorization server."""
+    verifier = secrets.token_urlsafe(48)
+    digest = hashlib.sha256(verifier.encode()).digest()
+    asked = {
+        "client_id": "app",
+        "response_type": "code",
+        "redirect_uri": "http://127.0.0.1/callback",
+        "scope": "mcp",
+        "resource": resource,
+        "code_challenge": base64.urlsafe_b64encode(digest).decode().rstrip("="),
+        "code_challenge_method": "S256",
+    }
+    async with httpx2.AsyncClient(headers={"x-user": user}) as client:
+        answer = await client.get(f"{issuer}auth", params=asked)
+        while not str(answer.headers.get("location", "")).startswith("http://127.0.0.1/callback"):
+            assert answer.next_request is not None, answer.text
+            answer = await client.send(answer.next_request)
+        code = httpx2.URL(answer.headers["location"]).params["code"]
+        given = await client.post(
+            f"{issuer}token",
+            data={
+                "grant_type": "authorization_code",
+                "code": code,
+                "client_id": "app",
+                "redirect_uri": "http://127.0.0.1/callback",
+                "code_verifier": verifier,
+            },
+        )
+    return str(given.json()["access_token"])
+
+
 @asynccontextmanager
 async def team(
     url: str,
@@ -164,15 +200,18 @@ async def team(
     on_made: Callable[[Gateway], object] = lambda _: None,
     **server: Any,
 ) -> AsyncIterator[Team]:
-    """A gateway in front of the server at *url*, which is *server*; its state is in *folder*."""
+    """A gateway in front of the server at *url*, which is *server*; its state is in *folder*. *tokens* are JWTs if
+    *section* says how these are verified.
+    """
     principals = {name: {"token": f"${{TOKEN_{name.upper()}}}"} for name in tokens}
     os.environ.update({f"TOKEN_{name.upper()}": token for name, token in tokens.items()})
+    known: dict[str, Any] = {} if "jwt" in (section or {}) else {"principals": principals}
     config = {
         "mcpServers": {"guarded": {"url": url, **(entry or {})}},
         "toolsearch": {
             "stateDir": str(folder),
             "encoder": None,
-            "principals": principals,
+            **known,
             "servers": {"guarded": {"credentials": "per-user", **server}},
             **(section or {}),
         },

@@ -46,7 +46,7 @@ const provider = new Provider(issuer, {
   cookies: { keys: ['a key'] },
 });
 
-provider.registerGrantType(EXCHANGE, async (ctx, next) => {
+provider.registerGrantType(EXCHANGE, async (ctx) => {
   const { client, params } = ctx.oidc;
   let subject;
   try {
@@ -65,7 +65,6 @@ provider.registerGrantType(EXCHANGE, async (ctx, next) => {
     access_token: await token.save(), issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
     token_type: 'Bearer', expires_in: token.expiration,
   };
-  await next();
 }, ['subject_token', 'subject_token_type', 'resource', 'audience', 'scope'], ['resource']);
 
 const serve = provider.callback();

@@ -330,9 +330,10 @@ class Gateway:
         if (tool := call.tool) is None:
             await self.own.listed(caller, _FIRST_USE_S)
             await self.settled()
+            unseen = await self.own.unseen_of(caller, name)
             call = self._calls.again(call)
-            if (tool := call.tool) is None:
-                call = replace(call, fault=call.fault or await self.own.unseen_of(caller, name))
+            tool = call.tool
+            call = call if tool is not None else replace(call, fault=call.fault or unseen)
         try:
             outcome = await self._calls.complete(call)
         except BaseException as error:

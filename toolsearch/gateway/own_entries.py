@@ -17,6 +17,7 @@ from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.verdicts import kind_of, list_of
 from toolsearch.tools.definition import Tool, legal_name
 from toolsearch.tools.naming import SEPARATOR
+from toolsearch.upstreams.interface import UpstreamState
 from toolsearch.upstreams.own_lists import Key
 from toolsearch.upstreams.personal import OwnConnection, PersonalUpstream
 from toolsearch.wire.mcp.lists import ListOf
@@ -69,6 +70,8 @@ class OwnServers:
         for own in self._unseen(caller, lambda own: name.startswith(f"{legal_name(own.name)}{SEPARATOR}")):
             if own.wants_login:
                 return LoginRequiredError(await own.invitation(self._reached_by(caller)))
+            if own.state is UpstreamState.NEEDS_LOGIN:
+                return own.not_accepted()
             if own.is_usable:
                 reason = own.status().last_error or f"MCP server {own.name!r} has not listed its tools yet"
                 return ServerUnavailableError(f"{reason}; the request did not run")

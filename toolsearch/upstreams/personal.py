@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 from mcp import MCPError
 
 from toolsearch.access.principals import Grant
-from toolsearch.errors import CallDeniedError, LoginRequiredError, ToolSearchError
+from toolsearch.errors import CallDeniedError, LoginRequiredError, ServerUnavailableError, ToolSearchError
 from toolsearch.upstreams.config import HttpServer
 from toolsearch.upstreams.exchange import ExchangedTokens
 from toolsearch.upstreams.interface import (
@@ -274,7 +274,7 @@ class OwnConnection:
 
     @property
     def wants_login(self) -> bool:
-        return self.can_log_in and not self.is_usable
+        return self.can_log_in and (not self.is_usable or self.state is UpstreamState.NEEDS_LOGIN)
 
     @property
     def is_running(self) -> bool:
@@ -326,13 +326,10 @@ class OwnConnection:
         try:
             return await self._sent(request)
         except LoginRequiredError as error:
-            if request.downstream is None:  # there is nobody to be told
+            if request.downstream is None or self.tokens is None:  # nobody can be told, or log in
                 raise
-            if not isinstance(self.tokens, StoredTokens):
-                raise LoginRequiredError(
-                    f"MCP server {self.name!r} did not accept what the caller's own token was exchanged for, and the "
-                    "request did not run; get a new token for this gateway, and call again"
-                ) from error
+            if not self.can_log_in:
+                raise self.not_accepted() from error
             if not await self._has_logged_in(request, await self.link(request.reached_at)):
                 raise LoginRequiredError(await self.invitation(request.reached_at)) from error
         return await self._sent(request)
@@ -343,6 +340,13 @@ class OwnConnection:
             raise LoginRequiredError(f"MCP server {self.name!r} is not one to log in to")
         return await self._server.logins.link(
             self.principal, self._settings, self.tokens, reached_at, on_success=self.wake
+        )
+
+    def not_accepted(self) -> LoginRequiredError:
+        """The error for a user whose own token is of no use at the server."""
+        return LoginRequiredError(
+            f"MCP server {self.name!r} has not accepted the caller's own token, or what that was exchanged for, and "
+            "nothing was sent to it; get a new token for this gateway, and try again"
         )
 
     async def invitation(self, reached_at: str) -> str:
@@ -402,7 +406,7 @@ class OwnConnection:
 
     def _require_usable(self) -> None:
         if self._server.is_closed:
-            raise LoginRequiredError(f"MCP server {self.name!r} is not there any more; the request did not run")
+            raise ServerUnavailableError(f"MCP server {self.name!r} is not there any more; the request did not run")
         if self._refusal:
             raise CallDeniedError(f"MCP server {self.name!r}: {self._refusal}; the request did not run")
         if self.tokens is not None and not self.tokens.is_there:

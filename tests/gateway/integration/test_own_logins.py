@@ -1,6 +1,7 @@
 """A server at which each user logs in: at a real authorization server, and no token of one user is used for another."""
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client
+from mcp import Client, types
 
 from tests.kit.own_logins import (
     TOKENS,
@@ -21,6 +22,7 @@ from tests.kit.own_logins import (
     link_for,
     needs_authority,
     team,
+    token_of,
 )
 from toolsearch.upstreams.personal import OwnConnection
 
@@ -242,3 +244,87 @@ async def test_each_reads_ones_own_resource(tmp_path):
             (listed,) = (await client.list_resources()).resources
             (part,) = (await client.read_resource(listed.uri)).contents
             assert part.text == f"notes of {user}"
+
+
+GATEWAY = "https://gateway.example/mcp"
+
+
+@asynccontextmanager
+async def exchanging(folder: Path, *, lifetime_s: int = 3600, **server: Any) -> AsyncIterator[tuple[Guarded, Team]]:
+    """A gateway that knows its users by JWTs, and has them exchanged."""
+    async with authority(lifetime_s=lifetime_s) as issuer, guarded_server(issuer) as guarded:
+        tokens = {user: await token_of(user, issuer, GATEWAY) for user in ("alice", "bob")}
+        jwt = {"issuer": issuer, "audience": GATEWAY, "jwksUrl": f"{issuer}jwks"}
+        oauth = {"clientId": "gateway", "clientSecret": "${SECRET_OF_GATEWAY}", "issuer": issuer}
+        given = {"credentials": "exchange", "oauth": oauth, **server}
+        async with team(guarded.url, folder, tokens=tokens, section={"jwt": jwt}, **given) as people:
+            yield guarded, people
+
+
+async def test_the_callers_own_token_is_exchanged_and_the_server_never_sees_that(tmp_path, caplog):
+    caplog.set_level("DEBUG", logger="toolsearch")
+    os.environ["SECRET_OF_GATEWAY"] = "a-secret-of-the-gateway"
+    async with exchanging(tmp_path) as (guarded, people):
+        clients = {user: await people.client(user) for user in people.tokens}
+        for start in range(0, 40, 10):
+            answers = await said(clients, range(start, start + 10))
+            assert all(given == due for given, due in answers), answers
+        assert {user: len(seen) for user, seen in guarded.seen.items()} == {"alice": 1, "bob": 1}
+        everything = {*people.tokens.values()} | {token for each in guarded.seen.values() for token in each}
+        assert len(everything) == 4
+        assert not any(token in caplog.text or token in repr(own(people)) for token in everything)
+    assert not list(tmp_path.glob("tokens/*"))
+
+
+async def test_a_token_that_the_authorization_server_does_not_exchange_refuses_the_call(tmp_path):
+    os.environ["SECRET_OF_GATEWAY"] = "another-secret"
+    async with exchanging(tmp_path) as (guarded, people):
+        alice = await people.client("alice")
+        assert "guarded__" not in await call_search(alice, "who am I")
+        assert "has not accepted the caller's own token" in await call(alice, 1)
+    assert not guarded.seen
+
+
+async def test_headers_tell_the_server_who_the_caller_is(tmp_path):
+    headers = {"X-Mail": "<${claim:email}>"}
+    os.environ["SECRET_OF_GATEWAY"] = "a-secret-of-the-gateway"
+    async with authority() as issuer, guarded_server(issuer) as guarded:
+        tokens = {user: await token_of(user, issuer, GATEWAY) for user in ("alice", "bob")}
+        jwt = {"issuer": issuer, "audience": GATEWAY, "jwksUrl": f"{issuer}jwks"}
+        oauth = {"clientId": "gateway", "clientSecret": "${SECRET_OF_GATEWAY}", "issuer": issuer}
+        server = {"credentials": "exchange", "oauth": oauth}
+        options = {"entry": {"headers": headers}, "section": {"jwt": jwt}, "tokens": tokens}
+        async with team(guarded.url, tmp_path, **options, **server) as people:
+            clients = {user: await people.client(user) for user in people.tokens}
+            await said(clients, range(3))
+    assert {(user, sent["x-mail"]) for user, sent in guarded.headers} == {
+        ("alice", "<alice@example.com>"),
+        ("bob", "<bob@example.com>"),
+    }
+
+
+class Agreeing:
+    """A client that opens every page that it is asked to."""
+
+    def __init__(self, people: Team, user: str) -> None:
+        self.people, self.user = people, user
+        self.visits: list[asyncio.Task[Any]] = []
+
+    async def __call__(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        del context
+        assert isinstance(params, types.ElicitRequestURLParams)
+        browser = await self.people.browser(self.user)
+        self.visits.append(asyncio.create_task(browser.visit(params.url)))
+        return types.ElicitResult(action="accept")
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_a_client_that_can_open_pages_is_asked_to_and_the_call_goes_on_after_the_login(tmp_path, era):
+    async with parts(tmp_path) as (_, people):
+        bob = await people.client("bob")
+        await people.log_in("bob", bob)
+        assert await call(bob, 0) == "bob 0 bob"  # so that the tools are known
+        agreeing = Agreeing(people, "alice")
+        alice = await people.client("alice", era, elicitation_callback=agreeing)
+        assert await call(alice, 1) == "alice 1 alice"
+        assert len(agreeing.visits) == 1

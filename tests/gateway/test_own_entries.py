@@ -1,0 +1,256 @@
+"""Servers that list other things to each user: what is of one user is nowhere to be met by another."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from mcp import MCPError
+
+from tests.kit.callers import caller_with
+from tests.kit.clock import Clock
+from tests.kit.fake_servers import FakeServer, Nobody, call, entry, search
+from tests.kit.fake_servers import names as all_names
+from toolsearch.access.principals import LOCAL, Grant
+from toolsearch.errors import CallDeniedError, LoginRequiredError, ServerUnavailableError
+from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.proxy.addresses import Address
+from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.trust.verdicts import OpenGate
+from toolsearch.upstreams import personal
+from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks
+from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.wire.mcp.eras import Era
+
+ALICE, BOB = caller_with("alice"), caller_with("bob")
+LISTED: dict[str, list[Any]] = {
+    "alice": ["common", "hers", entry("pay", title="as judged")],
+    "bob": ["common", "his", entry("pay", title="otherwise")],
+}
+CONTENTS: dict[str, dict[str, Any]] = {
+    user: {
+        "resources": ({"uri": f"file:///{user}.txt", "name": f"{user}.txt"},),
+        "prompts": ({"name": f"{user}-prompt"},),
+        "instructions": f"projects of {user}",
+    }
+    for user in LISTED
+}
+
+
+class OwnServer(FakeServer):
+    """Lists each user something else as soon as it is connected."""
+
+    made: list["OwnServer"]
+
+    def __init__(self, settings: UpstreamSettings, sinks: UpstreamSinks) -> None:
+        super().__init__(settings, sinks)
+        self.user = settings.server.headers["X-User"]
+        self.is_closed = False
+        self.made.append(self)
+
+    def start(self) -> None:
+        self.listing = asyncio.get_running_loop().create_task(
+            self.lists(*LISTED.get(self.user, ()), **CONTENTS.get(self.user, {}))
+        )
+
+    async def request(self, request: UpstreamRequest) -> dict[str, Any]:
+        await self.listing
+        return await super().request(request)
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+@asynccontextmanager
+async def gateway(**section: Any) -> AsyncIterator[tuple[Gateway, list[OwnServer]]]:
+    server = {"url": "http://x.example/mcp", "headers": {"X-User": "${claim:sub}"}}
+    config = {"mcpServers": {"s": server}, "toolsearch": {"passThrough": {"maxTools": 100}, **section}}
+    made: list[OwnServer] = []
+    kind = type("Made", (OwnServer,), {"made": made})
+    async with Gateway(read_gateway_config(config, {}), upstreams=kind, gate=OpenGate()) as running:
+        yield running, made
+
+
+async def names(running: Gateway, caller: Caller) -> list[str]:
+    return [name for name in await all_names(running, caller) if name.startswith("s__")]
+
+
+async def both(running: Gateway) -> None:
+    for caller in (ALICE, BOB, ALICE):
+        await names(running, caller)
+
+
+async def test_each_is_listed_and_finds_only_what_its_own_account_is_listed_in_the_way_that_was_judged():
+    async with gateway() as (running, _):
+        await both(running)
+        assert await names(running, ALICE) == ["s__common", "s__hers", "s__pay"]
+        assert await names(running, BOB) == ["s__common", "s__his"]
+        assert set((await search(running, BOB, "hers his pay common")).found) == {"s__common", "s__his"}
+        status = running.status()
+        assert "defines 'pay' in another way for 1 of its users" in status.servers[0].upstream.last_error
+
+
+async def test_what_only_another_is_listed_cannot_be_called_and_is_as_if_it_were_not_there():
+    async with gateway() as (running, made):
+        await both(running)
+        told = []
+        for name in ("s__hers", "s__pay", "s__none"):
+            with pytest.raises(MCPError) as refused:
+                await call(running, name, {}, BOB)
+            told.append(str(refused.value).replace(name, "NAME").partition(";")[0])
+        assert len(set(told)) == 1
+        assert running.surface.input_schema("s__hers", running.reach_of(BOB.grant)) is None
+        assert running.surface.input_schema("s__hers", running.reach_of(ALICE.grant)) is not None
+    assert [each.called for each in made] == [[], []]
+
+
+async def test_contents_are_of_the_user_alone_to_whom_they_are_listed():
+    async with gateway() as (running, made):
+        await both(running)
+        content = running.content
+        for user, caller in (("alice", ALICE), ("bob", BOB)):
+            seen = running.seen_by(caller)
+            assert [each["name"] for each in content.resources(seen)] == [f"{user}.txt"]
+            assert [each["name"] for each in content.prompts(seen)] == [f"s__{user}-prompt"]
+            assert content.instructions(seen) == {}
+        with pytest.raises(MCPError, match="Resource not found"):
+            await running.read_resource(BOB, {"uri": "file:///alice.txt"}, Nobody())
+        with pytest.raises(MCPError, match="Unknown prompt"):
+            await content.get_prompt(running.seen_by(BOB), {"name": "s__alice-prompt"}, Nobody())
+        await running.read_resource(ALICE, {"uri": "file:///alice.txt"}, Nobody())
+    assert {each.user: each.called for each in made} == {"alice": [("file:///alice.txt", None)], "bob": []}
+
+
+async def test_calls_go_over_the_callers_own_connection():
+    async with gateway() as (running, made):
+        await both(running)
+        await asyncio.gather(*(call(running, "s__common", {"n": n}, (ALICE, BOB)[n % 2]) for n in range(10)))
+    assert {each.user: sorted(given["n"] for _, given in each.called) for each in made} == {
+        "alice": [0, 2, 4, 6, 8],
+        "bob": [1, 3, 5, 7, 9],
+    }
+
+
+async def test_a_definition_that_becomes_another_right_before_a_call_is_not_called():
+    async with gateway() as (running, made):
+        await both(running)
+        his = next(each for each in made if each.user == "bob")
+        his.lists_first = (entry("common", title="changed for him"), entry("his"))
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await call(running, "s__common", {}, BOB)
+        assert his.called == []
+        assert not (await call(running, "s__common", {}, ALICE)).get("isError")
+
+
+async def test_a_user_sees_more_or_less_as_its_list_changes_and_others_do_not():
+    async with gateway() as (running, made):
+        await both(running)
+        his = next(each for each in made if each.user == "bob")
+        await his.lists("his", "new", "hers")
+        assert await names(running, BOB) == ["s__hers", "s__his", "s__new"]
+        assert await names(running, ALICE) == ["s__common", "s__hers", "s__pay"]
+
+
+async def test_nothing_is_sent_for_who_has_no_such_claim_or_one_that_no_header_can_hold():
+    nobody = Caller(Grant(LOCAL), Era.MODERN)
+    injecting = caller_with("eve")
+    injecting.grant.claims.values["sub"] = "alice\r\nX-Admin: yes"  # type: ignore[index,union-attr]
+    async with gateway() as (running, made):
+        await both(running)
+        for caller in (nobody, injecting):
+            assert await names(running, caller) == []
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await call(running, "s__common", {}, caller)
+            with pytest.raises(CallDeniedError, match="the claim 'sub'"):
+                await running.relay.send(caller, "s", "tools/call", {"name": "common"}, Nobody(), lambda: None)
+    assert sorted(each.user for each in made) == ["alice", "bob"]
+
+
+async def test_a_request_of_nobody_is_not_sent():
+    async with gateway() as (running, _):
+        await both(running)
+        with pytest.raises(LoginRequiredError, match="whose request"):
+            await running.upstreams["s"].request(UpstreamRequest("tools/call", {"name": "common"}))
+
+
+async def test_a_change_of_a_resource_is_told_to_the_sessions_of_the_user_who_is_told_it():
+    told: list[str] = []
+
+    def telling(user: str) -> Any:
+        async def tell() -> None:
+            told.append(user)
+
+        return tell
+
+    async with gateway() as (running, made):
+        await both(running)
+        shared = Address("s", "any://thing")
+        for user, caller in (("alice", ALICE), ("bob", BOB)):
+            await running.subscriptions.subscribe(caller.grant, shared, user, telling(user))
+        by_user = {each.user: each for each in made}
+        assert [[name for name, _ in each.called] for each in made] == [["any://thing"], ["any://thing"]]
+        by_user["alice"]._sinks.updated("s", "any://thing", "")
+        await asyncio.gather(*running.subscriptions._chores)
+        assert told == ["alice"]
+        await running.subscriptions.unsubscribe(ALICE.grant, shared, "alice")
+        assert [name for name, _ in by_user["bob"].called] == ["any://thing"]
+
+
+async def test_the_state_of_a_suspended_call_of_one_user_is_none_of_another():
+    asks = {"resultType": "input_required", "inputRequests": {}, "requestState": "hers"}
+    async with gateway() as (running, made):
+        await both(running)
+        for each in made:
+            each.is_modern = True
+            each.has = {"common": asks}
+        params = {"name": "s__common", "arguments": {}}
+        given = await running.call(ALICE, params, Nobody())
+        brought = {**params, "requestState": given["requestState"]}
+        await running.call(ALICE, brought, Nobody())
+        with pytest.raises(MCPError, match="Invalid or expired requestState"):
+            await running.call(BOB, brought, Nobody())
+
+
+async def test_connections_that_nobody_uses_are_closed_and_those_of_subscribers_and_running_calls_are_not():
+    clock = Clock()
+    async with gateway() as (running, made):
+        server = running.personal["s"]
+        server._clock = clock
+        await both(running)
+        await running.subscriptions.subscribe(BOB.grant, Address("s", "any://thing"), "bob", lambda: None)
+        clock.now_s += personal.IDLE_S + 1
+        await server.close_idle()
+        assert {each.user: each.is_closed for each in made} == {"alice": True, "bob": False}
+        assert await names(running, ALICE) == ["s__common", "s__hers", "s__pay"]
+        await call(running, "s__hers", {}, ALICE)
+        assert [each.user for each in made] == ["alice", "bob", "alice"]
+
+
+async def test_only_so_many_users_are_remembered_and_the_one_unused_for_the_longest_time_goes(monkeypatch):
+    monkeypatch.setattr(personal, "MOST_CONNECTIONS", 2)
+    async with gateway() as (running, made):
+        await both(running)
+        await names(running, caller_with("carol"))
+        assert sorted(each.principal for each in running.personal["s"]._connections.values()) == ["alice", "carol"]
+        assert await names(running, BOB) == ["s__common", "s__his", "s__pay"]  # nobody is left who is listed another
+        assert [each.user for each in made] == ["alice", "bob", "carol", "bob"]
+
+
+async def test_a_server_that_is_removed_while_it_is_called_leaves_nothing_behind():
+    async with gateway() as (running, made):
+        await both(running)
+        hers = running.personal["s"].of(ALICE.grant)
+        await running.remove_server("s")
+        assert all(each.is_closed for each in made)
+        assert await names(running, ALICE) == []
+        with pytest.raises(ServerUnavailableError, match="not there any more"):
+            await hers.request(UpstreamRequest("tools/call", {"name": "common"}, downstream=Nobody()))
+    assert len(made) == 2
+
+
+async def test_rules_hold_beside_what_is_listed():
+    async with gateway(rules={"deny": ["s__common"]}) as (running, _):
+        await both(running)
+        assert await names(running, BOB) == ["s__his"]
