@@ -12,8 +12,10 @@ import httpx2
 import pytest
 from mcp import Client, types
 
+from tests.kit.gateway import connected
 from tests.kit.own_logins import (
     TOKENS,
+    Browser,
     Guarded,
     Team,
     authority,
@@ -328,3 +330,25 @@ async def test_a_client_that_can_open_pages_is_asked_to_and_the_call_goes_on_aft
         alice = await people.client("alice", era, elicitation_callback=agreeing)
         assert await call(alice, 1) == "alice 1 alice"
         assert len(agreeing.visits) == 1
+
+
+async def test_over_stdio_the_link_leads_to_the_authorization_server_and_its_answer_to_this_machine(tmp_path):
+    async with authority() as issuer, guarded_server(issuer) as guarded:
+        config = {
+            "mcpServers": {"guarded": {"url": guarded.url}},
+            "toolsearch": {
+                "stateDir": str(tmp_path / "state"),
+                "encoder": None,
+                "servers": {"guarded": {"credentials": "per-user"}},
+            },
+        }
+        async with connected(config, "stdio", "auto", tmp_path) as client:
+            link = await link_for(client)
+            assert link.startswith(f"{issuer}auth?")
+            browser = Browser("alice")
+            page = await browser.visit(link)
+            await browser.aclose()
+            assert "You can close this page" in page.text
+            async with asyncio.timeout(30):
+                while (answer := await call(client, 1)) != "alice 1 alice":
+                    assert "wants you to log in" in answer or "has not listed" in answer
