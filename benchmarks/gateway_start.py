@@ -2,9 +2,9 @@
 
     python -m benchmarks.gateway_start [--runs 3] [--busy 4] [--program FILE] [--json FILE]
 
-A client of the older protocol shakes hands and lists the tools, in the first run over a configuration
-and in the second, for which something is kept: alone, beside a server that hangs, and beside *busy* other processes
-that compute without end. Compare two versions by ``--program``.
+A client of the older protocol shakes hands and lists the tools, in the first run over a configuration, in the second,
+for which something is kept, and beside another client: alone, beside a server that hangs, and beside *busy* other
+processes that compute without end. Compare two versions by ``--program``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import json
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -48,9 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         config = _configuration(Path(folder), hangs=hangs)
                         first = _started(program, config)
                         _started(program, config, until_s=_LEARNS_S)
-                        runs.append([first, _started(program, config)])
+                        runs.append([first, _started(program, config), _started_beside(program, config)])
             beside = [*(["a hung server"] if hangs else []), *([f"{busy} busy processes"] if busy else [])]
-            for place, name in enumerate(("first run", "second run")):
+            for place, name in enumerate(("first run", "second run", "beside another client")):
                 figures[f"{name}, {' and '.join(beside) or 'alone'}"] = {
                     step: round(statistics.median(run[place][at] for run in runs), 3) for at, step in enumerate(_STEPS)
                 }
@@ -70,8 +71,18 @@ def _configuration(folder: Path, *, hangs: bool) -> Path:
     return path
 
 
+def _started_beside(program: Sequence[str], config: Path) -> list[float]:
+    """The same beside a client that is served already."""
+    with StdioGateway(program, config) as first:
+        first.shake_hands()
+        first.call("toolSearchTool", {"query": "the time"})
+        return _started(program, config)
+
+
 def _started(program: Sequence[str], config: Path, *, until_s: float = 0) -> list[float]:
-    """Seconds from the start of a gateway to each answer. It ends at *until_s* at the earliest."""
+    """Seconds from the start of a gateway to each answer. It ends at *until_s* at the earliest, with what it has
+    started.
+    """
     started_s = time.monotonic()
     answered: list[float] = []
     with StdioGateway(program, config) as gateway:
@@ -80,6 +91,7 @@ def _started(program: Sequence[str], config: Path, *, until_s: float = 0) -> lis
         gateway.ask("tools/list", {})
         answered.append(time.monotonic() - started_s)
         time.sleep(max(0.0, until_s - answered[-1]))
+    subprocess.run([*program, "gateway", "stop", "--config", str(config)], capture_output=True, check=False)
     return answered
 
 

@@ -82,6 +82,8 @@ class Side:
         self._environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
         self._environment |= threads
         self._environment["PYTHONPATH"] = os.pathsep.join([str(checkout), str(checkout / "indexes")])
+        has_daemon = (checkout / "toolsearch" / "gateway" / "daemon").is_dir()
+        self._in_one_process = ["--no-daemon"] if has_daemon else []
         # -P: with no other folder in front, neither this one nor the current one
         self._worker = stack.enter_context(
             subprocess.Popen(
@@ -119,7 +121,8 @@ class Side:
         servers = {f"server{number}": server for number in range(_SERVERS)}
         config = {"mcpServers": servers, "toolsearch": {"stateDir": str(folder)}}
         (folder / "mcp.json").write_text(json.dumps(config), "utf-8")
-        return StdioGateway([sys.executable, "-P", "-m", "toolsearch"], folder / "mcp.json", self._environment)
+        program = [sys.executable, "-P", "-m", "toolsearch"]
+        return StdioGateway(program, folder / "mcp.json", self._environment, self._in_one_process)
 
     def _answer(self) -> Any:
         assert self._worker.stdout

@@ -19,11 +19,19 @@ _HELLO: Final = {
 
 
 class StdioGateway:
-    """*program* is a ``toolsearch``. The gateway ends with the context."""
+    """*program* is a ``toolsearch``, and *options* are its own. What it starts ends with the context, unless that is a
+    background process.
+    """
 
-    def __init__(self, program: Sequence[str], config: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        program: Sequence[str],
+        config: Path,
+        environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
         self._process = subprocess.Popen(
-            [*program, "gateway", "--config", str(config)],
+            [*program, "gateway", *options, "--config", str(config)],
             cwd=config.parent,  # a checkout in the working folder would go before the one that *program* is of
             env=environment,
             stdin=subprocess.PIPE,
@@ -40,6 +48,10 @@ class StdioGateway:
     def __exit__(self, *_: object) -> None:
         self._process.__exit__(None, None, None)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def shake_hands(self) -> None:
         self.ask("initialize", _HELLO)
         self._send({"method": "notifications/initialized"})
@@ -51,10 +63,17 @@ class StdioGateway:
         return result
 
     def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        assert self._process.stdout
         self._asked += 1
-        self._send({"id": self._asked, "method": method, "params": params})
-        while (answer := json.loads(self._process.stdout.readline())).get("id") != self._asked:
+        self.send(self._asked, method, params)
+        return self.answer_to(self._asked)
+
+    def send(self, id_: int | str, method: str, params: Mapping[str, Any]) -> None:
+        """Ask without waiting for the answer."""
+        self._send({"id": id_, "method": method, "params": params})
+
+    def answer_to(self, id_: int | str) -> Any:
+        assert self._process.stdout
+        while (answer := json.loads(self._process.stdout.readline())).get("id") != id_:
             pass
         return answer["result"]
 

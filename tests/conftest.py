@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
@@ -37,11 +38,19 @@ _runs = count()
 
 
 @pytest.fixture(autouse=True)
-def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What a test approves, caches, stores or configures stays its own, and out of the user's folders."""
+def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a test approves, caches, stores or configures stays its own, and out of the user's folders.
+
+    Background processes of gateways end once the folder is gone in which they are reached.
+    """
     number = next(_runs)
+    reached = tmp_path_factory.getbasetemp() / f"run{number}"
+    reached.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(reached))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state{number}"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / f"config{number}"))
+    yield
+    shutil.rmtree(reached, ignore_errors=True)
 
 
 # Each client reads the authorities that it trusts, which takes 40 ms for 150 of them; no test meets a server of theirs.

@@ -54,10 +54,15 @@ POSIX_NAMES = {
     *("register_at_fork", "wait3", "wait4", "waitid", "WNOHANG", "O_NOFOLLOW", "O_DIRECTORY", "O_CLOEXEC", "O_SYNC"),
     *("SIGKILL", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCHLD", "SIGPIPE", "setitimer", "alarm"),
     *("add_signal_handler", "open_unix_connection", "start_unix_server", "create_unix_server", "AF_UNIX", "sigwait"),
+    *("posix_spawn", "POSIX_SPAWN_DUP2"),
     *("RLIMIT_NOFILE", "getrlimit", "getrusage", "flock", "lockf", "SO_REUSEPORT"),
 }
 GUARDED = {  # each has its test here
     "cli/gateway.py": {"add_signal_handler"},
+    # On Windows, `Place.of` says that there is no place for a background process, before anything else is done for it.
+    "gateway/daemon/host.py": {"add_signal_handler", "fork", "setsid", "start_unix_server"},
+    "gateway/daemon/link.py": {"posix_spawn", "POSIX_SPAWN_DUP2"},
+    "gateway/daemon/place.py": {"AF_UNIX", "O_CLOEXEC", "O_NOFOLLOW", "fcntl", "flock", "getuid", "pwrite"},
     "gateway/http.py": {"resource", "RLIMIT_NOFILE", "getrlimit"},
     "forking.py": {"register_at_fork"},
 }

@@ -32,7 +32,7 @@ SENTENCES: Final[Sequence[Sentence]] = (
         _EVIDENCE,
         "unseen",
         "right tool in the first five for {hybrid, shipped, agent/right_5:.0%} of the queries that agents write. For "
-        "plain requests of users it is {hybrid, shipped, plain/right_5:.0%}.",
+        "plain requests of users it is {hybrid, shipped, plain/right_5:.0%}",
     ),
     Sentence(
         _EVIDENCE,
@@ -56,13 +56,12 @@ SENTENCES: Final[Sequence[Sentence]] = (
         "service_stores",
         "A search in the service takes {loads/search, 1000, 1, sqlite, 1/cpu_ms:.1f} ms of CPU among 1,000 tools.",
     ),
-    Sentence(_EVIDENCE, "large", "One process searches 200,000 tools in {200000/search_ms/hybrid/median:.1f} ms."),
+    Sentence(_EVIDENCE, "large", "One process searches 200,000 tools in {200000/search_ms/hybrid/median:.1f} ms"),
     Sentence(
         _EVIDENCE,
         "gateway_load",
         "Under {concurrent:,} sessions for ten minutes the gateway added {added_ms/p50:.0f} ms to a call at the "
-        "median, "
-        "and {added_ms/p99:.0f} ms at the 99th percentile. The machine had two busy cores. Memory stayed at "
+        "median, and {added_ms/p99:.0f} ms at the 99th percentile. The machine had two busy cores. Memory stayed at "
         "{rss_mib/end:.0f} MiB.",
     ),
     Sentence(

@@ -8,8 +8,8 @@ import pytest
 
 from tests.kit.fake_servers import OWN
 from toolsearch.discovery.search_tool import said_of
-from toolsearch.gateway.door import Greeting, GreetingFile
 from toolsearch.gateway.exposure.own_tools import OwnTools, topics_of
+from toolsearch.gateway.greeting import Greeting, GreetingFile
 from toolsearch.storage.sqlite.stores import SqlitePins
 from toolsearch.tools.definition import ToolDefinition
 

@@ -20,6 +20,7 @@ from toolsearch.gateway.settings import read_gateway_config
 
 ERAS = ("legacy", "auto")  # the client's modes; "auto" comes to the protocol of 2026
 TRANSPORTS = ("stdio", "http")
+_OF_OUR_OWN = ("PATH", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
 SERVERS = Path(__file__).parents[1] / "mcp_servers"
 
 
@@ -81,7 +82,7 @@ async def connected(
     command = StdioServerParameters(
         command=sys.executable,
         args=["-m", "toolsearch", "gateway", "--config", str(path)],
-        env={"PYTHONPATH": os.pathsep.join(sys.path)} | {name: os.environ[name] for name in ("PATH", "XDG_STATE_HOME")},
+        env={"PYTHONPATH": os.pathsep.join(sys.path)} | {name: os.environ[name] for name in _OF_OUR_OWN},
     )
     async with Client(command, mode=era, **options) as client:
         yield client

@@ -186,7 +186,7 @@ class FoundBefore(Every):
         self._count = count
 
     def hear(self, said: str) -> Entries:
-        found = self._engine.search(said, limit=self._count, kinds=("tool",))
+        found = self._engine.search(said, limit=self._count, kinds=["tool"])
         self._list(self._engine.catalog.get(each.name).definition for each in found)
         return []
 

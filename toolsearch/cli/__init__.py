@@ -17,15 +17,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Raises SystemExit(1) if the reader of stdout goes away.
     """
-    if argv is None:
-        _start(sys.argv[1:])
+    if argv is None and _start(sys.argv[1:]):
+        return 0
     from toolsearch.cli.app import run
 
     return run(sys.argv[1:] if argv is None else argv)
 
 
-def _start(arguments: Sequence[str]) -> None:
-    """Open the gateway's door, then import what *arguments* need. Until then, Ctrl-C ends the process in silence."""
+def _start(arguments: Sequence[str]) -> bool:
+    """Import what *arguments* need. Until then, Ctrl-C ends the process in silence. Returns whether there is nothing
+    more to do: the client of a gateway was served without these imports.
+    """
     import signal
 
     is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a background job may ignore Ctrl-C
@@ -33,12 +35,14 @@ def _start(arguments: Sequence[str]) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     import gc
 
-    from toolsearch.cli.gateway_door import open_for
+    from toolsearch.cli.gateway_door import serve_for
 
-    open_for(arguments)
+    if serve_for(arguments):
+        return True
     from toolsearch.cli.app import command_line
 
     command_line(arguments)
     gc.set_threshold(50_000)  # objects made at the start stay; scanning them takes 6 % of the time
     if is_ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    return False

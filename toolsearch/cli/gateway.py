@@ -1,7 +1,8 @@
 """``toolsearch gateway``: one MCP server in front of all those of a configuration; with ``login`` and ``status``.
 
 ``login`` logs in to a server that asks for it, before the gateway needs it, in a browser if there is a screen for one.
-``status`` shows the running gateways and the state of their servers.
+``status`` shows the running gateways and the state of their servers, ``reload`` and ``stop`` are for those that clients
+share.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import sys
 import webbrowser
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ from toolsearch.cli import gateway_door
 from toolsearch.cli.command_line import CommandLine, ExitCode
 from toolsearch.cli.gateway_approve import approve, approving
 from toolsearch.cli.gateway_check import check
-from toolsearch.cli.gateway_door import own_config
+from toolsearch.cli.gateway_daemon import clients_in_words, reload, settings_of, stop
 from toolsearch.cli.gateway_import import import_servers
 from toolsearch.cli.gateway_servers import add, pause, remove, resume
 from toolsearch.cli.options import ConfigOption, JsonOption, config_file, read_address, read_config
@@ -39,7 +39,6 @@ from toolsearch.lazy_packages import import_sdk_lazily
 if TYPE_CHECKING:
     from toolsearch.gateway.door import Door
     from toolsearch.gateway.gateway import Gateway
-    from toolsearch.gateway.settings import GatewaySettings
 
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 _REMOTE = ("SSH_CONNECTION", "SSH_TTY")
@@ -113,7 +112,7 @@ def status(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show the gateways that run here, or the one at URL, with their servers and savings.
+    """Show the gateways that run here, or the one at URL, with their servers, clients and savings.
 
     Name the --config of a gateway with its own stateDir. Exit code 1 if none runs.
     """
@@ -124,7 +123,7 @@ def status(
     if url is not None:
         found = [{"address": url, "status": _asked(url)}]
     else:
-        found = running_gateways(_settings_of(config).state_folder)
+        found = running_gateways(settings_of(config).state_folder)
     if as_json:
         print_json({"gateways": found})
     else:
@@ -133,22 +132,6 @@ def status(
         if not found:
             stdout().print("No gateway runs.")
     return ExitCode.OK if found else ExitCode.NOTHING
-
-
-def _settings_of(config: Path | None) -> GatewaySettings:
-    """The settings in the file; the defaults if there is no such file, or somebody has just broken it."""
-    from toolsearch.gateway.settings import GatewaySettings
-
-    if config is None and not own_config().is_file():
-        return GatewaySettings()
-    file = config_file(config)
-    try:
-        return file.read().settings
-    except ToolSearchError as error:
-        if not file.path.is_file():
-            raise
-        warn(f"gateways with a stateDir of their own are not found: {error}")
-        return GatewaySettings()
 
 
 def _asked(url: str) -> Any:
@@ -175,7 +158,8 @@ def _asked(url: str) -> Any:
 
 def _show(gateway: dict[str, Any], approve: str) -> None:
     told = gateway["status"]
-    whose = f"process {gateway['pid']}, {gateway['address']}" if "pid" in gateway else gateway["address"]
+    address = "in the background" if "clients" in gateway else gateway["address"]
+    whose = f"process {gateway['pid']}, {address}" if "pid" in gateway else address
     shown = table(f"{told['origin']}: {whose}", _COLUMNS, numbers=_NUMBERS, flexible="last error")
     for server in told["servers"]:
         upstream = server["upstream"]
@@ -187,6 +171,8 @@ def _show(gateway: dict[str, Any], approve: str) -> None:
             line(upstream["last_error"]),
         )
     stdout().print(shown)
+    if "clients" in gateway:
+        stdout().print(line(clients_in_words(gateway)), soft_wrap=True)
     for warning in told["warnings"]:
         warn(warning)
     if "pid" in gateway and any(server["held"] for server in told["servers"]):
@@ -223,10 +209,14 @@ def serve(
     http: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve over HTTP, at /mcp, instead of stdin and stdout.")
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option(help="What is logged, on stderr.")] = "warning",
+    log_level: Annotated[LogLevel, typer.Option(help="What is logged.")] = "warning",
+    no_daemon: Annotated[  # noqa: ARG001  read before this command is imported
+        bool, typer.Option("--no-daemon", help="Serve from this process, and not from one that all clients share.")
+    ] = False,
 ) -> int:
     """Serve the tools of many MCP servers through one: 'toolsearch gateway --config mcp.json' as a client's server.
 
+    All clients over stdio of a configuration share one background process, which the first of them starts.
     'toolsearch gateway import' finds the servers that your MCP clients have; without --config, those are served.
     """
     if context.invoked_subcommand is not None:
@@ -252,7 +242,7 @@ def serve(
     return ExitCode.OK
 
 
-for command in (check, status, approve, login, add, remove, pause, resume):
+for command in (check, status, reload, stop, approve, login, add, remove, pause, resume):
     gateway.command()(command)
 
 

@@ -1,4 +1,8 @@
-"""Opens the door of ``toolsearch gateway`` before anything heavy is imported: its client is answered at once."""
+"""Serves the client of a plain ``toolsearch gateway`` before anything heavy is imported.
+
+That is done through the background process of the configuration. Where there can be none, the client is answered at
+once, and the gateway is loaded into this process.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,39 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolsearch.gateway.door import Door
 
+NO_DAEMON = "--no-daemon"
 _VALUED = ("--config", "--log-level")
 _opened: list[Door] = []  # at most one door, since a process has one stdin
 
 
-def open_for(arguments: Sequence[str]) -> None:
-    """Open the door if *arguments* are those of a plain gateway over stdio. Otherwise `opened` opens it later."""
+def serve_for(arguments: Sequence[str]) -> bool:
+    """Serve the client if *arguments* are those of a plain gateway over stdio, and return whether it was served to its
+    end. If not, its door may be open already; otherwise `opened` opens it later.
+    """
     if arguments[:1] != ["gateway"]:
-        return
-    config: Path | None = None
+        return False
+    given: dict[str, str] = {}
     rest = iter(arguments[1:])
     for argument in rest:
         name, equals, value = argument.partition("=")
-        if name not in _VALUED:
-            return
-        value = value if equals else next(rest, "")
-        config = Path(value) if name == "--config" else config
+        if name in _VALUED:
+            given[name] = value if equals else next(rest, "")
+        elif argument == NO_DAEMON:
+            given[NO_DAEMON] = ""
+        else:
+            return False
+    config = Path(given["--config"]) if "--config" in given else own_config()
     with suppress(OSError):  # the command reports the error later, where errors are printed
-        opened(config)
+        if NO_DAEMON in given:
+            opened(config)
+        elif config.is_file():
+            from toolsearch.gateway.daemon.link import serve
+
+            door = serve(config, given.get("--log-level", "warning"))
+            if door is None:
+                return True
+            _opened.append(door)
+    return False
 
 
 def opened(config: Path | None) -> Door | None:
@@ -38,7 +57,7 @@ def opened(config: Path | None) -> Door | None:
         path = own_config() if config is None else config
         if not path.is_file():
             return None
-        _opened.append(Door.of(path))
+        _opened.append(Door(greets=path))
     return _opened[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TypeGuard
 
@@ -27,3 +28,12 @@ def as_list(value: Json) -> list[Json] | None:
 def as_texts(value: Json) -> list[str]:
     """Return the strings among the items of *value*; empty if it is not a list."""
     return [item for item in as_list(value) or () if isinstance(item, str)]
+
+
+def object_in(line: bytes | str) -> JsonObject:
+    """The JSON object in *line*; {} if it holds none."""
+    try:
+        value: Json = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if is_object(value) else {}

@@ -15,7 +15,7 @@ from toolsearch.gateway.registry import Registry, content_entries, with_files_of
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.gate import PinStore, make_gate
 from toolsearch.gateway.trust.verdicts import FOUND, Entry, Kind, ReviewItem, ToolGate, content_entry, tool_entry
-from toolsearch.storage.pins import APPROVALS_FILE
+from toolsearch.storage.decisions import APPROVALS_FILE
 from toolsearch.storage.sqlite.stores import SqlitePins
 from toolsearch.tools.definition import SafetyClass, worst_safety_of
 from toolsearch.tools.json_types import JsonObject

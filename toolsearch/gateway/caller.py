@@ -9,6 +9,7 @@ import base64
 import binascii
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -46,6 +47,7 @@ class Caller:
 
     grant         the rights of its credential, and the session that was made for it beforehand, if there is one
     session_key   tells sessions of clients apart, over all principals; None where protocol or transport has none
+    connection    tells connections over stdio apart; "" over HTTP, where one client may have many
     client_name   the client's name for itself, or "". It may change how the client is served, never its rights
     capabilities  the capabilities that the client has declared, as MCP writes them
     request_id    the id of the HTTP request, or ""
@@ -60,6 +62,7 @@ class Caller:
     client_version: str = ""
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
     request_id: str = ""
+    connection: str = ""
     reached_at: str = ""
     own: OwnEntries | None = field(default=None, repr=False, compare=False)
 
@@ -128,6 +131,7 @@ def _password(credential: str) -> str:
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 _SESSION_HEADER = "mcp-session-id"
+local_connection = ContextVar("local_connection", default="stdio")  # the connection over stdio that is being served
 
 
 def caller_of(ctx: Context) -> Caller:
@@ -144,6 +148,7 @@ def caller_of(ctx: Context) -> Caller:
         client_version=client.version if client else "",
         capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True) if capabilities else {},
         request_id=_request_id(ctx),
+        connection=local_connection.get() if ctx.request is None else "",
         reached_at=str(ctx.request.base_url).removesuffix("/") if ctx.request is not None else "",
     )
 
@@ -174,8 +179,8 @@ def _token_of(ctx: Context) -> GrantToken | None:
 
 
 def _session_key(ctx: Context) -> str | None:
-    """On stdio, the process serves one session. Over HTTP, a header names it; without the header there is none."""
-    return "stdio" if ctx.request is None else ctx.request.headers.get(_SESSION_HEADER)
+    """Over stdio, a connection is a session. Over HTTP, a header names it; without the header there is none."""
+    return local_connection.get() if ctx.request is None else ctx.request.headers.get(_SESSION_HEADER)
 
 
 logger = logging.getLogger(__name__)

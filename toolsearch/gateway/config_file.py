@@ -20,15 +20,20 @@ logger = logging.getLogger(__name__)
 class ConfigFile:
     """The file at *path*, in which ``${NAME}`` is filled in from *environment*.
 
+    check    raises ToolSearchError if the gateway must not change to a content
     applied  the content that the gateway works by
     problem  why the gateway does not work by the file as it is now; "" if it does
     """
 
-    def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, path: Path, environment: Mapping[str, str], *, check: Callable[[bytes], None] = lambda _: None
+    ) -> None:
         self.path = path
         self.applied = b""
         self.problem = ""
         self._environment = environment
+        self._check = check
+        self._looking = asyncio.Lock()
         self._listeners: list[Callable[[], None]] = []
         self._seen = b""  # the content at the last look
         self._ending = asyncio.Event()
@@ -56,6 +61,11 @@ class ConfigFile:
     def stop(self) -> None:
         self._ending.set()
 
+    async def reload(self, apply: Callable[[GatewayConfig], Awaitable[None]]) -> None:
+        """Have the content applied at once: whoever asks for that is not in the middle of writing it."""
+        for _ in range(2):
+            await self.look(apply)
+
     async def look(self, apply: Callable[[GatewayConfig], Awaitable[None]]) -> None:
         """Have a new content applied, once two looks in a row have found it. *apply* raises ToolSearchError if the
         gateway cannot change to it; then the next look tries again.
@@ -63,6 +73,10 @@ class ConfigFile:
         One look is not enough, because an editor may be writing the file: half a YAML document can be a valid one in
         which the rules are missing.
         """
+        async with self._looking:
+            await self._look(apply)
+
+    async def _look(self, apply: Callable[[GatewayConfig], Awaitable[None]]) -> None:
         try:
             content = await asyncio.to_thread(read_bytes, self.path)
             before, self._seen = self._seen, content
@@ -70,6 +84,7 @@ class ConfigFile:
                 if content != before:
                     return
                 config = await asyncio.to_thread(self._config_in, content)
+                self._check(content)
                 await apply(config)
                 self.applied = content
                 logger.info("%s has changed, and the gateway follows it", self.path.name)

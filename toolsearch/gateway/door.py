@@ -1,220 +1,87 @@
-"""Answers a client over stdio from the first moment, while the gateway is still being loaded.
+"""Our stdin and stdout, for the client that has started this process. They are read before anything heavy is loaded.
 
-The greeting is kept from the last run of the same configuration. In a first run the client is told the names of the
-servers in the file instead. Nothing heavy may be imported here.
+Each client's process imports this module, so it imports little itself.
 """
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
-import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING
 
-from toolsearch.documents.json_values import as_list, as_object, is_object
-from toolsearch.errors import StorageError
-from toolsearch.gateway.exposure.own_tools import OwnTools
-from toolsearch.storage.files import write_private
-from toolsearch.storage.pins import APPROVALS_FILE
-from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.mcp import opening
-from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS
+from toolsearch.documents.json_values import object_in
+from toolsearch.tools.json_types import JsonObject
 
-SECTION = "toolsearch"  # the section of the configuration that holds the gateway's settings
-BESIDE_TOOLS = (PROMPTS, RESOURCES, TEMPLATES)
-_MOST_BYTES = 1_000_000  # longest greeting that is kept
-_FOLDER = "greetings"  # subfolder of the state folder
-_CHANGES_THE_LIST = frozenset({"search", "exposure"})  # settings that change the list but are not read here
+if TYPE_CHECKING:
+    from toolsearch.gateway.greeting import Greeter
 
-
-def own_version() -> str:
-    try:
-        return version("toolsearch")
-    except PackageNotFoundError:
-        return "0"  # the package is not installed, but the protocol requires a version
-
-
-@dataclass(frozen=True, slots=True)
-class Greeting:
-    """*instructions* are those of the gateway and of the admitted servers. *lists* holds, by its method, each list that
-    a client need not wait for. The list of tools is only kept if it holds nothing but the gateway's own tools, which do
-    not change.
-    """
-
-    instructions: str
-    lists: Mapping[str, Sequence[JsonObject]]
-
-
-class GreetingFile:
-    """The greeting of the configuration at *config*, which is kept below *state_folder*.
-
-    A kept greeting is valid while the configuration is the same and nobody has decided about approvals since. If that
-    cannot be determined, it is not used.
-    """
-
-    def __init__(self, config: Path, state_folder: Path) -> None:
-        self._config = config
-        self._state_folder = state_folder
-        digest = hashlib.sha256(str(config.absolute()).encode()).hexdigest()[:32]
-        self._path = state_folder / _FOLDER / f"{digest}.json"
-
-    def read(self) -> Greeting:
-        """The greeting that is kept, or else one that names the servers of the configuration."""
-        return self._kept() or _first(self._document())
-
-    def keep(self, greeting: Greeting, approvals: int, config: bytes) -> None:
-        """Keep *greeting* for the next start. It is based on the decisions of version *approvals*, and on *config* as
-        content of the configuration.
-
-        Raises OSError.
-        """
-        kept = {
-            "key": _key(config),
-            "approvals": approvals,
-            "instructions": greeting.instructions,
-            "lists": greeting.lists,
-        }
-        content = json.dumps(kept, ensure_ascii=False).encode()
-        if len(content) > _MOST_BYTES:
-            self._path.unlink(missing_ok=True)
-        elif not self._path.is_file() or self._path.read_bytes() != content:
-            write_private(self._path, content)
-
-    def _kept(self) -> Greeting | None:
-        try:
-            kept = as_object(json.loads(self._path.read_bytes())) or {}
-            is_current = (
-                kept.get("key") == _key(self._config.read_bytes()) and kept.get("approvals") == self._approvals()
-            )
-        except (OSError, ValueError, StorageError):
-            return None
-        instructions, lists = kept.get("instructions"), as_object(kept.get("lists"))
-        if not is_current or not isinstance(instructions, str) or lists is None:
-            return None
-        return Greeting(
-            instructions, {method: [*filter(is_object, as_list(each) or [])] for method, each in lists.items()}
-        )
-
-    def _approvals(self) -> int:
-        path = self._state_folder / APPROVALS_FILE
-        if not path.is_file():
-            return 0
-        from toolsearch.storage.sqlite.stores import SqlitePins
-
-        pins = SqlitePins(path)
-        try:
-            return pins.version()
-        finally:
-            pins.close()
-
-    def _document(self) -> JsonObject:
-        try:
-            document: Json = json.loads(self._config.read_bytes().decode("utf-8-sig"))
-        except (OSError, ValueError):
-            return {}
-        return document if is_object(document) else {}
-
-
-def _key(config: bytes) -> str:
-    return hashlib.sha256(own_version().encode() + b"\n" + config).hexdigest()
-
-
-def _first(document: JsonObject) -> Greeting:
-    """The greeting of a first run. If there are rules it names no server, since rules may hide some.
-
-    The other lists of servers are announced once they are known; until then they are empty.
-    """
-    servers = as_object(document.get("mcpServers")) or as_object(document.get("servers")) or {}
-    section = as_object(document.get(SECTION, {}))
-    names = [name for name, entry in servers.items() if is_object(entry) and entry.get("disabled") is not True]
-    own = OwnTools.over(dict.fromkeys(names if section is not None and "rules" not in section else (), ()))
-    if not servers or section is None or not _CHANGES_THE_LIST.isdisjoint(section):
-        return Greeting(own.instructions, {})
-    return Greeting(own.instructions, {TOOLS.method: own.entries, **{each.method: () for each in BESIDE_TOOLS}})
-
-
-logger = logging.getLogger(__name__)
-_READ_AHEAD = 16  # lines read before the gateway takes the first of them
-_MOST_WAITING = 1_000  # lines kept until the gateway is loaded
+FAILED = -32603  # the code of an error that the client has not caused
+_MOST_WAITING = 1_000  # lines kept until somebody takes them
 
 
 class Door:
-    """Takes over this process's stdin and stdout. Nobody else can use them from now on: printed text goes to stderr."""
+    """Takes over this process's stdin and stdout. Nobody else can use them from now on: printed text goes to stderr.
 
-    def __init__(self, greeting_file: GreetingFile) -> None:
-        self.greeting_file = greeting_file
-        self.greeting = greeting_file.read()
-        self._server = opening.ServerInfo(SECTION, own_version())
+    With *greets*, the path of a configuration, the client is answered at once, as `Greeter` does it.
+    """
+
+    def __init__(self, greets: Path | None = None) -> None:
         self._reading = os.fdopen(os.dup(0), "rb")
         self._writing = os.dup(1)
         with Path(os.devnull).open("rb") as nothing:
             os.dup2(nothing.fileno(), 0)
         os.dup2(2, 1)
         self._writing_lock = threading.Lock()
-        self._said: dict[str, JsonObject] = {}  # answers given here, until the gateway gives the same ones
-        self._acknowledged: list[dict[str, Any]] = []  # subscriptions of a 2026 client that were acknowledged here
-        self._is_shaken = False  # whether the client opened with a handshake, as clients did before 2026
-        self._is_known = False  # True once a request that shows the client's protocol goes to the gateway
         self._handing = threading.Condition()
         self._waiting: list[bytes] = []
         self._hand_on: Callable[[bytes], None] | None = None  # None until the gateway is loaded
+        self.greeter: Greeter | None = None
+        if greets is not None:
+            from toolsearch.gateway.greeting import Greeter
+
+            self.greeter = Greeter.of(greets, self.put)
         threading.Thread(target=self._read, name="stdin", daemon=True).start()
 
-    @classmethod
-    def of(cls, config: Path) -> Self:
-        """Open it for the gateway of the configuration at *config*."""
-        return cls(GreetingFile(config, _state_folder(config)))
+    def hand_to(self, take: Callable[[bytes], None]) -> list[bytes]:
+        """Give *take* each line from now on, until the client closes our stdin: that is the line ``b""``. It is called
+        in a thread that nobody waits for, since it cannot be stopped while it reads.
 
-    async def __aiter__(self) -> AsyncIterator[str]:
-        """The lines for the gateway, in their order, until the client closes our stdin.
-
-        They are read in a thread that nobody waits for, since it cannot be stopped while it reads.
+        Returns the lines that have come before.
         """
-        lines: asyncio.Queue[bytes] = asyncio.Queue(_READ_AHEAD)
-        loop = asyncio.get_running_loop()
         with self._handing:
             waiting, self._waiting = self._waiting, []
-            self._hand_on = lambda line: asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+            self._hand_on = take
             self._handing.notify_all()
-        for line in waiting:
-            if not line:
-                return
-            yield line.decode("utf-8", errors="replace")
-        while line := await lines.get():
-            yield line.decode("utf-8", errors="replace")
+        return waiting
 
-    async def write(self, line: str) -> None:
-        """Send a line from the gateway, unless the door has already sent the same message."""
-        if not self._said or (rest := self._unsaid(line)) is None:
-            await asyncio.to_thread(self._send, line.encode())
+    def say(self, line: bytes) -> None:
+        """Send a line from the gateway, unless the client was already told the same."""
+        if self.greeter is None or self.greeter.is_done or (rest := self.greeter.unsaid(line)) is None:
+            self._send(line)
         else:
             for message in rest:
-                await asyncio.to_thread(self._put, message)
+                self.put(message)
 
-    async def flush(self) -> None:
-        """There is nothing to do: each line is sent at once."""
+    def put(self, message: JsonObject) -> None:
+        self._send(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
 
     def fail(self, reason: str) -> None:
         """Answer every request that waits for the gateway with *reason*, because the gateway cannot start."""
         with self._handing:
             waiting, self._waiting = self._waiting, []
-        for request in map(opening.message_in, waiting):
-            key = _key_of("", request.get("id"))
-            if "id" in request and "method" in request and key not in self._said:
-                self._reply(request, {"error": {"code": opening.FAILED, "message": reason}})
+        for request in map(object_in, waiting):
+            if "id" in request and "method" in request and not (self.greeter and self.greeter.has_answered(request)):
+                self.put({"jsonrpc": "2.0", "id": request["id"], "error": {"code": FAILED, "message": reason}})
 
     def _read(self) -> None:
         with suppress(RuntimeError, OSError):  # nobody reads any more: the event loop is closed or the client gone
             while line := self._reading.readline():
-                if self._is_for_gateway(line):
+                greeter = self.greeter
+                if greeter is None or greeter.is_for_gateway(line, is_early=self._hand_on is None):
                     self._pass(line)
             self._pass(b"")
 
@@ -228,74 +95,7 @@ class Door:
         if hand_on is not None:
             hand_on(line)
 
-    def _is_for_gateway(self, line: bytes) -> bool:
-        """Answer the request in *line* if possible, and return whether to pass it to the gateway."""
-        is_early = self._hand_on is None
-        if self._is_known and not is_early:
-            return True
-        request, said = opening.message_in(line), self.greeting
-        method = str(request.get("method", ""))
-        if method == opening.DISCOVER and not self._is_shaken:
-            self._reply(request, opening.discovered(request, self._server, said.instructions))
-            return False
-        if method == opening.PING and is_early:
-            self._reply(request, {"result": {}})
-            return False
-        if method == opening.INITIALIZE and not self._is_known:
-            self._is_shaken = True
-            self._reply_first(request, opening.initialized(request, self._server, said.instructions))
-        elif is_early and method in said.lists and not opening.params_of(request).get("cursor"):
-            entries = said.lists[method]
-            self._reply_first(request, opening.listed(request, opening.LISTS[method], entries, self._server))
-        elif is_early and method == opening.LISTEN and (heard := opening.acknowledgement(request)) is not None:
-            self._said[_key_of(opening.ACKNOWLEDGED, request.get("id"))] = {}
-            self._acknowledged.append(heard)
-            self._put({"jsonrpc": "2.0", "method": opening.ACKNOWLEDGED, "params": heard})
-        self._is_known = self._is_known or "id" in request
-        return True
-
-    def _reply_first(self, request: JsonObject, result: JsonObject) -> None:
-        """Answer in the gateway's place. The gateway gets the request as well, and its own answer is dropped."""
-        self._said[_key_of("", request.get("id"))] = result
-        self._reply(request, {"result": result})
-
-    def _unsaid(self, line: str) -> list[JsonObject] | None:
-        """The messages that *line* still needs if it was answered before: notifications that a list has changed since.
-        None if *line* was not answered before.
-        """
-        message = opening.message_in(line)
-        method = message.get("method", "")
-        said = self._said.pop(_key_of(method, opening.subscription_of(message) if method else message.get("id")), None)
-        if said is None:
-            return None
-        if "error" in message:
-            logger.warning("what the client was told at first is not so: %s", message["error"])
-            return []
-        return opening.changes_between(said, message.get("result"), None if self._is_shaken else self._acknowledged)
-
-    def _reply(self, request: JsonObject, answer: JsonObject) -> None:
-        self._put({"jsonrpc": "2.0", "id": request.get("id"), **answer})
-
-    def _put(self, message: JsonObject) -> None:
-        self._send(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
-
     def _send(self, data: bytes) -> None:
         with self._writing_lock:
             while data:
                 data = data[os.write(self._writing, data) :]
-
-
-def _key_of(method: Json, id_: Json) -> str:
-    return json.dumps([method, id_])
-
-
-def _state_folder(config: Path) -> Path:
-    """The state folder of `GatewaySettings`; a setting that it cannot read keeps the gateway from starting."""
-    with suppress(OSError, ValueError):
-        section = as_object((as_object(json.loads(config.read_bytes())) or {}).get(SECTION)) or {}
-        given = section.get("stateDir", section.get("state_dir"))
-        if isinstance(given, str):
-            return Path(given)
-    import platformdirs
-
-    return platformdirs.user_state_path("toolsearch", appauthor=False) / "gateway"

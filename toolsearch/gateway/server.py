@@ -26,9 +26,9 @@ from pydantic import BaseModel, ConfigDict
 from toolsearch.errors import NotPermittedError, ToolSearchError
 from toolsearch.gateway.caller import Caller, Context, FailureGuard, Handler, caller_of, grant_of_request
 from toolsearch.gateway.changes import ListChanges
-from toolsearch.gateway.door import own_version
 from toolsearch.gateway.exposure.clients import known_client
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.greeting import own_version
 from toolsearch.gateway.proxy.relay import is_wanted
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.mcp.eras import ASKABLE, Era, check_askable

@@ -219,6 +219,9 @@ class GatewaySettings(RankingSettings):
     state_dir: Folder | None = Field(
         default=None, description="Where listings, approvals and tokens are kept; none: the user's own place."
     )
+    linger_s: Wait = Field(
+        default=300.0, description="How long the background process of clients over stdio stays after the last of them."
+    )
     usage: bool = Field(default=False, description="Let searches learn, by principal, from what clients then call.")
     search: GatewayAnswerOptions = GatewayAnswerOptions()
     budget: Budget = Budget()

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from toolsearch.access.principals import LOCAL, Grant
-from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.door import Door, Greeting, GreetingFile
+from toolsearch.gateway.caller import Caller, local_connection
+from toolsearch.gateway.config_file import ConfigFile
+from toolsearch.gateway.door import Door
 from toolsearch.gateway.exposure.own_tools import OwnTools
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.greeting import Greeting, GreetingFile
 from toolsearch.gateway.server import instructions_for, make_server
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.mcp.eras import Era
@@ -23,30 +27,79 @@ if TYPE_CHECKING:
     import anyio
 
 logger = logging.getLogger(__name__)
+_READ_AHEAD = 16  # lines read before the server takes the first of them
 
 
 async def serve_stdio(gateway: Gateway, door: Door) -> None:
     """Serve the client at *door* until it closes our stdin, or until this is cancelled."""
-    if (entries := door.greeting.lists.get(TOOLS.method)) is not None:
-        gateway.surface.say_first(OwnTools(door.greeting.instructions, tuple(entries)))
-    keeper = _GreetingKeeper(gateway, door.greeting_file)
+    said = door.greeter.greeting if door.greeter is not None else None
+    own = OwnTools(said.instructions, tuple(said.tools)) if said is not None and said.tools else None
+    async with keeping(gateway):
+        await serve_lines(make_server(gateway), _Lines(door), gateway, own)
+
+
+@asynccontextmanager
+async def keeping(gateway: Gateway) -> AsyncGenerator[None]:
+    """Keep what the clients of the next start are told first up to date, while the block runs."""
+    if gateway.file is None:
+        yield
+        return
+    keeper = _GreetingKeeper(gateway, gateway.file)
     gateway.first_listings.on_complete(keeper.note)
     gateway.registry.on_change(keeper.note)
-    if gateway.file is not None:
-        gateway.file.on_applied(keeper.note)
-    server = make_server(gateway)
-    stream = cast("anyio.AsyncFile[str]", door)  # the SDK only iterates, writes and flushes
-    async with stdio_server(stdin=stream, stdout=stream) as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+    gateway.file.on_applied(keeper.note)
+    yield
     await keeper.finish()
+
+
+class ClientLines(Protocol):
+    """The lines of one client, in both directions, without the newline of the last one."""
+
+    def __aiter__(self) -> AsyncIterator[str]: ...
+
+    async def write(self, line: str) -> None: ...
+
+    async def flush(self) -> None: ...
+
+
+async def serve_lines(server: Server[Any], lines: ClientLines, gateway: Gateway, own: OwnTools | None) -> None:
+    """Serve one client of *server* until its lines end. *own* are the tools that it was already listed."""
+    stream = cast("anyio.AsyncFile[str]", lines)  # the SDK only iterates, writes and flushes
+    with gateway.surface.said_first(own, local_connection.get()):
+        async with stdio_server(stdin=stream, stdout=stream) as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+
+
+class _Lines:
+    """The lines of the client at *door*."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        lines: asyncio.Queue[bytes] = asyncio.Queue(_READ_AHEAD)
+        loop = asyncio.get_running_loop()
+        for line in self._door.hand_to(lambda line: asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()):
+            if not line:
+                return
+            yield line.decode("utf-8", errors="replace")
+        while line := await lines.get():
+            yield line.decode("utf-8", errors="replace")
+
+    async def write(self, line: str) -> None:
+        await asyncio.to_thread(self._door.say, line.encode())
+
+    async def flush(self) -> None:
+        """There is nothing to do: each line is sent at once."""
 
 
 class _GreetingKeeper:
     """Keeps the greeting for the next start up to date."""
 
-    def __init__(self, gateway: Gateway, file: GreetingFile) -> None:
+    def __init__(self, gateway: Gateway, config: ConfigFile) -> None:
         self._gateway = gateway
-        self._file = file
+        self._config = config
+        self._file = GreetingFile(config.path, gateway.config.settings.state_folder)
         self._keeping: asyncio.Task[None] | None = None
         self._is_stale = False
 
@@ -70,8 +123,7 @@ class _GreetingKeeper:
 
     def _write(self) -> None:
         approvals, caller = self._gateway.approvals, self._gateway.seen_by(Caller(Grant(LOCAL), Era.MODERN))
-        config = self._gateway.file
-        if config is None or approvals is None or approvals < 0:  # decisions are not followed, or cannot be read
+        if approvals is None or approvals < 0:  # decisions are not followed, or cannot be read
             return
         own, entries = self._gateway.surface.first_words(caller)
         content = self._gateway.content
@@ -83,6 +135,6 @@ class _GreetingKeeper:
         }
         greeting = Greeting(instructions_for(self._gateway, caller, own), lists)
         try:
-            self._file.keep(greeting, approvals, config.applied)
+            self._file.keep(greeting, approvals, self._config.applied)
         except OSError as error:
             logger.warning("what clients are told first is not kept: %s", error)

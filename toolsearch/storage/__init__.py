@@ -12,6 +12,7 @@ What users may keep elsewhere also has a port (a Protocol), and a store in memor
     replicas                                           what replicas tell each other, and leases
     opening  place                                     which database a service uses, and it as a whole
     files  seal                                        files that only their owner can read; what is encrypted
+    decisions                                          the version of approvals, read with little
 
 What belongs to retrieval is kept elsewhere. `toolsearch_indexes.vector_store` is the port of vectors, since the
 retrieval engine can be used alone. `toolsearch.catalog.stored` writes the catalog of an index directory, which never

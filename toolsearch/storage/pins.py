@@ -11,11 +11,11 @@ from typing import Final, Protocol
 from toolsearch.errors import Kept, StorageError
 from toolsearch.storage import audit, sql
 from toolsearch.storage.audit import AuditRecord, microseconds
+from toolsearch.storage.decisions import PINS_VERSION
 from toolsearch.storage.replicas import PINS
 from toolsearch.storage.sql import Database, DatabaseConnection, SqlStore
 from toolsearch.tools.json_types import JsonObject
 
-APPROVALS_FILE: Final = "trust.db"  # in the state folder of a gateway
 FIRST_SIGHT: Final = "first sight"  # stands for who approved a definition that nobody looked at
 
 
@@ -122,11 +122,6 @@ _WITHDRAWN = "SELECT tool FROM pins WHERE tenant = ? AND server = ? AND NOT is_a
 
 
 # Also whether the other tables can be read, since a number out of a damaged file must not count as the last one.
-_VERSION = f"""
-SELECT coalesce((SELECT last FROM counters WHERE tenant = ?1 AND name = '{sql.PINS}'), 0),
-    EXISTS (SELECT 1 FROM pins WHERE tenant = ?1), EXISTS (SELECT 1 FROM audit WHERE tenant = ?1)
-"""  # noqa: S608
-
 LOCK: Final = "pins"  # of what a tenant has approved
 
 
@@ -142,7 +137,7 @@ class SqlPins(SqlStore):
 
     def version(self) -> int:
         with self._reading() as database:
-            version: int = database.execute(_VERSION, (self._tenant,)).fetchone()[0]
+            version: int = database.execute(PINS_VERSION, (self._tenant,)).fetchone()[0]
         return version
 
     def approved(self, owner: str) -> dict[str, Pin]:

@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from toolsearch.errors import Kept
+from toolsearch.storage.decisions import PINS_COUNTER
 from toolsearch.storage.replicas import OnChange, Subscription
 
 
@@ -206,7 +207,7 @@ def _check_text(text: str) -> None:
 SESSIONS: Final = "sessions"  # that were made
 RECORDS: Final = "records"  # writings
 CONTENTS: Final = "contents"  # changes of catalogs
-PINS: Final = "pins"  # decisions about what servers list
+PINS: Final = PINS_COUNTER  # decisions about what servers list
 
 _NEXT = """
 INSERT INTO counters (tenant, name, last) VALUES (?, ?, 1)

@@ -30,9 +30,7 @@ class ServerSettings(SettingsSection):
     call_timeout_s: Seconds = Field(
         default=CALL_TIMEOUT_S, description="Time for one call, with the wait for the server."
     )
-    max_running: Count = Field(
-        default=16, description="Requests sent to it at once. Four times as many may wait."
-    )
+    max_running: Count = Field(default=16, description="Requests sent to it at once. Four times as many may wait.")
     listing_ttl_s: Seconds | None = Field(
         default=300.0,  # finds changes that were not announced; listing this often costs little
         description="List its tools anew after that long, or sooner if it says so; none: only when it says so.",

@@ -414,7 +414,7 @@ def spoken(process: subprocess.Popen[str], request: dict[str, Any]) -> dict[str,
 def served_over_stdio(configured, start_python) -> subprocess.Popen[str]:
     """The real command, logging all it can, before a server that writes junk to its stdout."""
     config = configured({"raw": raw_server("junk")})
-    return start_python("-m", "toolsearch", "gateway", "--log-level", "debug", "--config", config)
+    return start_python("-m", "toolsearch", "gateway", "--no-daemon", "--log-level", "debug", "--config", config)
 
 
 HELLO = {

@@ -13,6 +13,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 
 from tests.kit.fake_servers import OWN
 from tests.kit.gateway import raw_server, served, time_server
+from tests.kit.stdio_client import Client
 from toolsearch.gateway.exposure.own_tools import OwnTools
 from toolsearch.wire.mcp import opening
 
@@ -39,38 +40,6 @@ class Slow:
             time.sleep({delay_s})
 sys.meta_path.insert(0, Slow())
 """
-
-
-class Client:
-    """Writes requests to a gateway, and reads what it says, line by line."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        self.told: list[str] = []  # the methods of notifications
-
-    def ask(self, id_: Any, method: str, **params: Any) -> None:
-        self.say({"id": id_, "method": method, "params": params})
-
-    def say(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-        self._process.stdin.flush()
-
-    def answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        message: dict[str, Any] = json.loads(self._process.stdout.readline())
-        if "method" in message:
-            self.told.append(message["method"])
-            return self.answer()
-        return message
-
-    def end(self) -> None:
-        """Close its stdin, and note what else it says."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self.told += [message["method"] for line in self._process.stdout if "method" in (message := json.loads(line))]
-        self._process.wait(20)
 
 
 class Starting:

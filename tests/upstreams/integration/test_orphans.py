@@ -41,7 +41,7 @@ def test_after_a_kill_of_the_gateway_no_server_stays_that_ignores_the_end_of_its
     stubborn = {"command": sys.executable, "args": ["-c", STUBBORN, str(pipe)]}
     config.write_text(json.dumps({"mcpServers": {"stubborn": stubborn}}))
 
-    wait_for_the_end_of(pipe, start_python("-m", "toolsearch", "gateway", "--config", str(config)))
+    wait_for_the_end_of(pipe, start_python("-m", "toolsearch", "gateway", "--no-daemon", "--config", str(config)))
 
 
 def test_after_a_kill_of_a_program_that_uses_the_library_no_server_stays_either(pipe, start_python):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,19 +42,22 @@ class ListForms:
 
     def __init__(self, make: Callable[[View], OwnTools]) -> None:
         self._make = make
-        self._given: OwnTools | None = None
+        self._given: dict[str, OwnTools] = {}
         self._made: OrderedDict[Reach, tuple[tuple[str, ...], OwnTools]] = OrderedDict()
         self._of_session: OrderedDict[tuple[Principal, str], OwnTools | None] = OrderedDict()
         self._lock = threading.Lock()
 
-    def give(self, own: OwnTools) -> None:
-        """The only client was already listed *own*."""
-        self._given = own
+    def give(self, own: OwnTools, connection: str) -> None:
+        """The client of *connection* was already listed *own*."""
+        self._given[connection] = own
+
+    def take_back(self, connection: str) -> None:
+        self._given.pop(connection, None)
 
     def form(self, caller: Caller, view: View, is_whole: Callable[[], bool]) -> OwnTools | None:
         """The gateway's own tools in the list of *caller*; None if it lists every tool directly."""
-        if self._given is not None:
-            return self._given
+        if (given := self._given.get(caller.connection)) is not None:
+            return given
         key = (caller.grant.principal, caller.session_key or "")
         if key in self._of_session:
             return self._of_session[key]
@@ -163,9 +167,15 @@ class Surface:
         entries = with_reading(own.entries, is_needed=view.has_skills)
         return [*map(dict, entries), *self._entries(self._listed(caller, view, exposure), caller)]
 
-    def say_first(self, own: OwnTools) -> None:
-        """The only client of this process was listed *own* before any server was known."""
-        self._forms.give(own)
+    @contextmanager
+    def said_first(self, own: OwnTools | None, connection: str) -> Generator[None]:
+        """Within the block, *connection* has a client that was listed *own* before any server was known."""
+        if own is not None:
+            self._forms.give(own, connection)
+        try:
+            yield
+        finally:
+            self._forms.take_back(connection)
 
     def first_words(self, caller: Caller) -> tuple[str, tuple[JsonObject, ...] | None]:
         """The instructions and the list for *caller* at the next start, before any server is known.

@@ -24,6 +24,7 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.status import GatewayStatus, ServerRow, status_json
 from toolsearch.gateway.trust.verdicts import ReviewReason
 from toolsearch.storage.files import write_private
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.interface import Upstream
 from toolsearch.wire.mcp.eras import Era
 
@@ -99,9 +100,14 @@ _STALE_S = 15.0  # a file untouched for this long belongs to a gateway that was 
 
 
 @asynccontextmanager
-async def announced(gateway: Gateway, address: str, *, every_s: float = _EVERY_S) -> AsyncGenerator[Path]:
-    """Keep the file while the block runs; *address* says how the gateway is reached. Queries are not in it."""
-    file = _File(gateway.config.settings.state_folder / _FOLDER / f"{os.getpid()}.json", gateway, address)
+async def announced(
+    gateway: Gateway, address: str, *, every_s: float = _EVERY_S, more: Callable[[], JsonObject] = dict
+) -> AsyncGenerator[Path]:
+    """Keep the file while the block runs; *address* says how the gateway is reached. Queries are not in it.
+
+    *more* gives what else the file holds.
+    """
+    file = _File(gateway.config.settings.state_folder / _FOLDER / f"{os.getpid()}.json", gateway, address, more)
     await file.keep()
     task = asyncio.create_task(_keep_on(file, every_s))
     try:
@@ -131,22 +137,23 @@ class _File:
     path: Path
     gateway: Gateway
     address: str
-    _written: GatewayStatus | None = None
+    more: Callable[[], JsonObject]
+    _written: tuple[GatewayStatus, JsonObject] | None = None
 
     async def keep(self) -> None:
         """Write the file if anything has happened; otherwise update its time, which shows that the gateway runs."""
-        status = replace(self.gateway.status(), searches=())
+        status, more = replace(self.gateway.status(), searches=()), self.more()
         try:
-            if self._written is None or _lasting(status) != _lasting(self._written):
-                await asyncio.to_thread(self._write, status)
-                self._written = status
+            if self._written != (_lasting(status), more):
+                await asyncio.to_thread(self._write, status, more)
+                self._written = _lasting(status), more
             else:
                 await asyncio.to_thread(self.path.touch)
         except OSError as error:
             logger.warning("'toolsearch gateway status' will not show this gateway: %s", error.strerror)
 
-    def _write(self, status: GatewayStatus) -> None:
-        document = {"pid": os.getpid(), "address": self.address, "status": json.loads(status_json(status))}
+    def _write(self, status: GatewayStatus, more: JsonObject) -> None:
+        document = {**more, "pid": os.getpid(), "address": self.address, "status": json.loads(status_json(status))}
         write_private(self.path, json.dumps(document).encode())
 
 

@@ -19,7 +19,8 @@ from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.scan import ScanCache, Scanner
 from toolsearch.gateway.trust.verdicts import Entry, Kind, OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
 from toolsearch.scanning.texts import Finding, printable
-from toolsearch.storage.pins import APPROVALS_FILE, FIRST_SIGHT, Pin, PinPersistence, SeenEntry
+from toolsearch.storage.decisions import APPROVALS_FILE
+from toolsearch.storage.pins import FIRST_SIGHT, Pin, PinPersistence, SeenEntry
 from toolsearch.storage.sqlite.stores import SqlitePins
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.upstreams.config import McpServer, server_identity

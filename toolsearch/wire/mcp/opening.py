@@ -6,11 +6,10 @@ Plain JSON both ways, so that they can be read and written before the SDK is loa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from toolsearch.documents.json_values import as_object, is_object
+from toolsearch.documents.json_values import as_object
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, ListOf
 from toolsearch.wire.mcp.requests import SKILLS_EXTENSION
@@ -20,7 +19,6 @@ INITIALIZE: Final = "initialize"
 PING: Final = "ping"
 LISTEN: Final = "subscriptions/listen"
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
-FAILED: Final = -32603
 MODERN_VERSION: Final = "2026-07-28"
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 LISTS: Final = {each.method: each for each in (TOOLS, PROMPTS, RESOURCES, TEMPLATES)}
@@ -41,15 +39,6 @@ _CHANGES: Final = {
 class ServerInfo(NamedTuple):
     name: str
     version: str
-
-
-def message_in(line: bytes | str) -> JsonObject:
-    """The message in *line*; {} if it holds none."""
-    try:
-        message: Json = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return message if is_object(message) else {}
 
 
 def params_of(message: JsonObject) -> JsonObject:

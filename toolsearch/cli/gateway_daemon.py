@@ -1,0 +1,88 @@
+"""``toolsearch gateway reload`` and ``stop``: tell the background processes of a configuration what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolsearch.cli.command_line import ExitCode
+from toolsearch.cli.gateway_door import own_config
+from toolsearch.cli.options import ConfigOption, config_file
+from toolsearch.cli.output import line, stdout, warn
+from toolsearch.errors import BadSettingError, ServerUnavailableError, ToolSearchError
+
+if TYPE_CHECKING:
+    from toolsearch.gateway.settings import GatewaySettings
+    from toolsearch.tools.json_types import JsonObject
+
+
+def reload(*, config: ConfigOption = None) -> int:
+    """Have the background processes read their file at once, and say what came of it. Exit code 1 if none runs."""
+    processes = _processes(config)
+    for process in processes:
+        if problem := _asked(process, "reload").get("problem"):
+            raise BadSettingError(f"process {process['pid']}: {problem}")
+        stdout().print(line(f"Process {process['pid']} works by {process['config']}."), soft_wrap=True)
+    return _outcome(processes)
+
+
+def stop(*, config: ConfigOption = None) -> int:
+    """End the background processes. Clients that are connected start the next one with their next request.
+
+    Exit code 1 if none runs.
+    """
+    processes = _processes(config)
+    for process in processes:
+        _asked(process, "stop")
+        stdout().print(line(f"Process {process['pid']} ends."), soft_wrap=True)
+    return _outcome(processes)
+
+
+def clients_in_words(process: dict[str, Any]) -> str:
+    """The clients of a background process, and where it logs."""
+    clients = [
+        f"{each['name'] or 'unknown'} {each['version']}".strip() + f" ({each['pid']})" for each in process["clients"]
+    ]
+    count = f"{len(clients)} client{'s' if len(clients) > 1 else ''}"
+    said = f"{count}: {', '.join(clients)}." if clients else "No clients."
+    return f"{said} It logs to {process['log']}."
+
+
+def settings_of(config: Path | None) -> GatewaySettings:
+    """The settings in the file; the defaults if there is no such file, or somebody has just broken it."""
+    from toolsearch.gateway.settings import GatewaySettings
+
+    if config is None and not own_config().is_file():
+        return GatewaySettings()
+    file = config_file(config)
+    try:
+        return file.read().settings
+    except ToolSearchError as error:
+        if not file.path.is_file():
+            raise
+        warn(f"gateways with a stateDir of their own are not found: {error}")
+        return GatewaySettings()
+
+
+def _processes(config: Path | None) -> list[dict[str, Any]]:
+    """The background processes of the configuration: one for each environment that clients were started in."""
+    from toolsearch.gateway.reports.commands import running_gateways
+
+    path = str((config or own_config()).absolute())
+    return [each for each in running_gateways(settings_of(config).state_folder) if each.get("config") == path]
+
+
+def _asked(process: dict[str, Any], what: str) -> JsonObject:
+    from toolsearch.gateway.daemon.place import NoPlaceError, asked
+
+    try:
+        return asked(Path(process["address"].removeprefix("unix:")), what)
+    except (OSError, NoPlaceError) as error:
+        raise ServerUnavailableError(f"process {process['pid']} does not answer: {error}") from error
+
+
+def _outcome(processes: list[dict[str, Any]]) -> int:
+    if processes:
+        return ExitCode.OK
+    stdout().print("No background process runs.")
+    return ExitCode.NOTHING

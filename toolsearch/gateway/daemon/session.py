@@ -1,0 +1,175 @@
+"""What is known of a client's session while its lines pass: how it began, and which requests wait for answers.
+
+So the session can go on with another process. Nothing heavy may be imported here.
+"""
+
+from __future__ import annotations
+
+import json
+
+from toolsearch.documents.json_values import as_object, object_in
+from toolsearch.gateway.daemon.place import line_of
+from toolsearch.gateway.door import FAILED
+from toolsearch.tools.json_types import Json, JsonObject
+
+_INITIALIZE = "initialize"
+_INITIALIZED = "notifications/initialized"
+_CANCELLED = "notifications/cancelled"
+_LISTEN = "subscriptions/listen"
+_ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+_CALL = "tools/call"
+_HEAD = b'{"jsonrpc":"2.0","id":'
+_DECODER = json.JSONDecoder()
+_LONGEST_ID = 24  # longer ids are texts, and their lines are read whole
+_REPLAYED = "toolsearch replay"  # the id of our own request, whose answer the client does not see
+_LOST = "The gateway's background process ended while this request ran, which may have run. It is not sent again."
+
+
+class ClientSession:
+    """What is known of the client's session: how it began, and which requests wait for answers."""
+
+    def __init__(self) -> None:
+        self._opening: dict[str, JsonObject] = {}  # what is said again, in its order; key -> message
+        self._listed: dict[str, None] = {}  # methods of the lists that the client has asked for
+        self._requests: dict[str, JsonObject] = {}  # the client's requests without an answer: id -> id and method
+        self._questions: dict[str, Json] = {}  # the gateway's requests: their id for the client -> their own
+        self._acknowledged: set[str] = set()  # ids of the subscriptions that the client knows to be heard
+        self._generation = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request waits that will not be said again."""
+        return any(not _is_said_again(each) for each in self._requests.values())
+
+    def passed_to_gateway(self, line: bytes) -> bytes | None:
+        """Note what a line of the client says. Returns what to send of it."""
+        message = object_in(line)
+        method, id_ = message.get("method"), message.get("id")
+        if method is None:
+            return self._answer(line, message) if "id" in message else line
+        if "id" in message:
+            self._requests[_key(id_)] = {"id": id_, "method": method}
+        self._note(str(method), message, as_object(message.get("params")) or {})
+        return line
+
+    def _note(self, method: str, message: JsonObject, params: JsonObject) -> None:
+        if method in {_INITIALIZE, _INITIALIZED, "logging/setLevel"}:
+            self._opening[method] = message
+        elif method == _LISTEN:
+            self._opening[_LISTEN + _key(message.get("id"))] = message
+        elif method == "resources/subscribe":
+            self._opening[f"resource {params.get('uri')}"] = message
+        elif method == "resources/unsubscribe":
+            self._opening.pop(f"resource {params.get('uri')}", None)
+        elif method == _CANCELLED:
+            self._ended(_key(params.get("requestId")))
+        elif method.endswith("/list"):
+            self._listed[method] = None
+
+    def _answer(self, line: bytes, message: JsonObject) -> bytes | None:
+        """The client's answer to a question; None if that was asked by a process that has ended."""
+        key = _key(message.get("id"))
+        if key not in self._questions:
+            return None
+        own = self._questions.pop(key)
+        return line if own == message.get("id") else line_of({**message, "id": own})
+
+    def passed_to_client(self, line: bytes) -> bytes | None:
+        """Note what a line of the gateway says. Returns what to send of it."""
+        message = _head_of_answer(line) or object_in(line)
+        id_, method = message.get("id"), message.get("method")
+        if method is None:
+            if id_ == _REPLAYED:
+                return None
+            self._ended(_key(id_))
+        elif "id" in message:
+            return self._asked(line, message)
+        elif method == _ACKNOWLEDGED:
+            key = _key(_subscription_of(message))
+            if key in self._acknowledged:
+                return None
+            self._acknowledged.add(key)
+        return line
+
+    def _asked(self, line: bytes, message: JsonObject) -> bytes:
+        """A question, under an id that no question of an earlier process had."""
+        own = message["id"]
+        id_ = own if not self._generation else f"{self._generation}/{own}"
+        self._questions[_key(id_)] = own
+        return line if id_ == own else line_of({**message, "id": id_})
+
+    def _ended(self, key: str) -> None:
+        self._requests.pop(key, None)
+        self._opening.pop(_LISTEN + key, None)
+
+    def lost(self) -> list[JsonObject]:
+        """What the client is told when the connection has ended: errors for its requests, and no more questions."""
+        left = [each for each in self._requests.values() if not _is_said_again(each)]
+        questions, self._questions = self._questions, {}
+        self._requests = {key: each for key, each in self._requests.items() if _is_said_again(each)}
+        self._generation += 1
+        return [
+            *(_lost(each) for each in left),
+            *(_notification(_CANCELLED, {"requestId": json.loads(key)}) for key in questions),
+        ]
+
+    def replay(self) -> list[JsonObject]:
+        """What a new process is told, in the client's place. The client sees no answer that it has had already."""
+        return [
+            {**each, "id": _REPLAYED} if "id" in each and _key(each["id"]) not in self._requests else each
+            for each in self._opening.values()
+        ]
+
+    def changes(self) -> list[JsonObject]:
+        """The notifications that the lists may have changed, since another process has made them."""
+        if not self._listed:
+            return []
+        from toolsearch.wire.mcp import opening
+
+        listed: dict[str, Json] = {each.key: [] for method, each in opening.LISTS.items() if method in self._listed}
+        listens = [each for each in self._opening.values() if each["method"] == _LISTEN]
+        heard = [each for each in map(opening.acknowledgement, listens) if each is not None]
+        return opening.changes_between({}, listed, None if _INITIALIZE in self._opening else heard)
+
+
+def _is_said_again(request: JsonObject) -> bool:
+    return request["method"] in {_INITIALIZE, _LISTEN}
+
+
+def _subscription_of(message: JsonObject) -> Json:
+    meta = as_object((as_object(message.get("params")) or {}).get("_meta")) or {}
+    return meta.get("io.modelcontextprotocol/subscriptionId")
+
+
+def _key(id_: Json) -> str:
+    """Tells ids apart: 1 and "1" are two."""
+    return json.dumps(id_)
+
+
+def _notification(method: str, params: JsonObject) -> JsonObject:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def failed(id_: Json, reason: str) -> JsonObject:
+    """The answer to a request that fails for *reason*."""
+    return {"jsonrpc": "2.0", "id": id_, "error": {"code": FAILED, "message": reason}}
+
+
+def _lost(request: JsonObject) -> JsonObject:
+    """A call of a tool is answered with a result, because models read it."""
+    if request["method"] != _CALL:
+        return failed(request["id"], _LOST)
+    result: JsonObject = {"content": [{"type": "text", "text": _LOST}], "isError": True}
+    return {"jsonrpc": "2.0", "id": request["id"], "result": result}
+
+
+def _head_of_answer(line: bytes) -> JsonObject | None:
+    """The id of an answer, as the background process writes it, without reading the whole; None for another line."""
+    if not line.startswith(_HEAD):
+        return None
+    try:
+        id_, _ = _DECODER.raw_decode(line[len(_HEAD) : len(_HEAD) + _LONGEST_ID].decode(errors="replace"))
+    except ValueError:
+        return None
+    rest = line[len(_HEAD) + len(json.dumps(id_)) :] if isinstance(id_, int) else b""
+    return {"id": id_} if rest.startswith((b',"result":', b',"error":')) else None

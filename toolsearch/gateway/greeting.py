@@ -1,0 +1,241 @@
+"""What a client over stdio is told from the first moment, while the gateway is still being loaded.
+
+The greeting is kept from the last run of the same configuration. In a first run the client is told the names of the
+servers in the file instead. Nothing heavy may be imported here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from toolsearch.documents.json_values import as_list, as_object, is_object, object_in
+from toolsearch.storage.decisions import APPROVALS_FILE, decisions_version
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.mcp import opening
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS
+
+SECTION = "toolsearch"  # the section of the configuration that holds the gateway's settings
+BESIDE_TOOLS = (PROMPTS, RESOURCES, TEMPLATES)
+_MOST_BYTES = 1_000_000  # longest greeting that is kept
+_FOLDER = "greetings"  # subfolder of the state folder
+_CHANGES_THE_LIST = frozenset({"search", "exposure"})  # settings that change the list but are not read here
+
+
+def own_version() -> str:
+    """The version by the name of the folder that says what is installed; `importlib.metadata` takes 7 MB to read it."""
+    for folder in sys.path:
+        with suppress(OSError):
+            for name in sorted(os.listdir(folder)):  # noqa: PTH208  a path for each name would take as long as all else
+                if name.startswith("toolsearch-") and name.endswith(".dist-info"):
+                    return name.removeprefix("toolsearch-").removesuffix(".dist-info")
+    return "0"  # the package is not installed, but the protocol requires a version
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """*instructions* are those of the gateway and of the admitted servers. *lists* holds, by its method, each list that
+    a client need not wait for. The list of tools is only kept if it holds nothing but the gateway's own tools, which do
+    not change.
+    """
+
+    instructions: str
+    lists: Mapping[str, Sequence[JsonObject]]
+
+    @property
+    def tools(self) -> Sequence[JsonObject]:
+        """The gateway's own tools; empty if the client has to wait for their list."""
+        return self.lists.get(TOOLS.method, ())
+
+
+class GreetingFile:
+    """The greeting of the configuration at *config*, which is kept below *state_folder*.
+
+    A kept greeting is valid while the configuration is the same and nobody has decided about approvals since. If that
+    cannot be determined, it is not used.
+    """
+
+    def __init__(self, config: Path, state_folder: Path) -> None:
+        self._config = config
+        self._state_folder = state_folder
+        digest = hashlib.sha256(str(config.absolute()).encode()).hexdigest()[:32]
+        self._path = state_folder / _FOLDER / f"{digest}.json"
+
+    def read(self) -> Greeting:
+        """The greeting that is kept, or else one that names the servers of the configuration."""
+        return self._kept() or _first(self._document())
+
+    def keep(self, greeting: Greeting, approvals: int, config: bytes) -> None:
+        """Keep *greeting* for the next start. It is based on the decisions of version *approvals*, and on *config* as
+        content of the configuration.
+
+        Raises OSError.
+        """
+        kept = {
+            "key": _key(config),
+            "approvals": approvals,
+            "instructions": greeting.instructions,
+            "lists": greeting.lists,
+        }
+        content = json.dumps(kept, ensure_ascii=False).encode()
+        if len(content) > _MOST_BYTES:
+            self._path.unlink(missing_ok=True)
+        elif not self._path.is_file() or self._path.read_bytes() != content:
+            from toolsearch.storage.files import write_private
+
+            write_private(self._path, content)
+
+    def _kept(self) -> Greeting | None:
+        try:
+            kept = as_object(json.loads(self._path.read_bytes())) or {}
+            is_current = (
+                kept.get("key") == _key(self._config.read_bytes()) and kept.get("approvals") == self._approvals()
+            )
+        except (OSError, ValueError, sqlite3.Error):
+            return None
+        instructions, lists = kept.get("instructions"), as_object(kept.get("lists"))
+        if not is_current or not isinstance(instructions, str) or lists is None:
+            return None
+        return Greeting(
+            instructions, {method: [*filter(is_object, as_list(each) or [])] for method, each in lists.items()}
+        )
+
+    def _approvals(self) -> int:
+        path = self._state_folder / APPROVALS_FILE
+        return decisions_version(path) if path.is_file() else 0
+
+    def _document(self) -> JsonObject:
+        try:
+            document: Json = json.loads(self._config.read_bytes().decode("utf-8-sig"))
+        except (OSError, ValueError):
+            return {}
+        return document if is_object(document) else {}
+
+
+def _key(config: bytes) -> str:
+    return hashlib.sha256(own_version().encode() + b"\n" + config).hexdigest()
+
+
+def _first(document: JsonObject) -> Greeting:
+    """The greeting of a first run. If there are rules it names no server, since rules may hide some.
+
+    The other lists of servers are announced once they are known; until then they are empty.
+    """
+    servers = as_object(document.get("mcpServers")) or as_object(document.get("servers")) or {}
+    section = as_object(document.get(SECTION, {}))
+    names = [name for name, entry in servers.items() if is_object(entry) and entry.get("disabled") is not True]
+    from toolsearch.gateway.exposure.own_tools import OwnTools
+
+    own = OwnTools.over(dict.fromkeys(names if section is not None and "rules" not in section else (), ()))
+    if not servers or section is None or not _CHANGES_THE_LIST.isdisjoint(section):
+        return Greeting(own.instructions, {})
+    return Greeting(own.instructions, {TOOLS.method: own.entries, **{each.method: () for each in BESIDE_TOOLS}})
+
+
+logger = logging.getLogger(__name__)
+
+
+class Greeter:
+    """Answers a client in the gateway's place. The gateway gets the requests as well; of its own answers to them, only
+    the differences reach the client.
+
+    *send* sends a message to the client.
+    """
+
+    def __init__(self, file: GreetingFile, send: Callable[[JsonObject], None]) -> None:
+        self.file = file
+        self.greeting = file.read()
+        self._send = send
+        self._server = opening.ServerInfo(SECTION, own_version())
+        self._said: dict[str, JsonObject] = {}  # answers given here, until the gateway gives the same ones
+        self._acknowledged: list[dict[str, Any]] = []  # subscriptions of a 2026 client that were acknowledged here
+        self._is_shaken = False  # whether the client opened with a handshake, as clients did before 2026
+        self._is_known = False  # True once a request that shows the client's protocol goes to the gateway
+
+    @classmethod
+    def of(cls, config: Path, send: Callable[[JsonObject], None]) -> Self:
+        """The greeter of the gateway with the configuration at *config*."""
+        return cls(GreetingFile(config, state_folder(config)), send)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing that the gateway answers was answered before."""
+        return not self._said
+
+    def is_for_gateway(self, line: bytes, *, is_early: bool) -> bool:
+        """Answer the request in *line* if possible, and return whether to pass it to the gateway.
+
+        is_early  the gateway is still being loaded
+        """
+        if self._is_known and not is_early:
+            return True
+        request, said = object_in(line), self.greeting
+        method = str(request.get("method", ""))
+        if method == opening.DISCOVER and not self._is_shaken:
+            self._reply(request, opening.discovered(request, self._server, said.instructions))
+            return False
+        if method == opening.PING and is_early:
+            self._reply(request, {"result": {}})
+            return False
+        if method == opening.INITIALIZE and not self._is_known:
+            self._is_shaken = True
+            self._reply_first(request, opening.initialized(request, self._server, said.instructions))
+        elif is_early and method in said.lists and not opening.params_of(request).get("cursor"):
+            entries = said.lists[method]
+            self._reply_first(request, opening.listed(request, opening.LISTS[method], entries, self._server))
+        elif is_early and method == opening.LISTEN and (heard := opening.acknowledgement(request)) is not None:
+            self._said[_key_of(opening.ACKNOWLEDGED, request.get("id"))] = {}
+            self._acknowledged.append(heard)
+            self._send({"jsonrpc": "2.0", "method": opening.ACKNOWLEDGED, "params": heard})
+        self._is_known = self._is_known or "id" in request
+        return True
+
+    def has_answered(self, request: JsonObject) -> bool:
+        return _key_of("", request.get("id")) in self._said
+
+    def unsaid(self, line: bytes) -> list[JsonObject] | None:
+        """The messages that *line* still needs if it was answered before: notifications that a list has changed since.
+        None if *line* was not answered before.
+        """
+        message = object_in(line)
+        method = message.get("method", "")
+        said = self._said.pop(_key_of(method, opening.subscription_of(message) if method else message.get("id")), None)
+        if said is None:
+            return None
+        if "error" in message:
+            logger.warning("what the client was told at first is not so: %s", message["error"])
+            return []
+        return opening.changes_between(said, message.get("result"), None if self._is_shaken else self._acknowledged)
+
+    def _reply_first(self, request: JsonObject, result: JsonObject) -> None:
+        """Answer in the gateway's place. The gateway gets the request as well, and its own answer is dropped."""
+        self._said[_key_of("", request.get("id"))] = result
+        self._reply(request, {"result": result})
+
+    def _reply(self, request: JsonObject, answer: JsonObject) -> None:
+        self._send({"jsonrpc": "2.0", "id": request.get("id"), **answer})
+
+
+def state_folder(config: Path) -> Path:
+    """The state folder of `GatewaySettings`; a setting that it cannot read keeps the gateway from starting."""
+    with suppress(OSError, ValueError):
+        section = as_object((as_object(json.loads(config.read_bytes())) or {}).get(SECTION)) or {}
+        given = section.get("stateDir", section.get("state_dir"))
+        if isinstance(given, str):
+            return Path(given)
+    import platformdirs
+
+    return platformdirs.user_state_path("toolsearch", appauthor=False) / "gateway"
+
+
+def _key_of(method: Json, id_: Json) -> str:
+    return json.dumps([method, id_])
