@@ -30,7 +30,7 @@ def test_every_setting_has_a_description_that_is_a_sentence(settings: type) -> N
 @pytest.mark.parametrize(
     "row",
     [
-        "|`TOOLSEARCH_BUDGET__MAX_TOOLS`|whole number or none|`50`|Tools that a session keeps between turns; ",
+        "|`TOOLSEARCH_BUDGET__MAX_TOOLS`|whole number or none|`50`|Tools that a session keeps between turns.",
         "|`TOOLSEARCH_CALLING__TIMEOUT_S`|duration|`60.0`|",
         "|`TOOLSEARCH_INDEX__REQUESTS_FILES`|list|empty|",
         "|`toolsearch.search.answerTokens`|whole number|`2000`|Tokens of one answer.|",

@@ -153,7 +153,7 @@ class LoginRequiredError(ServerUnavailableError, code="login_required", status=4
 
 # What is stored
 
-_SEE_THE_STORE = "Check that the file or the database can be read and written."
+_SEE_THE_STORE = "Check the file or the database."
 
 
 class Kept(Enum):

@@ -14,16 +14,13 @@ _COLOURS = 96
 
 
 def main(taken: Path, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    """Renew the pictures in *folder*, which are those that pages show."""
     for picture in sorted(taken.glob("*-light.png")):
-        _write(Image.open(picture).convert("RGB"), folder / picture.name.replace("-light", ""))
-    dark = sorted({path.name.removesuffix("-dark.png") for path in taken.glob("*-dark.png")})
-    for number, names in enumerate((dark[start : start + 4] for start in range(0, len(dark), 4)), 1):
-        _write(_sheet([taken / f"{name}-dark.png" for name in names], 2, (480, 323)), folder / f"dark-{number}.png")
-    small = sorted({path.name.removesuffix("-telephone.png") for path in taken.glob("*-telephone.png")})
-    for number, names in enumerate((small[start : start + 4] for start in range(0, len(small), 4)), 1):
-        pictures = [taken / f"{name}-telephone.png" for name in names]
-        _write(_sheet(pictures, 4, (240, 519)), folder / f"telephone-{number}.png")
+        shown = folder / picture.name.replace("-light", "")
+        if shown.exists():
+            _write(Image.open(picture).convert("RGB"), shown)
+    _write(_sheet(sorted(taken.glob("*-dark.png"))[:4], 2, (480, 323)), folder / "dark-1.png")
+    _write(_sheet(sorted(taken.glob("*-telephone.png"))[:4], 4, (240, 519)), folder / "telephone-1.png")
 
 
 def _sheet(pictures: Sequence[Path], across: int, size: tuple[int, int]) -> Image.Image:

@@ -8,7 +8,14 @@ from toolsearch_indexes.confidence import MEANT
 from toolsearch_indexes.scores import LEAST, SURE_SCORE, Scale, score_of
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "scores.md").read_text(encoding="utf-8")
+
+
+def words_of(page: str) -> str:
+    """The text of *page*, wherever its lines break."""
+    return " ".join((DOCS / page).read_text(encoding="utf-8").split())
+
+
+PAGE = words_of("scores.md")
 
 
 def test_the_page_names_the_least_score_of_an_answer_and_that_of_one_that_is_not_weak() -> None:
@@ -17,8 +24,8 @@ def test_the_page_names_the_least_score_of_an_answer_and_that_of_one_that_is_not
 
 
 def test_the_page_on_ranking_says_what_a_skill_loses_beside_tools() -> None:
-    page = (DOCS / "ranking.md").read_text(encoding="utf-8")
-    assert f"by {BESIDE_TOOLS} of log odds: a score of 0.50 becomes {score_of(-BESIDE_TOOLS):.2f}." in page
+    told = f"by {BESIDE_TOOLS} of log odds: a score of 0.50 becomes {score_of(-BESIDE_TOOLS):.2f}."
+    assert told in words_of("ranking.md")
 
 
 def test_the_page_names_the_chances_of_high_confidence_and_of_anticipation() -> None:

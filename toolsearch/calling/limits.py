@@ -21,8 +21,8 @@ from toolsearch.tools.json_types import JsonObject
 
 OnBreach: TypeAlias = Literal["error", "raise"]
 Limit: TypeAlias = Natural | None
-PerTool: TypeAlias = Annotated[Limit, Field(description="Calls of one tool; none: no limit.")]
-Total: TypeAlias = Annotated[Limit, Field(description="Calls of all tools; none: no limit.")]
+PerTool: TypeAlias = Annotated[Limit, Field(description="Calls of one tool.")]
+Total: TypeAlias = Annotated[Limit, Field(description="Calls of all tools.")]
 
 PerToolOverrides: TypeAlias = Annotated[
     Mapping[str, Limit], Field(description="Calls of single tools, by name, in place of the limit for every tool.")
@@ -30,7 +30,7 @@ PerToolOverrides: TypeAlias = Annotated[
 
 Repeats: TypeAlias = Annotated[
     Limit,
-    Field(description="Identical calls in a row with the same result, with no other call between; none: no limit."),
+    Field(description="Identical calls in a row with the same result, with no other call between."),
 ]
 
 

@@ -41,19 +41,15 @@ class Budget:
     together have at most *max_skill_tokens*.
     """
 
-    max_tools: Annotated[
-        Count | None, Field(description="Tools that a session keeps between turns; none: no bound.")
-    ] = 50
-    max_tokens: Annotated[Count | None, Field(description="Tokens of their definitions; none: no bound.")] = 20_000
-    ttl_s: Annotated[
-        Seconds | None, Field(description="How long a tool may be neither found nor called; none: no bound.")
-    ] = None
+    max_tools: Annotated[Count | None, Field(description="Tools that a session keeps between turns.")] = 50
+    max_tokens: Annotated[Count | None, Field(description="Tokens of their definitions.")] = 20_000
+    ttl_s: Annotated[Seconds | None, Field(description="How long a tool may be neither found nor called.")] = None
     low_water: float = 0.75
     max_definition_tokens: int | None = 8_000  # the longest of 6,700 real tools takes 5,800
-    max_sent_tools: Annotated[
-        Count | None, Field(description="Found tools that the model is sent at any time; none: no bound.")
-    ] = 100  # OpenAI refuses more than 128, and an application may list tools of its own
-    max_sent_tokens: Annotated[Count | None, Field(description="Tokens of their definitions; none: no bound.")] = 60_000
+    max_sent_tools: Annotated[Count | None, Field(description="Found tools that the model is sent at any time.")] = (
+        100  # OpenAI refuses more than 128, and an application may list tools of its own
+    )
+    max_sent_tokens: Annotated[Count | None, Field(description="Tokens of their definitions.")] = 60_000
     max_skill_page_tokens: int | None = 8_000
     max_skill_tokens: int | None = 40_000
 
