@@ -1,9 +1,10 @@
 """What the gateway itself takes: CPU time for a call, with a server that answers at once and no transport, and memory.
 
-    python -m benchmarks.gateway_calls [--calls 3000] [--json FILE]
+    python -m benchmarks.gateway_calls [--calls 3000] [--audit] [--limits] [--json FILE]
 
-By name and through a call tool, for a client of the older protocol that has searched for the tool. Compare two versions
-by running them in turn: the figures of one run differ by a few percent from those of the next.
+By name and through a call tool, for a client of the older protocol that has searched for the tool. With --audit and
+--limits, calls of gateways with these sections take turns with those of the plain one. Compare two versions by running
+them in turn: the figures of one run differ by a few percent from those of the next.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
@@ -105,23 +108,38 @@ class _Client:
     async def tell(self, method: str, params: Mapping[str, Any]) -> None: ...
 
 
-async def measure(calls: int) -> dict[str, float]:
-    """The median CPU time of a call in microseconds, for each way to make it."""
+_SECTIONS: Mapping[str, Mapping[str, Any]] = {
+    "audit": {"audit": {}},
+    "limits": {"limits": {"rates": {"all": {"perMinute": 10**9, "atOnce": 10**9, "tokensPerMinute": 10**9}}}},
+}
+
+
+@asynccontextmanager
+async def _made(more: Mapping[str, Any]) -> AsyncGenerator[Gateway]:
+    """A gateway over the stub, which has been searched. *more* are sections of its configuration."""
     with tempfile.TemporaryDirectory() as folder:
-        section = {"stateDir": folder, "strategy": "keyword", "passThrough": {"maxTools": 0}}
+        section = {"stateDir": folder, "strategy": "keyword", "passThrough": {"maxTools": 0}, **more}
         config = read_gateway_config({"mcpServers": {"stub": {"command": "none"}}, "toolsearch": section}, {})
         async with Gateway(config, upstreams=_Stub) as gateway:
             stub: Any = gateway.upstreams["stub"]
             await stub.lists()
             await gateway.search(_CALLER, {"query": "archive the invoice number 7"})
-            taken_us: dict[str, list[float]] = {way: [] for way in _CALLS}
-            for number in range(_WARM_UPS + calls):
-                for way, params in _CALLS.items():
-                    started_ns = time.process_time_ns()
-                    result = await gateway.call(_CALLER, params, _Client())
-                    if number >= _WARM_UPS:
-                        taken_us[way].append((time.process_time_ns() - started_ns) / 1e3)
-                    assert result["content"][0]["text"] == "hello", result
+            yield gateway
+
+
+async def measure(calls: int, *sections: str) -> dict[str, float]:
+    """The median CPU time of a call in microseconds, for each way to make it; also with each of *sections*."""
+    async with AsyncExitStack() as closing:
+        plain = await closing.enter_async_context(_made({}))
+        more = [(f", {name}", await closing.enter_async_context(_made(_SECTIONS[name]))) for name in sections]
+        taken_us: dict[str, list[float]] = {}
+        for number in range(_WARM_UPS + calls):
+            for (which, gateway), (way, params) in product([("", plain), *more], _CALLS.items()):
+                started_ns = time.process_time_ns()
+                result = await gateway.call(_CALLER, params, _Client())
+                if number >= _WARM_UPS:
+                    taken_us.setdefault(way + which, []).append((time.process_time_ns() - started_ns) / 1e3)
+                assert result["content"][0]["text"] == "hello", result
     return {way: round(statistics.median(taken), 1) for way, taken in taken_us.items()}
 
 
@@ -129,8 +147,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=3_000)
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    for name in _SECTIONS:
+        parser.add_argument(f"--{name}", action="append_const", dest="sections", const=name, help="with this, too")
     options = parser.parse_args(argv)
-    taken_us = asyncio.run(measure(options.calls))
+    taken_us = asyncio.run(measure(options.calls, *(options.sections or ())))
     own_mib, mapped_mib = (round(kib / 1024, 1) for kib in resident_kib())
     print_table(("a call", "CPU us"), [(way, f"{us:,.1f}") for way, us in taken_us.items()])
     print(f"memory after these calls: {own_mib} MiB of its own, {mapped_mib} MiB mapped from files")

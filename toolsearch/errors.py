@@ -476,9 +476,14 @@ class TooManyError(ToolSearchError, code="too_many", status=429):
     """A quota or a rate limit is used up. The message says which. *retry_after_s* is None if waiting does not help."""
 
     remedy = "Wait as `Retry-After` says, or ask for a higher quota."
+    RATE = Case(
+        *("rate_limited", 429, "A principal has called some tools too often, or has been sent too much by them."),
+        "Wait as long as the message says, then repeat the call. It was not sent.",
+    )
+    cases = (RATE,)
 
-    def __init__(self, what: str, *, retry_after_s: float | None = None) -> None:
-        super().__init__(what)
+    def __init__(self, what: str, *, retry_after_s: float | None = None, case: Case | None = None) -> None:
+        super().__init__(what, case=case)
         self.retry_after_s = retry_after_s
 
 

@@ -44,6 +44,7 @@ class Instruments:
     chat_duration: Histogram
     token_usage: Histogram
     request_duration: Histogram
+    server_duration: Histogram
 
     @classmethod
     def of(
@@ -87,6 +88,7 @@ class Instruments:
                 explicit_bucket_boundaries_advisory=_TOKENS,
             ),
             request_duration=seconds("http.server.request.duration", "Duration of requests to the service."),
+            server_duration=seconds("mcp.client.operation.duration", "Duration of requests to MCP servers."),
         )
 
 
@@ -250,6 +252,26 @@ class RequestSpan(_Operation):
 
     def _measure(self, instruments: Instruments, seconds: float, labels: Attributes) -> None:
         instruments.request_duration.record(seconds, labels)
+
+
+class ServerRequestSpan(_Operation):
+    """``tools/call <server>``, a request to an MCP server"""
+
+    __slots__ = ()
+
+    @property
+    def carrier(self) -> dict[str, str]:
+        """The context of the trace, by which the server's own spans become children of this one; empty without one."""
+        if self._span is None:
+            return {}
+        from opentelemetry import propagate
+
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier)
+        return carrier
+
+    def _measure(self, instruments: Instruments, seconds: float, labels: Attributes) -> None:
+        instruments.server_duration.record(seconds, labels)
 
 
 class ChatSpan(_Operation):

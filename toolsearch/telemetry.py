@@ -17,6 +17,7 @@ Metrics:
     gen_ai.client.operation.duration        s, by provider, model and error.type
     gen_ai.client.token.usage               tokens of a model call, by gen_ai.token.type (input, output)
     http.server.request.duration            s, of the service, by method, route and status
+    mcp.client.operation.duration           s, of requests to MCP servers, by server, method and error.type
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from toolsearch.spans import (
     Instruments,
     RequestSpan,
     SearchSpan,
+    ServerRequestSpan,
     ToolCallSpan,
     as_text,
 )
@@ -152,6 +154,15 @@ class Telemetry:
         attributes: Attributes = {"http.request.method": method}
         return RequestSpan(instruments, method, attributes, dict(attributes), kind="server", carrier=headers)
 
+    def server_request(self, server: str, *, method: str, era: str) -> ServerRequestSpan:
+        """Around one request to an MCP server; *era* is that of the protocol that it speaks."""
+        instruments = self._instruments
+        if instruments is None:
+            return _NO_SERVER_REQUEST
+        labels: Attributes = {"mcp.method.name": method, "toolsearch.server": server}
+        attributes: Attributes = {**labels, "toolsearch.era": era}
+        return ServerRequestSpan(instruments, f"{method} {server}", attributes, labels, kind="client")
+
     def discovered(self, tools: int) -> None:
         """Count tools that a search has brought into a session that did not have them."""
         if tools and self._instruments is not None:
@@ -218,3 +229,4 @@ _NO_TOOL_CALL = ToolCallSpan(None)
 _NO_SEARCH = SearchSpan(None)
 _NO_CHAT = ChatSpan(None)
 _NO_REQUEST = RequestSpan(None)
+_NO_SERVER_REQUEST = ServerRequestSpan(None)

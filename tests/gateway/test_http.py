@@ -409,6 +409,15 @@ async def test_the_page_is_open_on_loopback_where_nobody_is_named(monkeypatch):
         assert (await client.get("/status")).text == "everything"
 
 
+@pytest.mark.parametrize(("token", "status"), [(ALICE, 200), (BOB, 403), (None, 401)])
+async def test_the_metrics_are_for_operators(token, status):
+    async with asked(made({"principals": TOKENS})) as client:
+        answer = await client.get("/metrics", headers={"authorization": f"Bearer {token}"} if token else {})
+        rebound = await client.get("/metrics", headers={"host": "evil.example", "authorization": f"Bearer {ALICE}"})
+    assert (answer.status_code, rebound.status_code) == (status, 421)
+    assert ('toolsearch_server_tools{server="a"} 1.0' in answer.text) == (status == 200)
+
+
 # --- secrets ----------------------------------------------------------------------------------------------------------
 
 

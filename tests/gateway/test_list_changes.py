@@ -80,7 +80,7 @@ async def test_a_client_of_2026_hears_of_a_change_only_where_its_fixed_list_is_a
     assert listed == OWN
 
 
-async def test_what_fails_unforeseen_is_answered_with_the_number_of_an_incident_and_nothing_raw(caplog):
+async def test_what_fails_unforeseen_is_answered_with_the_id_of_the_request_and_nothing_raw(caplog):
     async with gateway_of("a") as (gateway, servers):
         await servers["a"].lists("dig")
 
@@ -94,10 +94,13 @@ async def test_what_fails_unforeseen_is_answered_with_the_number_of_an_incident_
                 assert unknown.meta["toolsearch/error"] == "unknown_tool"
                 failing = await client.call_tool("toolSearchTool", {"query": "dig"})
                 assert failing.is_error
-                assert failing.content[0].text.endswith("as incident 1")
+                request_id = failing.meta["toolsearch/requestId"]
+                assert failing.content[0].text.endswith(f"under {request_id}")
+                assert f"request {request_id}" in caplog.text
                 with pytest.raises(MCPError) as failed:
                     await client.list_tools()
                 assert failed.value.error.code == types.INTERNAL_ERROR
-                assert str(failed.value).endswith("as incident 2")
+                assert str(failed.value).endswith(f"under {failed.value.error.data['toolsearch/requestId']}")
+                assert request_id not in str(failed.value)
 
     assert "/home/somebody/secret" in caplog.text

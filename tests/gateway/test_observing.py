@@ -104,7 +104,7 @@ async def test_a_call_whose_caller_has_gone_is_told_of_as_well() -> None:
         await begun.wait()
         calling.cancel()
         await asyncio.wait([calling])
-    assert notes.ends == [("wait", False, True, False, "cancelled")]
+    assert notes.ends == [("wait", True, True, False, "cancelled")]
 
 
 async def test_lists_and_searches_are_told_of() -> None:

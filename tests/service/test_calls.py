@@ -56,6 +56,20 @@ async def test_what_a_model_should_read_of_a_failure_is_a_result(tmp_path: Path)
         assert endless.json()["code"] == "bad_arguments"
 
 
+async def test_a_call_over_the_limit_of_its_tool_is_a_result_that_says_when_to_try_again(tmp_path: Path) -> None:
+    """Each key has its own count, over all faces and corpora."""
+    rates = {"tools": {"doubling": {"tools": ["double"], "per_minute": 1}}}
+    async with agents(tmp_path, rates=rates) as (kit, client):
+        other = kit.client(kit.key("default"))
+        answers = [await done(each, "calls", name="double", arguments={"n": 1}) for each in (client, client, other)]
+        kit.steady.now_s += 60
+        session = await opened(client)
+        later = [await done(client, f"sessions/{session}/calls", name="double", arguments={"n": 1}) for _ in "ab"]
+
+    assert [each["code"] for each in (*answers, *later)] == [None, "rate_limited", None, None, "rate_limited"]
+    assert answers[1]["content"][0]["text"].endswith("the call was not sent: retry after 60 s")
+
+
 async def test_a_call_of_a_tool_that_lives_with_the_caller_is_handed_back_checked(tmp_path: Path) -> None:
     definition = ToolDefinition("book_flight", THEIRS[0]["description"], THEIRS[0]["input_schema"])
     async with agents(tmp_path) as (_, client):

@@ -6,10 +6,10 @@ import pytest
 
 from tests.kit.clock import Clock
 from tests.kit.service import codes, serving
+from toolsearch.calling.rates import Buckets
 from toolsearch.errors import TooManyError
 from toolsearch.service.service import Service
 from toolsearch.service.web.callers import ServiceCaller
-from toolsearch.service.web.limits import Buckets
 
 ONE = ("key", "requests")
 

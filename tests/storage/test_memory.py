@@ -3,15 +3,11 @@
 from pathlib import Path
 
 from tests.kit import storage_contracts as contracts
-from toolsearch.storage.audit import AuditLog
 from toolsearch.storage.memory import (
-    InMemoryAuditLog,
     InMemoryMessageStore,
-    InMemoryPins,
     InMemorySessionPersistence,
     InMemoryUsageStore,
 )
-from toolsearch.storage.pins import PinPersistence
 from toolsearch.storage.sessions import MessageStore, SessionPersistence
 from toolsearch.storage.usage import UsageStore
 from toolsearch_indexes.vector_store import MemoryVectorStore, VectorStore
@@ -30,17 +26,6 @@ class TestUsage(contracts.UsageStoreContract):
 class TestMessages(contracts.MessageStoreContract):
     def make(self, _folder: Path) -> MessageStore[str]:
         return InMemoryMessageStore()
-
-
-class TestAudit(contracts.AuditLogContract):
-    def make(self, _folder: Path) -> AuditLog:
-        return InMemoryAuditLog()
-
-
-class TestPins(contracts.PinPersistenceContract):
-    def make(self, _folder: Path) -> tuple[PinPersistence, AuditLog]:
-        audit = InMemoryAuditLog()
-        return InMemoryPins(audit), audit
 
 
 class TestVectors(contracts.VectorStoreContract):

@@ -33,7 +33,10 @@ FILLED = {
     "sessions": "t, 's' || n, '{}', 1",
     "pins": "t, 'server' || n % 3, 'tool' || n, n % 2 = 0, 'p', '{}', n, '', 0",
     "counters": "t, 'counter' || n, n",
-    "audit (at_us, who, action, subject, outcome, tenant)": "n, '', '', '', '', t",
+    "audit (at_us, who, action, subject, outcome, tenant, server, session, took_us, request_id, digest)": (
+        "n, '', '', '', '', t, '', '', 0, '', ''"
+    ),
+    "audit_chains": "t || n, '', '', 1, n",
     "conversations": "'c' || n, '[]'",
     "vectors": "sha256(n::text::bytea), '\\x00'",
 }

@@ -122,3 +122,15 @@ class AuditEntry(AnswerBody):
     action: str
     subject: str
     outcome: str = Field(description="'done', or why not.")
+    request_id: str = Field(default="", description="The id of the request, as logs and errors name it.")
+    digest: str = Field(description="The SHA-256 of this record and of the digest of the one before it.")
+
+
+class AuditChain(AnswerBody):
+    """Whether the records of the audit are as they were written."""
+
+    records: int = Field(description="Records that are sound, from the first one on.")
+    head: str = Field(
+        description="The digest of the newest record; kept elsewhere, it shows a chain that was replaced."
+    )
+    fault: str = Field(description="Where a record was changed or taken out; '' if none was.")

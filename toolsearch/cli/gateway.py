@@ -25,6 +25,7 @@ import typer
 from toolsearch.cli import gateway_door
 from toolsearch.cli.command_line import CommandLine, ExitCode
 from toolsearch.cli.gateway_approve import approve, approving
+from toolsearch.cli.gateway_audit import audit, recorded
 from toolsearch.cli.gateway_check import check
 from toolsearch.cli.gateway_daemon import clients_in_words, reload, settings_of, stop
 from toolsearch.cli.gateway_import import import_servers
@@ -91,7 +92,7 @@ def login(
 
     opens = browser and has_screen(os.environ, sys.platform)
     log = log_in(settings, read.settings.state_folder, show=print_text, open_page=open_page if opens else None)
-    asyncio.run(log)
+    asyncio.run(recorded(read.settings, "log in", server, log))
     return ExitCode.OK
 
 
@@ -242,7 +243,7 @@ def serve(
     return ExitCode.OK
 
 
-for command in (check, status, reload, stop, approve, login, add, remove, pause, resume):
+for command in (check, status, reload, stop, approve, audit, login, add, remove, pause, resume):
     gateway.command()(command)
 
 

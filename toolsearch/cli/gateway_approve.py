@@ -154,7 +154,7 @@ class _Review:
         changed = [
             each
             for each in shown
-            if not self.store.approve(each.server, each.name, each.held.pin, _person(), each.held.kind)
+            if not self.store.approve(each.server, each.name, each.held.pin, person(), each.held.kind)
         ]
         for each in shown:
             if each in changed:
@@ -219,7 +219,7 @@ def _revoke(config: GatewayConfig, store: PinStore, targets: Sequence[str], *, y
     if not yes and not _confirmed("Withdraw that?"):
         return ExitCode.NOTHING
     for server, kind, name in chosen:
-        store.revoke(server, name, _person(), kind)
+        store.revoke(server, name, person(), kind)
     return ExitCode.OK
 
 
@@ -240,7 +240,7 @@ def _answer(ask: Callable[[], T], question: str) -> T:
         raise BadSettingError(f"nobody answers {question!r} here: run it in a terminal, or give --yes") from abort
 
 
-def _person() -> str:
+def person() -> str:
     """Who decides, for the record."""
     try:
         return getpass.getuser()

@@ -21,6 +21,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO, TypeAlias
 
+from toolsearch.request_ids import request_id_now
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -228,7 +230,8 @@ _TOLD_BY_THE_COMMANDS = ("toolsearch.catalog.catalog", "toolsearch.calling.tool_
 
 class _Line(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return f"{record.levelname.lower()}: {legible(record.getMessage())}"
+        request_id = request_id_now()
+        return f"{record.levelname.lower()}: {legible(record.getMessage())}{request_id and f' [{request_id}]'}"
 
 
 class _Json(logging.Formatter):
@@ -243,6 +246,7 @@ class _Json(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **({"request_id": request_id} if (request_id := request_id_now()) else {}),
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:

@@ -9,6 +9,7 @@ The modules from the bottom up. Each may only import those above it in this list
     status         the state of the gateway as plain data
     exposure       what a client is shown and what a search answers, by its protocol era and its name
     servers        the servers, and how they are added and removed
+    audit          the record of who called what
     approvals      entries that await approval, for commands and for the service
     own_entries    what each principal may see of servers that list other things to each
     door           answers a client over stdio while the gateway is still loading

@@ -1,6 +1,6 @@
 """Who makes a request to the gateway, by its credential and its connection, and the answer if the request fails.
 
-An unexpected failure is answered with an incident number to look up, and with no internals.
+An unexpected failure is answered with the id of the request to look up, and with no internals.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from mcp import MCPError
@@ -28,9 +27,10 @@ from starlette.requests import HTTPConnection
 from toolsearch.access.principals import LOCAL, Grant, Principal, PrincipalDirectory
 from toolsearch.calling.hooks import log_failure
 from toolsearch.errors import ToolSearchError, text_for_model
+from toolsearch.request_ids import answering, new_request_id, request_id_now
 from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.mcp.lists import ListOf
-from toolsearch.wire.mcp.requests import CALL_TOOL, carrying, error_result
+from toolsearch.wire.mcp.requests import CALL_TOOL, ERROR_CODE, REQUEST_ID, carrying, error_result, meta_of, with_meta
 
 
 class OwnEntries(Protocol):
@@ -50,7 +50,7 @@ class Caller:
     connection    tells connections over stdio apart; "" over HTTP, where one client may have many
     client_name   the client's name for itself, or "". It may change how the client is served, never its rights
     capabilities  the capabilities that the client has declared, as MCP writes them
-    request_id    the id of the HTTP request, or ""
+    request_id    the id of the request, as logs, errors and the audit name it
     reached_at    the address at which the client reaches the gateway over HTTP: ``https://tools.example``, or ""
     own           knows what this caller is listed by servers that are others for each user; None: there are none
     """
@@ -147,7 +147,7 @@ def caller_of(ctx: Context) -> Caller:
         client_name=client.name if client else "",
         client_version=client.version if client else "",
         capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True) if capabilities else {},
-        request_id=_request_id(ctx),
+        request_id=request_id_now(),
         connection=local_connection.get() if ctx.request is None else "",
         reached_at=str(ctx.request.base_url).removesuffix("/") if ctx.request is not None else "",
     )
@@ -155,7 +155,7 @@ def caller_of(ctx: Context) -> Caller:
 
 def _request_id(ctx: Context) -> str:
     state: Mapping[str, Any] = ctx.request.scope.get("state", {}) if ctx.request is not None else {}
-    return str(state.get("request_id", ""))
+    return str(state.get("request_id", "")) or new_request_id()
 
 
 def grant_of_request() -> Grant:
@@ -188,38 +188,42 @@ _Params = TypeVar("_Params")
 Handler: TypeAlias = Callable[[Context, _Params], Awaitable[Any]]
 
 
-class FailureGuard:
-    """Wraps handlers. Without it the SDK would send clients the text of an exception, with the paths and secrets
-    in it.
+def guarded(handler: Handler[_Params]) -> Handler[_Params]:
+    """*handler*, with the id of the request in logs and errors.
+
+    A failed ``tools/call`` is answered with a result, because models read it; any other failure with an error. Without
+    this the SDK would send clients the text of an exception, with the paths and secrets in it.
     """
 
-    def __init__(self) -> None:
-        self._incidents = count(1)
-
-    def around(self, handler: Handler[_Params]) -> Handler[_Params]:
-        """A failed ``tools/call`` is answered with a result, because models read it; any other failure with an
-        error.
-        """
-
-        async def guarded(ctx: Context, params: _Params) -> Any:
+    async def answer(ctx: Context, params: _Params) -> Any:
+        with answering(_request_id(ctx)):
             try:
                 return await handler(ctx, params)
             except (MCPError, ValidationError):  # the SDK answers these as the protocol demands
                 raise
             except Exception as error:
-                text, result = self._failure(ctx, error)
+                text, code = _failure(ctx, error)
                 if ctx.method == CALL_TOOL:
-                    return carrying(CALL_TOOL, result)
-                raise MCPError(INTERNAL_ERROR, text) from error
+                    return carrying(CALL_TOOL, with_request_id(error_result(text, code)))
+                raise MCPError(INTERNAL_ERROR, text, about_error(code)) from error
 
-        return guarded
+    return answer
 
-    def _failure(self, ctx: Context, error: Exception) -> tuple[str, dict[str, Any]]:
-        if isinstance(error, ToolSearchError):
-            log_failure(logger, f"{ctx.method} failed", error)
-            text = text_for_model(error)
-            return text, error_result(text, error.code)
-        incident = next(self._incidents)
-        logger.error("incident %d: %s, request %s", incident, ctx.method, ctx.request_id, exc_info=error)
-        text = f"The gateway failed at this request; its log says how, as incident {incident}"
-        return text, error_result(text, "internal_error")
+
+def _failure(ctx: Context, error: Exception) -> tuple[str, str]:
+    """The text for the client, and the code."""
+    if isinstance(error, ToolSearchError):
+        log_failure(logger, f"{ctx.method} failed", error)
+        return text_for_model(error), error.code
+    logger.error("%s failed, request %s", ctx.method, request_id_now(), exc_info=error)
+    return f"The gateway failed at this request; its log says how, under {request_id_now()}", "internal_error"
+
+
+def about_error(code: str) -> dict[str, Any]:
+    """The data of an error of ours."""
+    return {ERROR_CODE: code, REQUEST_ID: request_id_now()}
+
+
+def with_request_id(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """*result* with the id of the request, if it is an error of ours."""
+    return with_meta(result, {REQUEST_ID: request_id_now()}) if ERROR_CODE in meta_of(result) else result

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from toolsearch.access.principals import Grant
 from toolsearch.access.reach import Reach
@@ -31,8 +31,18 @@ from toolsearch.gateway.proxy.skills import file_contents
 from toolsearch.gateway.proxy.suspended_calls import StateSeal
 from toolsearch.gateway.registry import HowToApprove, Registry, ServerTools, by_command
 from toolsearch.gateway.servers import Servers, UpstreamFactory
-from toolsearch.gateway.settings import GatewayConfig
-from toolsearch.gateway.status import CANCELLED, CallEnd, GatewayObserver, GatewayStatus, Ledger, ServerRow, WireCosts
+from toolsearch.gateway.settings import GatewayConfig, GatewaySettings
+from toolsearch.gateway.status import (
+    ASKS,
+    CANCELLED,
+    INTERNAL_ERROR,
+    CallEnd,
+    GatewayObserver,
+    GatewayStatus,
+    Ledger,
+    ServerRow,
+    WireCosts,
+)
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.scan import marked
 from toolsearch.gateway.trust.verdicts import ToolGate
@@ -50,6 +60,10 @@ from toolsearch.upstreams.personal import PersonalUpstream
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.requests import call_params
 from toolsearch.wiring import build_engine
+
+if TYPE_CHECKING:
+    from toolsearch.gateway.audit import GatewayAudit
+    from toolsearch.gateway.proxy.tool_rates import ToolRates
 
 USAGE_FILE: Final = "usage.db"  # file in the state folder
 _MOST_UNCOUNTED = 10_000  # most early lists kept to be counted later
@@ -79,6 +93,8 @@ class Gateway:
     before, after hooks around each call of a tool
     observer      told of each list, search and call as it ends
     approving     tells callers how a person approves an entry
+    audit         in place of what *config* says of an audit
+    rates         counts calls by principal and tool in place of what *config* limits
     file          where *config* was read; its changes are followed, at the same pace as the gate's
     asks_gate     also ask the gate before each request to a server, because other processes may withdraw approvals
     """
@@ -100,6 +116,8 @@ class Gateway:
         asks_gate: bool = False,
         approving: HowToApprove = by_command,
         file: ConfigFile | None = None,
+        rates: ToolRates | None = None,
+        audit: GatewayAudit | None = None,
     ) -> None:
         self.config = config
         self.file = file
@@ -107,6 +125,8 @@ class Gateway:
         self._file_poll_s = trust_poll_s
         self._observer = observer
         self._clock = clock
+        self._audit = audit or _audit_of(config.settings)
+        self._end_listeners: list[Callable[[Caller, CallEnd], None]] = [self._audit.ended] if self._audit else []
         self._started_s = clock()
         settings = config.settings
         self._usage = _usage_store(settings.state_folder) if settings.usage and engine is None else None
@@ -159,6 +179,7 @@ class Gateway:
             inspect=marked if settings.trust.results == "flag" else None,
             before=self._servers.follow_decisions if asks_gate else None,
             reached_at=self.own.reached_at,
+            telemetry=self.engine.telemetry,
         )
         self.entries = Entries(self.registry, self.relay)
         self.content = ContentProxy(self.registry, self.relay, links)
@@ -171,6 +192,8 @@ class Gateway:
             before=before,
             after=after,
             limits=SessionLimits.of(settings, clock),
+            rates=rates or _rates_of(settings, self.engine, clock),
+            audit=self._audit,
         )
 
     async def __aenter__(self) -> Self:
@@ -196,6 +219,8 @@ class Gateway:
         await self.relay.aclose()
         await self.subscriptions.aclose()
         await self._servers.aclose()
+        if self._audit is not None:
+            await self._audit.aclose()
         if self._owns_engine:
             self.engine.close()
         if self._usage is not None:
@@ -229,6 +254,8 @@ class Gateway:
         for refusal in config.refused:
             if refusal.name in running:
                 raise BadSettingError(f"the running server {refusal.name!r} could not be used: {refusal.reason}")
+        if self._audit is not None and (changes := before.changes(config)):
+            await self._audit.note("", "change configuration", ", ".join(changes))
         # What goes has to go first: other rules may allow what a server has that is about to be removed.
         await self._servers.keep(config.upstreams, of=running)
         if rules != before.settings.rules:
@@ -236,7 +263,17 @@ class Gateway:
             await self._servers.review()
         for settings in config.upstreams:
             await self._servers.update(settings)
+        self._change_limits(before.settings, config.settings)
         self.config = config
+
+    def _change_limits(self, before: GatewaySettings, settings: GatewaySettings) -> None:
+        """Sessions are counted anew where other limits hold for them."""
+        if settings.limits.of_sessions != before.limits.of_sessions:
+            self._calls.limits = SessionLimits.of(settings, self._clock)
+        if self._calls.rates is not None:
+            self._calls.rates.change(settings.limits.rates)
+        else:
+            self._calls.rates = _rates_of(settings, self.engine, self._clock)
 
     async def review(self) -> None:
         """Like `Servers.review`, for callers that cannot wait until the gate is asked again."""
@@ -334,31 +371,46 @@ class Gateway:
             call = self._calls.again(call)
             tool = call.tool
             call = call if tool is not None else replace(call, fault=call.fault or unseen)
+        definition = tool.definition if tool is not None else None
         try:
             outcome = await self._calls.complete(call)
         except BaseException as error:
+            code = CANCELLED if isinstance(error, asyncio.CancelledError) else INTERNAL_ERROR
+            end = CallEnd(name, definition, code=code, seconds=self._clock() - started_s)
             self.ledger.called(caller, failed=True)
-            if isinstance(error, asyncio.CancelledError):
-                self._tell_of_call(caller, CallEnd(name, None, code=CANCELLED, seconds=self._clock() - started_s))
+            self._ended(caller, end)
+            if code == CANCELLED:
+                self._tell_of_call(caller, end)
             raise
         is_handed_back = isinstance(outcome.error, NotCallableHereError)
         failed = outcome.result.is_error and not is_handed_back
         self.ledger.called(caller, failed=failed)
-        if outcome.is_pending:
-            return outcome
         end = CallEnd(
             name,
-            tool.definition if tool is not None else None,
+            definition,
             was_run=outcome.was_run,
             is_handed_back=is_handed_back,
             code=(outcome.result.error_code or "") if failed else "",
             seconds=self._clock() - started_s,
+            result=outcome.result,
         )
+        if outcome.is_pending:
+            self._ended(caller, replace(end, code=ASKS))
+            return outcome
+        self._ended(caller, end)
         if (noted := self._tell_of_call(caller, end)) is not None:
             await noted
         if tool is not None and not is_handed_back:
             await self.surface.sessions.note_call(caller, name, is_error=failed)
         return outcome
+
+    def on_call_end(self, listener: Callable[[Caller, CallEnd], None]) -> None:
+        """Call *listener* with each request of a call as it ends, also those that have to be continued."""
+        self._end_listeners.append(listener)
+
+    def _ended(self, caller: Caller, end: CallEnd) -> None:
+        for listener in self._end_listeners:
+            listener(caller, end)
 
     def _tell_of_call(self, caller: Caller, end: CallEnd) -> asyncio.Future[None] | None:
         return self._observer.called(caller, end) if self._observer is not None else None
@@ -488,6 +540,22 @@ class Gateway:
         costs = self.engine.view(Reach())
         tools = self.registry.servers.get(server, ServerTools())
         return sum(costs.tokens_of(tool.definition) for tool in tools.admitted)
+
+
+def _rates_of(settings: GatewaySettings, engine: ToolSearch, clock: Callable[[], float]) -> ToolRates | None:
+    if not settings.limits.rates:
+        return None
+    from toolsearch.gateway.proxy.tool_rates import ToolRates
+
+    return ToolRates(settings.limits.rates, engine.counter, clock)
+
+
+def _audit_of(settings: GatewaySettings) -> GatewayAudit | None:
+    if settings.audit is None:
+        return None
+    from toolsearch.gateway.audit import GatewayAudit
+
+    return GatewayAudit.of(settings.audit, settings.state_folder)
 
 
 def _tidy() -> None:

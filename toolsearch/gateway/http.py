@@ -34,7 +34,14 @@ from toolsearch.access.settings import JwtSettings
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.caller import CredentialBackend, GrantToken
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.http_guard import HostGuard, RetryAfter, require_safe_binding, served_hosts
+from toolsearch.gateway.http_guard import (
+    REQUEST_ID,
+    HostGuard,
+    RequestIds,
+    RetryAfter,
+    require_safe_binding,
+    served_hosts,
+)
 from toolsearch.gateway.login_pages import login_routes
 from toolsearch.gateway.reports.page import status_routes
 from toolsearch.gateway.server import make_server
@@ -172,6 +179,7 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
     return Starlette(
         routes=routes,
         middleware=[
+            Middleware(RequestIds),
             Middleware(HostGuard, hosts=hosts, origins=settings.http.allowed_origins, open_paths=(_HEALTH,)),
             *_for_pages_of(settings.http.allowed_origins),
             *_for_credentials(directory),
@@ -247,7 +255,7 @@ def _for_pages_of(origins: Sequence[str]) -> list[Middleware]:
             allow_origins=[origin.removesuffix("/") for origin in origins],
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["*"],
-            expose_headers=["mcp-session-id", "www-authenticate", "retry-after"],
+            expose_headers=["mcp-session-id", "www-authenticate", "retry-after", REQUEST_ID],
         )
     ]
 

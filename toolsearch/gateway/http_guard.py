@@ -1,4 +1,5 @@
-"""Checks each HTTP request before anything else sees it: which host it is addressed to, and which page has sent it.
+"""Names each HTTP request, and checks it before anything else sees it: which host it is addressed to, and which page
+has sent it.
 
 A web page in somebody's browser can send requests to a gateway on that machine and, with a name server of its own (DNS
 rebinding), even read the answers. Such requests carry the page's name as ``Host`` or ``Origin``, which gives them away.
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolsearch.access.jwt import is_loopback
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.settings import HttpSettings
+from toolsearch.request_ids import answering, is_sound, new_request_id
 
 _EVERY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
@@ -40,6 +43,33 @@ class HostPort:
         if not parts.hostname or parts.path or parts.query or parts.fragment or parts.username is not None:
             raise ValueError(f"{text!r} is not of the form HOST or HOST:PORT")
         return cls(parts.hostname, parts.port)
+
+
+REQUEST_ID: Final = "x-request-id"
+
+
+class RequestIds:
+    """Takes the id that the client gives in ``x-request-id`` if it is short and of letters and digits, or makes one."""
+
+    def __init__(self, app: ASGIApp, *, make_id: Callable[[], str] = new_request_id) -> None:
+        self._app = app
+        self._make_id = make_id
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get(REQUEST_ID, "")
+        request_id = given if is_sound(given) else self._make_id()
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def with_header(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[REQUEST_ID] = request_id
+            await send(message)
+
+        with answering(request_id):
+            await self._app(scope, receive, with_header)
 
 
 class HostGuard:

@@ -24,7 +24,16 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ConfigDict
 
 from toolsearch.errors import NotPermittedError, ToolSearchError
-from toolsearch.gateway.caller import Caller, Context, FailureGuard, Handler, caller_of, grant_of_request
+from toolsearch.gateway.caller import (
+    Caller,
+    Context,
+    Handler,
+    about_error,
+    caller_of,
+    grant_of_request,
+    guarded,
+    with_request_id,
+)
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.exposure.clients import known_client
 from toolsearch.gateway.gateway import Gateway
@@ -36,7 +45,6 @@ from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, SKILLS, TEMPLATES, TOO
 from toolsearch.wire.mcp.opening import DISCOVER, EXTENSIONS, INITIALIZE, LIST_TTL_MS, with_extensions
 from toolsearch.wire.mcp.requests import (
     CALL_TOOL,
-    ERROR_CODE,
     GET_SKILL,
     LIST_SKILLS,
     LIST_TOOLS,
@@ -261,18 +269,17 @@ def make_server(
         "on_unsubscribe_resource": face.unsubscribe,
         "on_subscriptions_listen": face.changes.listen,
     }
-    guard = FailureGuard()
-    guarded: dict[str, Any] = {name: guard.around(face.of_caller(each)) for name, each in handlers.items()}
+    answers: dict[str, Any] = {name: guarded(face.of_caller(each)) for name, each in handlers.items()}
     server = ListChangingServer(
         "toolsearch",
         version=own_version(),
         lifespan=lifespan,
         # Without this lookup the SDK would list all tools for every call.
         get_tool_input_schema=lambda name: gateway.surface.input_schema(name, gateway.reach_of(grant_of_request())),
-        **guarded,
+        **answers,
     )
     add_logging(server)
-    add_skills(server, lambda answer: guard.around(face.of_caller(answer)), face)
+    add_skills(server, lambda answer: guarded(face.of_caller(answer)), face)
     server.middleware += [_send_carried, pass_on_instructions(gateway, face.who)]
     return server
 
@@ -323,7 +330,8 @@ class _Face:
             return await self._search(ctx, caller, params.arguments or {})
         await self.allow(caller, "call")
         wire: Mapping[str, Any] = ctx.params or {}
-        return carrying(CALL_TOOL, await self.gateway.call(caller, wire, SdkDownstream(ctx, caller)))
+        answer = await self.gateway.call(caller, wire, SdkDownstream(ctx, caller))
+        return carrying(CALL_TOOL, with_request_id(answer))
 
     async def _search(self, ctx: Context, caller: Caller, arguments: Mapping[str, Any]) -> Any:
         await self.allow(caller, "search")
@@ -398,7 +406,7 @@ class _Face:
             yield
         except ToolSearchError as error:
             code = INVALID_REQUEST if isinstance(error, NotPermittedError) else INTERNAL_ERROR
-            raise MCPError(code, str(error), {ERROR_CODE: error.code}) from error
+            raise MCPError(code, str(error), about_error(error.code)) from error
 
 
 class _SkillParams(types.RequestParams):

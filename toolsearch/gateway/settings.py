@@ -10,7 +10,7 @@ using the same file:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
@@ -34,7 +34,9 @@ from toolsearch.access.settings import (
     AllowRules,
     DenyRules,
     JwtSettings,
+    LimitName,
     PrincipalSettings,
+    ToolRate,
     variable_of,
     with_hashed_tokens,
 )
@@ -54,7 +56,7 @@ from toolsearch.upstreams.settings import Credentials, OAuthClient, ServerSettin
 SECTION = "toolsearch"
 _NOBODY = "no_principal"  # error kinds in the style of pydantic's
 _UNUSABLE_OAUTH = "unusable_oauth"
-_CHANGEABLE = frozenset({"rules", "servers"})  # sections that a running gateway can change
+_CHANGEABLE = frozenset({"limits", "rules", "servers"})  # sections that a running gateway can change
 _MAX_SHOWN = 60  # characters of a name that a message shows
 
 Exposing: TypeAlias = Literal["fixed", "expand", "whole"]
@@ -126,11 +128,32 @@ class TrustSettings(SettingsSection):
 
 @dataclass(frozen=True, slots=True)
 class SessionCallLimits(CallLimits):
-    """Limits of the calls of one client session. There are none unless they are set: MCP does not tell of turns."""
+    """Limits of the calls of one client session. There are none unless they are set: MCP does not tell of turns.
+
+    *rates* hold for all sessions of a principal together.
+    """
 
     per_tool: PerTool = None
     total: Total = None
     repeats: Repeats = None
+    rates: Annotated[
+        Mapping[LimitName, ToolRate], Field(description="Limits by principal and tool, each under a name of yours.")
+    ] = field(default_factory=dict[str, ToolRate])
+
+    @property
+    def of_sessions(self) -> Self | None:
+        """Those that hold for a session; None if they limit nothing."""
+        limits = replace(self, rates={})
+        return None if limits == type(self)() else limits
+
+
+class AuditSettings(SettingsSection):
+    """The record of who called what, and with which outcome, without contents. There is none without this section.
+
+    A call that cannot be recorded is refused.
+    """
+
+    keep_days: Count = Field(default=400, description="Days that the records are kept.")
 
 
 class HttpSettings(SettingsSection):
@@ -230,6 +253,7 @@ class GatewaySettings(RankingSettings):
     rules: RuleSettings = RuleSettings()
     trust: TrustSettings = TrustSettings()
     limits: SessionCallLimits = SessionCallLimits()
+    audit: AuditSettings | None = None
     principals: Annotated[Mapping[str, PrincipalSettings], AfterValidator(_require_principals)] = Field(
         default={}, description="Without any, everybody is 'local'."
     )
@@ -261,8 +285,11 @@ class GatewaySettings(RankingSettings):
 
     def needing_restart(self, other: GatewaySettings) -> list[str]:
         """The sections and settings of *other* that a running gateway cannot change to, as they are written."""
-        names = type(self).model_fields.keys() - _CHANGEABLE
-        return sorted(to_camel(name) for name in names if getattr(self, name) != getattr(other, name))
+        return [name for name in self.changes(other) if name not in _CHANGEABLE]
+
+    def changes(self, other: GatewaySettings) -> list[str]:
+        """The sections and settings that differ in *other*, as they are written."""
+        return sorted(to_camel(name) for name in type(self).model_fields if getattr(self, name) != getattr(other, name))
 
     def of_server(self, name: str) -> GatewayServerSettings:
         """What holds for *name*, its own entry over that of ``*``."""
@@ -283,6 +310,12 @@ class GatewayConfig:
     settings: GatewaySettings
     refused: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def changes(self, other: GatewayConfig) -> list[str]:
+        """The sections and servers that differ in *other*, as they are written."""
+        ours, theirs = ({each.name: each for each in config.upstreams} for config in (self, other))
+        servers = [f"mcpServers.{name}" for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
+        return [*self.settings.changes(other.settings), *servers]
 
     @property
     def notices(self) -> tuple[str, ...]:

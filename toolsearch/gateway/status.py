@@ -10,7 +10,7 @@ import json
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -19,6 +19,7 @@ from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.trust.verdicts import NotAdmitted
 from toolsearch.tokens import TokenCounter
+from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.upstreams.interface import UpstreamStatus
 from toolsearch.wire.mcp.definitions import schema_of
@@ -248,6 +249,8 @@ def _sent(entry: Mapping[str, Any]) -> str:
 
 
 CANCELLED: Final = "cancelled"  # code of a call whose caller left before its end
+ASKS: Final = "input_required"  # code of a call that has not ended, since its client is asked something first
+INTERNAL_ERROR: Final = "internal_error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +262,7 @@ class CallEnd:
     was_run         False if it was refused or handed back
     is_handed_back  True if the client that listed the tool has to run it
     code            of the error; "" if there was none
+    result          None if the call has not come to one
     """
 
     name: str
@@ -267,6 +271,7 @@ class CallEnd:
     is_handed_back: bool = False
     code: str = ""
     seconds: float = 0.0
+    result: ToolResult | None = field(default=None, compare=False, repr=False)
 
 
 class GatewayObserver(Protocol):

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from toolsearch.errors import UnknownRecordError
-from toolsearch.gateway.http_guard import HostGuard
+from toolsearch.gateway.http_guard import HostGuard, RequestIds
 from toolsearch.service.activity.misses import page_router as misses_page
 from toolsearch.service.activity.misses import router as misses_routes
 from toolsearch.service.activity.receipts import page_router as receipts_page
@@ -60,7 +60,6 @@ from toolsearch.service.web.middleware import (
     Deadline,
     EndlessStreams,
     Failures,
-    RequestIds,
     SecureHeaders,
     UrlTokens,
 )

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolsearch.api.activity import AuditEntry
+from toolsearch.api.activity import AuditChain, AuditEntry
 from toolsearch.api.base import Page
 from toolsearch.errors import StorageError
 from toolsearch.service.keys.page import key_names
@@ -44,7 +44,10 @@ class Audit:
         subject  name of the object, never its content
         outcome  ``done``, or the code of the error
         """
-        record = AuditRecord(self.clock(), caller.key_id, action, subject[:_MAX_CHARACTERS], outcome, caller.tenant)
+        record = AuditRecord(
+            *(self.clock(), caller.key_id, action, subject[:_MAX_CHARACTERS], outcome, caller.tenant),
+            request_id=caller.request_id,
+        )
         await asyncio.to_thread(self.log.append, record)
 
 
@@ -110,7 +113,24 @@ async def page(
 
 def _body(record: AuditRecord) -> AuditEntry:
     at = datetime.fromtimestamp(record.at_s, UTC)
-    return AuditEntry(at=at, key_id=record.who, action=record.action, subject=record.subject, outcome=record.outcome)
+    return AuditEntry(
+        at=at,
+        key_id=record.who,
+        action=record.action,
+        subject=record.subject,
+        outcome=record.outcome,
+        request_id=record.request_id,
+        digest=record.digest,
+    )
+
+
+@router.get("/audit/chain", summary="Whether a record of the audit was changed or taken out")
+async def chain(
+    service: Annotated[ServiceParts, Depends(the_service)],
+    caller: Annotated[ServiceCaller, Depends(caller_with("admin"))],
+) -> AuditChain:
+    found = await asyncio.to_thread(service.storage.audit.verify, caller.tenant)
+    return AuditChain(records=found.records, head=found.head, fault=found.fault)
 
 
 page_router = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -236,6 +236,7 @@ class Service(ServiceParts):
             indexes=indexes,
             servers_of=servers.of_corpus,
             observer_of=partial(ActivityObserver, self.activity),
+            rates=self.limits.tools,
         )
         self.catalogs = Catalogs(storage, self.corpora, clock, self.limits.require_room, sources.servers_of)
         self.toolsets = Toolsets(storage, self.corpora, clock, self.limits.require_room)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
-from toolsearch.access.settings import IssuerSettings
+from toolsearch.access.settings import IssuerSettings, LimitName, ToolRate
 from toolsearch.gateway.settings import TrustSettings
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_types import Count, Seconds
@@ -64,6 +66,7 @@ class RateSettings(SettingsSection):
     requests: Count = Field(default=6_000, description="Requests in a minute.")
     calls: Count = Field(default=1_200, description="Tool calls in a minute.")
     tokens: Count = Field(default=5_000_000, description="Tokens of definitions and answers in a minute.")
+    tools: Mapping[LimitName, ToolRate] = {}
 
 
 class RetentionSettings(SettingsSection):

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from toolsearch.errors import Kept
 from toolsearch.storage import pins, sql, usage
 from toolsearch.storage.activity import FigureLog, MissLog, ReceiptLog
-from toolsearch.storage.audit import SqlAuditLog
+from toolsearch.storage.audit import AuditLog
 from toolsearch.storage.contents import CatalogContents
 from toolsearch.storage.keys import KeyStore
 from toolsearch.storage.pins import SqlPins
@@ -94,7 +94,7 @@ class Storage(ABC):
         self.receipts = ReceiptLog(database)
         self.figures = FigureLog(database)
         self.misses = MissLog(database)
-        self.audit = SqlAuditLog(database)
+        self.audit = AuditLog(database)
         self.usage = SqlUsageStore(database)
 
     def sessions(self, tenant: str) -> SqlSessionPersistence:

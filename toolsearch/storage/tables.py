@@ -45,10 +45,21 @@ CREATE TABLE audit (
     action TEXT NOT NULL,
     subject TEXT NOT NULL,  -- the thing that the action changed
     outcome TEXT NOT NULL,
-    tenant {name} NOT NULL DEFAULT ''
+    tenant {name} NOT NULL,
+    server TEXT NOT NULL, session TEXT NOT NULL,
+    took_us {number} NOT NULL,  -- how long it took, in microseconds
+    request_id TEXT NOT NULL,
+    digest TEXT NOT NULL  -- of this record and the digest of the one before it
 );
 CREATE INDEX audit_of_tenant ON audit (tenant, position);
-CREATE INDEX audit_by_time ON audit (at_us);
+CREATE TABLE audit_chains (
+    tenant {name} PRIMARY KEY,
+    anchor TEXT NOT NULL,  -- the digest of the last record that was pruned
+    head TEXT NOT NULL,  -- the digest of the newest record
+    kept {number} NOT NULL,  -- how many records there are
+    oldest_us {number} NOT NULL  -- the time of the first of them
+){clustered};
+CREATE INDEX audit_chains_by_age ON audit_chains (oldest_us);
 CREATE TABLE pins (
     tenant {name} NOT NULL,
     server {name} NOT NULL,  -- its identity, with the kind of anything that is no tool

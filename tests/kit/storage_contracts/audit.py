@@ -1,10 +1,13 @@
 """What a record of decisions owes."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from toolsearch.storage.audit import AuditLog, AuditRecord
+from toolsearch.storage.audit import AuditCheck, AuditLog, AuditRecord, digest_of
 
 
 def decision(at_s: float, tenant: str = "") -> AuditRecord:
@@ -76,3 +79,122 @@ class AuditLogContract:
         assert log.records(limit=10) == [decision(3.0, "a"), decision(4.0, "a")]
         assert (log.prune(before_s=4.0, limit=2), log.prune(before_s=4.0, limit=2)) == (1, 0)
         assert log.records(limit=10) == [decision(4.0, "a")]
+
+    def test_nothing_is_pruned_that_stands_behind_a_later_record(self, log: AuditLog) -> None:
+        """A clock was put back in between; what would be left has no gaps."""
+        for at_s in (1.0, 5.0, 2.0):
+            log.append(decision(at_s, "a"))
+        log.append(decision(1.0, "b"))
+
+        assert (log.prune(before_s=4.0, limit=9), log.prune(before_s=4.0, limit=9)) == (2, 0)
+        assert log.records(limit=10) == [decision(5.0, "a"), decision(2.0, "a")]
+        assert (log.verify("a").fault, log.verify("b")) == ("", AuditCheck(0, digest_of(decision(1.0, "b"), "")))
+
+    def test_every_field_of_a_record_is_kept(self, log: AuditLog) -> None:
+        record = AuditRecord(1.5, "ann", "call", "git__log", "done", "a", "git", "s1", 0.25, "req_1")
+        log.append(record)
+
+        assert log.records(limit=1) == [record]
+        assert list(log.all_of("a")) == [record]
+        assert list(log.all_of("b")) == []
+
+    # The chain
+
+    @pytest.fixture
+    def chained(self, log: AuditLog) -> AuditLog:
+        """Of tenant *a* five records, and of *b* two between them."""
+        log.append(decision(1.0, "a"), decision(2.0, "b"), decision(3.0, "a"), replace(decision(4.0, "a"), who="ü\0"))
+        log.append(decision(5.0, "b"), decision(6.0, "a"))
+        log.append(decision(7.0, "a"))
+        return log
+
+    def test_each_tenant_has_a_chain_that_ends_with_its_newest_record(self, chained: AuditLog) -> None:
+        newest = chained.records(limit=1, tenant="a")[0].digest
+        one = decision(2.0, "b")
+
+        assert chained.verify("a") == AuditCheck(5, newest)
+        assert chained.verify("b") == AuditCheck(2, digest_of(decision(5.0, "b"), digest_of(one, "")))
+        assert chained.verify("nobody") == AuditCheck(0, "")
+
+    @pytest.mark.parametrize("column", ["at_us", "took_us"])
+    def test_a_changed_number_is_found(self, chained: AuditLog, column: str) -> None:
+        third = list(chained.all_of("a"))[2]
+        changed(chained, f"UPDATE audit SET {column} = 9 WHERE position = ?", third.position)  # noqa: S608
+
+        assert chained.verify("a") == AuditCheck(2, _head(chained), _broken(third))
+        assert not chained.verify("b").fault
+
+    @pytest.mark.parametrize(
+        "column", ["who", "action", "subject", "outcome", "server", "session", "request_id", "digest"]
+    )
+    def test_a_changed_text_is_found(self, chained: AuditLog, column: str) -> None:
+        third = list(chained.all_of("a"))[2]
+        changed(chained, f"UPDATE audit SET {column} = 'other' WHERE position = ?", third.position)  # noqa: S608
+
+        assert chained.verify("a") == AuditCheck(2, _head(chained), _broken(third))
+
+    @pytest.mark.parametrize("taken", [0, 1, 3])
+    def test_a_record_that_was_taken_out_is_found(self, chained: AuditLog, taken: int) -> None:
+        records = list(chained.all_of("a"))
+        changed(chained, "DELETE FROM audit WHERE position = ?", records[taken].position)
+
+        assert chained.verify("a") == AuditCheck(taken, _head(chained), _broken(records[taken + 1]))
+
+    def test_newest_records_that_were_taken_out_are_found(self, chained: AuditLog) -> None:
+        changed(chained, "DELETE FROM audit WHERE tenant = 'a' AND at_us >= ?", 6_000_000)
+
+        assert chained.verify("a") == AuditCheck(3, _head(chained), "3 records are left of 5 at the end")
+
+    def test_records_that_all_were_taken_out_are_found(self, chained: AuditLog) -> None:
+        changed(chained, "DELETE FROM audit")
+
+        assert "0 records are left of 5" in chained.verify("a").fault
+
+    def test_a_record_that_was_put_between_is_found(self, chained: AuditLog) -> None:
+        """Even one with a digest that fits the record before it: the next one does not fit any more."""
+        changed(chained, "UPDATE audit SET position = position * 100")
+        before, after = list(chained.all_of("a"))[:2]
+        changed(
+            chained,
+            "INSERT INTO audit (position, at_us, who, action, subject, outcome, tenant, server, session, took_us, "
+            "request_id, digest) VALUES (?, 1, 'eve', '', '', '', 'a', '', '', 0, '', ?)",
+            *(before.position + 1, digest_of(AuditRecord(0.000001, "eve", "", "", "", "a"), before.digest)),
+        )
+
+        assert chained.verify("a") == AuditCheck(2, _head(chained), _broken(after))
+
+    def test_what_is_left_after_pruning_is_still_verified(self, chained: AuditLog) -> None:
+        head = _head(chained)
+        assert chained.prune(before_s=6.0, limit=2) == 2
+        assert chained.verify("a") == AuditCheck(3, head)
+        assert chained.prune(before_s=6.0, limit=9) == 3
+        assert (chained.verify("a"), chained.verify("b").fault) == (AuditCheck(2, head), "")
+        assert chained.prune(before_s=99.0, limit=9) == 2
+        assert chained.verify("a") == AuditCheck(0, head)
+
+        chained.append(decision(8.0, "a"))
+        assert chained.verify("a") == AuditCheck(1, digest_of(decision(8.0, "a"), head))
+        changed(chained, "UPDATE audit SET who = 'eve'")
+        assert chained.verify("a").fault
+
+    def test_records_that_are_appended_at_once_are_one_chain(self, log: AuditLog) -> None:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda n: log.append(decision(float(n), "a"), decision(float(n), "b")), range(40)))
+
+        assert (log.verify("a").records, log.verify("a").fault) == (40, "")
+        assert (log.verify("b").records, log.verify("b").fault) == (40, "")
+
+
+def changed(log: AuditLog, statement: str, *values: object) -> None:
+    """Change the database behind the back of *log*."""
+    database: Any = vars(log)["_database"]
+    with database.transaction() as connection:
+        connection.execute(statement, values)
+
+
+def _head(log: AuditLog) -> str:
+    return log.verify("a").head
+
+
+def _broken(record: AuditRecord) -> str:
+    return f"record {record.position} was changed, or one before it was taken out"

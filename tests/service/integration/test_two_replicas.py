@@ -2,10 +2,12 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import httpx2
 from fastapi import Depends, FastAPI, Response
 
+from tests.kit.agents import THEIRS
 from tests.kit.postgres import PostgresServer
 from tests.kit.service import codes, two_replicas
 from toolsearch.service.service import Service
@@ -111,6 +113,30 @@ async def test_the_rates_of_a_key_are_those_of_all_replicas_together(tmp_path: P
 
     assert statuses == [200] * 10 + [429]
     assert (refused.status_code, refused.headers["retry-after"], again.status_code) == (429, "6", 200)
+
+
+async def test_the_limit_of_a_tool_is_that_of_all_replicas_together(tmp_path: Path, postgres: PostgresServer) -> None:
+    rates = {"tools": {"flights": {"tools": ["book_*"], "per_minute": 2}}}
+    async with two_replicas(tmp_path, postgres.new_database(), rates=rates) as (one, other):
+        await one.catalog(one.operator, tools=THEIRS)
+        rated = [replica.service.limits.shared for replica in (one, other)]
+        clients = [replica.client(one.operator) for replica in (one, other)]
+
+        async def code(client: httpx2.AsyncClient, name: str, **arguments: str) -> str | None:
+            for each in (*rated, *rated):
+                assert each is not None
+                await each.exchange()
+            answer: dict[str, Any] = (
+                await client.post("/v1/calls", json={"name": name, "arguments": arguments})
+            ).json()
+            return answer.get("code")
+
+        codes_of = [await code(client, "book_flight", city="Oslo") for client in (*clients, *clients)]
+        others = await code(clients[0], "pay_bill")
+        colleague = await code(other.client(one.key("default")), "book_flight", city="Oslo")
+
+    assert codes_of == [None, None, "rate_limited", "rate_limited"]
+    assert (others, colleague) == (None, None)
 
 
 async def test_a_provider_that_one_replica_is_told_is_that_of_both_at_once(

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS
@@ -35,7 +35,7 @@ from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.clients import ClientSessions
 from toolsearch.gateway.proxy.entries import Entries
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.settings import GatewaySettings, SessionCallLimits
+from toolsearch.gateway.settings import GatewaySettings
 from toolsearch.gateway.status import SESSION_IDLE_S
 from toolsearch.sessions.skills import place_of
 from toolsearch.tools.calls import ToolCall, ToolResult
@@ -53,6 +53,10 @@ from toolsearch.wire.mcp.requests import (
     read_result,
     write_result,
 )
+
+if TYPE_CHECKING:
+    from toolsearch.gateway.audit import GatewayAudit
+    from toolsearch.gateway.proxy.tool_rates import RunningCall, ToolRates
 
 
 @runtime_checkable
@@ -98,9 +102,8 @@ class SessionLimits:
     @classmethod
     def of(cls, settings: GatewaySettings, clock: Callable[[], float]) -> Self | None:
         """None if *settings* limit nothing."""
-        if settings.limits == SessionCallLimits():
-            return None
-        return cls(settings.limits, max_sessions=settings.http.max_sessions, clock=clock)
+        limits = settings.limits.of_sessions
+        return None if limits is None else cls(limits, max_sessions=settings.http.max_sessions, clock=clock)
 
     def counted(self, caller: Caller, admitted: Admitted) -> Admitted:
         """Count the call. Every request counts, even one that only brings answers for a server.
@@ -159,7 +162,9 @@ class ClientCalls:
 
     sessions       knows how much of skills each client's model has read
     before, after  hooks around each call
-    limits         counts the calls of client sessions
+    limits         counts the calls of client sessions; it may be changed
+    rates          counts the calls of principals; it may be changed
+    audit          records each call before it is sent
     """
 
     def __init__(
@@ -172,6 +177,8 @@ class ClientCalls:
         before: Sequence[BeforeCall] = (),
         after: Sequence[AfterCall] = (),
         limits: SessionLimits | None = None,
+        rates: ToolRates | None = None,
+        audit: GatewayAudit | None = None,
     ) -> None:
         self._engine = engine
         self._registry = registry
@@ -182,7 +189,9 @@ class ClientCalls:
             self._runner.max_result_characters, before=before, after=after, telemetry=engine.telemetry
         )
         self._is_reviewed = bool(before)
-        self._limits = limits
+        self.limits = limits
+        self.rates = rates
+        self._audit = audit
 
     def read(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> ClientCall:
         call = ClientCall(caller, params, downstream, self._engine.view(caller.principal.reach), read_call(params))
@@ -203,18 +212,31 @@ class ClientCalls:
         an MCPError if the server refused it, with the server's own error. It is a NotCallableHereError for a tool with
         neither a server nor a callback, once the call has passed all other checks.
         """
-        item = Refused(call.call, call.fault) if call.fault is not None else self._counted(call)
-        outcome = await self._pipeline.complete(item, partial(self._run_or_read, call), _context(call.caller))
-        if self._limits is not None and isinstance(item, Admitted) and not outcome.is_pending:
-            self._limits.note(call.caller, item, outcome.result)
+        item, running = self._counted(call)
+        try:
+            outcome = await self._pipeline.complete(item, partial(self._run_or_read, call), _context(call.caller))
+        finally:
+            if running is not None:
+                running.end()
+        if isinstance(item, Admitted) and not outcome.is_pending:
+            if self.limits is not None:
+                self.limits.note(call.caller, item, outcome.result)
+            if running is not None:
+                await running.answered(outcome.result)
         return outcome
 
-    def _counted(self, call: ClientCall) -> Admitted | Refused:
+    def _counted(self, call: ClientCall) -> tuple[Admitted | Refused, RunningCall | None]:
+        """Admit the call, and only then count it: nobody learns of a limit of a tool that is out of reach."""
         try:
+            if call.fault is not None:
+                raise call.fault
             admitted = self._admitted(call, call.call)
-            return admitted if self._limits is None else self._limits.counted(call.caller, admitted)
+            if self.limits is not None:
+                admitted = self.limits.counted(call.caller, admitted)
+            running = self.rates.begin(call.caller, admitted.tool.definition) if self.rates is not None else None
         except ToolSearchError as error:
-            return Refused(call.call, error)
+            return Refused(call.call, error), None
+        return admitted, running
 
     def _admitted(self, call: ClientCall, made: ToolCall) -> Admitted:
         """Check the call: clients need not check arguments, even of tools that they list."""
@@ -257,6 +279,11 @@ class ClientCalls:
 
     async def _run_or_read(self, call: ClientCall, admitted: Admitted, context: ToolContext) -> CallOutcome:
         """Run the tool, or read the skill as far as the budget of the caller's model allows."""
+        if self._audit is not None:
+            try:
+                await self._audit.begins(call.caller, admitted.tool)
+            except ToolSearchError as error:
+                return self._pipeline.failed(admitted.call, error, was_run=False)
         if call.is_for_program or not admitted.tool.is_skill:
             return await self._run(call, admitted, context)
         path, line = place_of(admitted.arguments)

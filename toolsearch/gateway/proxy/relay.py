@@ -25,6 +25,7 @@ from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY
 from toolsearch.errors import ServerUnavailableError, ToolSearchError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.suspended_calls import Binding, Pending, StateSeal, SuspendedCalls
+from toolsearch.telemetry import Telemetry
 from toolsearch.tools.results import link_uri
 from toolsearch.upstreams.interface import Downstream, Upstream, UpstreamRequest
 from toolsearch.wire.mcp.eras import (
@@ -140,6 +141,7 @@ class Relay:
         inspect: Inspect | None = None,
         suspended: SuspendedCalls | None = None,
         before: Callable[[], Awaitable[None]] | None = None,
+        telemetry: Telemetry | None = None,
         backoff_s: float = _ROUND_BACKOFF_S,
         reached_at: str = "",
     ) -> None:
@@ -153,6 +155,7 @@ class Relay:
         self._inspect = inspect
         self._suspended = suspended or SuspendedCalls()
         self._before = before
+        self._telemetry = telemetry or Telemetry()
         self._levels = ServerLevels()
         self._asked = count(1)
         self._backoff_s = backoff_s
@@ -212,16 +215,20 @@ class Relay:
         if meta := _meta(caller, upstream, params, downstream):
             asked = with_meta(asked, meta)
 
-        def request(sent: Mapping[str, Any], client: Downstream) -> Coroutine[Any, Any, dict[str, Any]]:
-            return upstream.request(
-                UpstreamRequest(
-                    binding.method,
-                    sent,
-                    downstream=client,
-                    admit=admit,
-                    reached_at=self._reached_at or caller.reached_at,
+        async def request(sent: Mapping[str, Any], client: Downstream) -> dict[str, Any]:
+            era = Era.MODERN if upstream.is_modern else Era.LEGACY
+            with self._telemetry.server_request(upstream.name, method=binding.method, era=era.value) as span:
+                if carrier := span.carrier:
+                    sent = with_meta(sent, carrier)
+                return await upstream.request(
+                    UpstreamRequest(
+                        binding.method,
+                        sent,
+                        downstream=client,
+                        admit=admit,
+                        reached_at=self._reached_at or caller.reached_at,
+                    )
                 )
-            )
 
         if caller.era is Era.LEGACY:
             return await self._with_answers(request, asked, downstream)

@@ -1,4 +1,4 @@
-"""The live status page for operators."""
+"""The live status page and the metrics, for operators."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.reports.metrics import GatewayMetrics
 from toolsearch.gateway.status import status_json
 
 _INLINE = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
@@ -20,17 +21,23 @@ _NEVER_KEPT = {"cache-control": "no-store", "x-content-type-options": "nosniff",
 
 
 def status_routes(gateway: Gateway) -> list[Route]:
-    """The routes of the page and of its data. The application has to guard them."""
+    """The routes of the page, of its data and of metrics. The application has to guard them."""
+    counted = GatewayMetrics(gateway)
 
     async def page(_: Request) -> Response:
         text, policy = _page()
         headers = {"content-security-policy": policy, "x-frame-options": "DENY", **_NEVER_KEPT}
         return Response(text, headers=headers, media_type="text/html")
 
+    async def figures(_: Request) -> Response:
+        from toolsearch.gateway.reports.exposition import CONTENT_TYPE
+
+        return Response(await counted.text(), headers=_NEVER_KEPT, media_type=CONTENT_TYPE)
+
     async def status(_: Request) -> Response:
         return Response(status_json(gateway.status()), headers=_NEVER_KEPT, media_type="application/json")
 
-    return [Route("/", page), Route("/status", page), Route("/status.json", status)]
+    return [Route("/", page), Route("/status", page), Route("/status.json", status), Route("/metrics", figures)]
 
 
 @cache

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from toolsearch.errors import ToolSearchError, UnknownRecordError
 from toolsearch.freed_memory import give_back_freed_memory
+from toolsearch.gateway.proxy.tool_rates import ToolRates
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef, tenant_folder
 from toolsearch.service.corpora.opening import CallbacksOf, CorpusOpener, ObserverOf, ServersOf, no_servers
 from toolsearch.service.corpora.toolset_specs import NAMES, Versions, versions_of_toolset
@@ -64,6 +65,7 @@ class Corpora:
     indexes       the folder of all indexes, which may be deleted while no service runs; None keeps them in memory only
     servers_of    corpus -> the MCP servers that are connected while it is in memory
     observer_of   corpus -> its observer
+    rates         counts the calls of tools
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Corpora:
         indexes: Path | None = None,
         servers_of: ServersOf = no_servers,
         observer_of: ObserverOf = lambda _ref: None,
+        rates: ToolRates | None = None,
     ) -> None:
         self._transaction = storage.transaction
         self._contents = storage.contents
@@ -88,6 +91,7 @@ class Corpora:
             indexes=indexes,
             servers_of=servers_of,
             observer_of=observer_of,
+            rates=rates,
         )
         self._indexes = indexes
         self._places: OrderedDict[CorpusRef, _Place] = OrderedDict()  # least recently used first

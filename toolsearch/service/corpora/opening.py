@@ -16,6 +16,7 @@ from toolsearch.catalog.requests_file import request_source
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import UnknownRecordError
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.proxy.tool_rates import ToolRates
 from toolsearch.gateway.settings import GatewayConfig, GatewaySettings
 from toolsearch.gateway.status import GatewayObserver
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
@@ -63,6 +64,7 @@ class CorpusOpener:
     indexes       the folder of all indexes; None keeps them in memory only
     servers_of    gives the MCP servers of a corpus
     observer_of   corpus -> its observer
+    rates         counts the calls of tools
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class CorpusOpener:
         indexes: Path | None,
         servers_of: ServersOf,
         observer_of: ObserverOf,
+        rates: ToolRates | None,
     ) -> None:
         # A faulty file is reported now, not by the first catalog.
         request_source(shipped=False, files=settings.index.requests_files)
@@ -85,6 +88,7 @@ class CorpusOpener:
         self._indexes = indexes
         self._servers_of = servers_of
         self._observer_of = observer_of
+        self._rates = rates
         self._vectors = _vector_cache(settings, indexes, storage.vectors)
         self.usage = UsageLog(storage.usage)
         self._threads = BoundedThreads(_AT_ONCE)
@@ -172,6 +176,7 @@ class CorpusOpener:
             trust_poll_s=_TRUST_POLL_S,
             asks_gate=True,
             approving=lambda _: "in the service's approvals",
+            rates=self._rates,
         )
 
     def apply(self, corpus: Corpus, revision: int, put: Sequence[StoredTool], remove: Collection[str]) -> None:

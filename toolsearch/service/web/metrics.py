@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import APIRouter, Depends, Request, Response
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client.core import Metric
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.access.jwt import is_loopback
 from toolsearch.api.base import Health
 from toolsearch.errors import Kept, SealError, StorageError
+from toolsearch.gateway.reports.exposition import CONTENT_TYPE, Exposition, Figures, present, total, totals
 from toolsearch.proxy.app import ProxiedRequest
 from toolsearch.service.web.callers import ServiceCaller, metrics_reader
 from toolsearch.service.web.parts import ServiceParts, the_service
@@ -27,7 +26,6 @@ from toolsearch.storage.sql import StoreLoad
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.json_types import Json
 
-CONTENT_TYPE: Final = "text/plain; version=1.0.0; charset=utf-8"
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -51,23 +49,16 @@ class Metrics:
     """Made once for a service. *read* gives figures that are only read on request."""
 
     def __init__(self, read: Callable[[], ServiceFigures]) -> None:
-        self._registry = CollectorRegistry()
-        self._requests = self._counter("requests", "Requests that were answered.", "method", "route", "status")
-        self._seconds = Histogram(
-            "toolsearch_request_seconds",
-            "How long answers took; streams of events are left out.",
-            ["route"],
-            buckets=_SECONDS,
-            registry=self._registry,
-        )
-        self.running = Gauge(
-            "toolsearch_requests_running", "Requests that are being answered.", registry=self._registry
-        )
-        self._problems = self._counter("problems", "Requests that were refused or failed, by the stable code.", "code")
+        shown = Exposition(lambda: _on_demand(read()))
+        self.text = shown.text
+        self._requests = shown.counter("requests", "Requests that were answered.", "method", "route", "status")
+        about = "How long answers took; streams of events are left out."
+        self._seconds = shown.histogram("request_seconds", about, "route", buckets=_SECONDS)
+        self.running = shown.gauge("requests_running", "Requests that are being answered.")
+        self._problems = shown.counter("problems", "Requests that were refused or failed, by the stable code.", "code")
         about = "Requests to models through the proxy, and what became of their tools. Tokens are estimates."
-        self._proxied = self._counter("proxied", about, "api", "what")
-        self._store_errors = self._counter("store_errors", "Requests that failed for the store's sake.", "code")
-        self._registry.register(_OnDemand(read))
+        self._proxied = shown.counter("proxied", about, "api", "what")
+        self._store_errors = shown.counter("store_errors", "Requests that failed for the store's sake.", "code")
 
     def answered(self, *, method: str, route: str, status: int, seconds: float | None) -> None:
         """*seconds* is None for a stream."""
@@ -91,47 +82,29 @@ class Metrics:
         for what, count in counts.items():
             self._proxied.labels(done.api, what).inc(count)
 
-    def text(self) -> bytes:
-        """The text for Prometheus. It reads from the store, so call it in a thread."""
-        return generate_latest(self._registry)
 
-    def _counter(self, name: str, about: str, *labels: str) -> Counter:
-        return Counter(f"toolsearch_{name}", about, labels, registry=self._registry)
-
-
-class _OnDemand(Collector):
-    def __init__(self, read: Callable[[], ServiceFigures]) -> None:
-        self._read = read
-
-    def describe(self) -> Iterable[Metric]:
-        return ()  # empty, since otherwise registering would read the figures
-
-    def collect(self) -> Iterable[Metric]:
-        reading = self._read()
-        yield from _of_store(reading.store)
-        if reading.sessions is not None:
-            yield GaugeMetricFamily("toolsearch_sessions", "Sessions that have not expired.", reading.sessions)
-        yield GaugeMetricFamily("toolsearch_corpora", "Catalogs and toolsets in memory.", reading.corpora)
-        yield GaugeMetricFamily("toolsearch_corpora_bytes", "About how much memory they take.", reading.corpora_bytes)
-        yield CounterMetricFamily("toolsearch_evictions", "Times that one left memory for room.", reading.evictions)
-        yield GaugeMetricFamily("toolsearch_jobs_running", "Jobs that run or wait.", reading.running_jobs)
-        yield _counts("jobs_ended", "Jobs that have ended, by how.", "state", reading.ended_jobs)
-        yield _counts("activity", "Searches, calls and tokens, over every face.", "what", reading.activity)
+def _on_demand(reading: ServiceFigures) -> Figures:
+    yield from _of_store(reading.store)
+    if reading.sessions is not None:
+        yield present("sessions", "Sessions that have not expired.", reading.sessions)
+    yield present("corpora", "Catalogs and toolsets in memory.", reading.corpora)
+    yield present("corpora_bytes", "About how much memory they take.", reading.corpora_bytes)
+    yield total("evictions", "Times that one left memory for room.", reading.evictions)
+    yield present("jobs_running", "Jobs that run or wait.", reading.running_jobs)
+    yield _counts("jobs_ended", "Jobs that have ended, by how.", "state", reading.ended_jobs)
+    yield _counts("activity", "Searches, calls and tokens, over every face.", "what", reading.activity)
 
 
-def _of_store(load: StoreLoad) -> Iterable[Metric]:
-    yield GaugeMetricFamily("toolsearch_store_up", "1 if the store could be used the last time.", int(load.is_there))
-    yield CounterMetricFamily("toolsearch_store_outages", "Times that the store went away.", load.times_away)
-    yield GaugeMetricFamily("toolsearch_store_connections", "Connections to the store.", load.connections)
-    yield GaugeMetricFamily("toolsearch_store_connections_busy", "Of these, those in use.", load.busy)
-    yield GaugeMetricFamily("toolsearch_store_waiting", "Threads that wait for a connection.", load.waiting)
+def _of_store(load: StoreLoad) -> Figures:
+    yield present("store_up", "1 if the store could be used the last time.", int(load.is_there))
+    yield total("store_outages", "Times that the store went away.", load.times_away)
+    yield present("store_connections", "Connections to the store.", load.connections)
+    yield present("store_connections_busy", "Of these, those in use.", load.busy)
+    yield present("store_waiting", "Threads that wait for a connection.", load.waiting)
 
 
-def _counts(name: str, about: str, label: str, counts: Mapping[str, int]) -> CounterMetricFamily:
-    family = CounterMetricFamily(f"toolsearch_{name}", about, labels=[label])
-    for value, count in sorted(counts.items()):
-        family.add_metric([value], count)
-    return family
+def _counts(name: str, about: str, label: str, counts: Mapping[str, int]) -> Metric:
+    return totals(name, about, (label,), {(value,): count for value, count in counts.items()})
 
 
 READINESS: Final = "readiness"  # the kind of the records that are written to test the store, one for each replica

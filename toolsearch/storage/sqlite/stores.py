@@ -16,7 +16,7 @@ from typing import ClassVar
 from filelock import FileLock
 
 from toolsearch.errors import Kept, StorageError
-from toolsearch.storage.audit import SqlAuditLog
+from toolsearch.storage.audit import AuditLog
 from toolsearch.storage.files import make_private
 from toolsearch.storage.pins import SqlPins
 from toolsearch.storage.sessions import Message, SqlMessages, SqlSessionPersistence
@@ -25,8 +25,13 @@ from toolsearch.storage.sqlite.schema import UnusableFileError
 from toolsearch.storage.usage import SqlUsageStore
 
 
-class SqliteAuditLog(SqliteFile, SqlAuditLog):
-    """An `AuditLog` in one SQLite file."""
+class SqliteAuditLog(SqliteFile, AuditLog):
+    """An `AuditLog` in the file at *path*, which is its owner's alone, and so is the folder if it is made."""
+
+    def __init__(self, path: str | Path) -> None:
+        with self._opening(path):
+            make_private(Path(path))
+        super().__init__(path)
 
 
 class SqliteUsageStore(SqliteFile, SqlUsageStore):

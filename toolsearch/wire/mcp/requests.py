@@ -149,6 +149,8 @@ ERROR_CODE: Final = (
     "toolsearch/error"  # key in ``_meta`` or in an error's data; its value is the stable code of our error
 )
 
+REQUEST_ID: Final = "toolsearch/requestId"  # key in the same places; its value finds the request in the log
+
 
 # Words that the protocol puts into nearly every result, as keys or types.
 RESULT_WORDS: Final = frozenset({"content", "type", "text", "structuredContent", "isError", "result"})

@@ -1,0 +1,241 @@
+"""Limits of calls by principal and tool, in a gateway."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.kit.clock import Clock
+from tests.kit.fake_servers import MODERN, call, entry, gateway_of, text
+from toolsearch.access.principals import Grant, Principal
+from toolsearch.access.reach import Reach
+from toolsearch.access.settings import ToolRate
+from toolsearch.errors import BadSettingError, TooManyError
+from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.proxy.tool_rates import ToolRates
+from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.tokens import HeuristicTokenCounter
+from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.results import text_block
+from toolsearch.wire.mcp.eras import Era
+
+LOG = ToolDefinition("git__log", server="git")
+PUSH = ToolDefinition("git__push", server="git", annotations={"destructiveHint": True})
+
+
+def caller(name: str, key: str = "", reach: Reach | None = None) -> Caller:
+    return Caller(Grant(Principal(name, reach or Reach()), key_id=key), Era.MODERN)
+
+
+ANN, BEN = caller("ann"), caller("ben")
+
+
+def rates(clock: Clock, **limits: ToolRate) -> ToolRates:
+    return ToolRates(limits, HeuristicTokenCounter(), clock)
+
+
+def refusal(made: ToolRates, who: Caller, definition: ToolDefinition) -> str:
+    """The message of a refusal; "" if the call may begin."""
+    try:
+        made.begin(who, definition)
+    except TooManyError as error:
+        return str(error)
+    return ""
+
+
+def limited(**rate: Any) -> dict[str, Any]:
+    return {"limits": {"rates": {"git": {"tools": ["server:git"], **rate}}}}
+
+
+def code(result: Mapping[str, Any]) -> str | None:
+    return result.get("_meta", {}).get("toolsearch/error")
+
+
+async def test_a_call_over_a_limit_is_told_when_to_try_again_and_its_server_hears_nothing(clock: Clock) -> None:
+    async with gateway_of("git", "hub", clock=clock, section=limited(perMinute=2)) as (gateway, servers):
+        await servers["git"].lists("log", "show")
+        await servers["hub"].lists("issues")
+        answers = [await call(gateway, name, {}) for name in ("git__log", "git__show", "git__log")]
+        other = await call(gateway, "hub__issues", {})
+        clock.now_s += 30
+        later = await call(gateway, "git__log", {})
+
+    assert [code(each) for each in (*answers, other, later)] == [None, None, "rate_limited", None, None]
+    assert text(answers[2]) == (
+        "the limit 'git' allows 2 calls in a minute, and they are used up; the call was not sent: retry after 30 s"
+    )
+    assert answers[2]["isError"]
+    assert [name for name, _ in servers["git"].called] == ["log", "show", "log"]
+
+
+async def test_a_call_through_a_call_tool_counts_for_the_tool(clock: Clock) -> None:
+    async with gateway_of("git", clock=clock, section=limited(perMinute=1)) as (gateway, servers):
+        await servers["git"].lists(entry("log", annotations={"readOnlyHint": True}))
+        first = await call(gateway, "callToolRead", {"name": "git__log", "arguments": {}})
+        second = await call(gateway, "callToolRead", {"name": "git__log", "arguments": {}})
+
+    assert (code(first), code(second)) == (None, "rate_limited")
+
+
+async def test_a_tool_out_of_reach_reveals_no_limit_and_uses_none_up(clock: Clock) -> None:
+    """Nor do arguments that do not fit."""
+    poor = caller("ann", reach=Reach.parse(deny=["git__log"]))
+    needs = entry("show") | {"inputSchema": {"type": "object", "required": ["path"]}}
+    async with gateway_of("git", clock=clock, section=limited(perMinute=1)) as (gateway, servers):
+        await servers["git"].lists("log", needs)
+        made = {"name": "git__log", "arguments": {}}
+        hidden = [await call(gateway, "callToolDestructive", made, poor) for _ in range(2)]
+        faulty = [await call(gateway, "git__show", {}, ANN) for _ in range(2)]
+        sound = await call(gateway, "git__show", {"path": "x"}, ANN)
+
+    assert [code(each) for each in (*hidden, *faulty, sound)] == ["unknown_tool"] * 2 + ["bad_arguments"] * 2 + [None]
+
+
+async def test_calls_at_once_are_counted_until_they_end_however_they_end(clock: Clock) -> None:
+    async with gateway_of("git", clock=clock, section=limited(atOnce=1)) as (gateway, servers):
+        server, running = servers["git"], asyncio.Event()
+        await server.lists("log")
+        request = server.request
+
+        async def waits(_: object) -> dict[str, Any]:
+            running.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        server.request = waits
+        task = asyncio.create_task(call(gateway, "git__log", {}))
+        await running.wait()
+        refused = await call(gateway, "git__log", {})
+        other = asyncio.create_task(call(gateway, "git__log", {}, ANN))
+        await asyncio.sleep(0)
+        for each in (task, other):
+            each.cancel()
+        await asyncio.wait([task, other])
+        server.request = request
+        later = await call(gateway, "git__log", {})
+
+    assert code(refused) == "rate_limited"
+    assert "allows 1 calls at once" in text(refused)
+    assert text(refused).endswith("retry after 1 s")
+    assert code(later) is None
+
+
+async def test_the_tokens_of_results_are_counted_and_the_next_call_waits_for_them(clock: Clock) -> None:
+    """A result of 12 words is 12 tokens: 2 too many, and one more is needed: 3 tokens take 18 s at 10 a minute."""
+    async with gateway_of("git", clock=clock, section=limited(tokensPerMinute=10)) as (gateway, servers):
+        await servers["git"].lists("log")
+        servers["git"].has["log"] = {"content": [{"type": "text", "text": " ".join(["word"] * 12)}]}
+        first, second = await call(gateway, "git__log", {}), await call(gateway, "git__log", {})
+        clock.now_s += 18
+        third = await call(gateway, "git__log", {})
+
+    assert [code(each) for each in (first, second, third)] == [None, "rate_limited", None]
+    assert text(second) == (
+        "the limit 'git' allows 10 tokens of results in a minute, and they are used up; the call was not sent: "
+        "retry after 18 s"
+    )
+
+
+async def test_limits_are_changed_while_the_gateway_runs_and_go_on_counting(clock: Clock) -> None:
+    def config(per_minute: int | None) -> Any:
+        section = {"passThrough": {"maxTools": 0}, **(limited(perMinute=per_minute) if per_minute else {})}
+        return read_gateway_config({"mcpServers": {"git": {"command": "none"}}, "toolsearch": section}, {})
+
+    async with gateway_of("git", clock=clock) as (gateway, servers):
+        await gateway.reconfigure(replace(config(None), settings=gateway.config.settings))
+        await servers["git"].lists("log")
+        codes = [code(await call(gateway, "git__log", {}))]
+        for per_minute in (2, 1, None):
+            limits = config(per_minute).settings.limits
+            settings = gateway.config.settings.model_copy(update={"limits": limits})
+            await gateway.reconfigure(replace(gateway.config, settings=settings))
+            codes += [code(await call(gateway, "git__log", {})), code(await call(gateway, "git__log", {}))]
+
+    assert codes == [None, None, None, "rate_limited", "rate_limited", None, None]
+
+
+def test_each_principal_has_its_own_count_and_so_has_each_key_of_it(clock: Clock) -> None:
+    made = rates(clock, all=ToolRate(per_minute=1))
+
+    who = [ANN, BEN, caller("ann", "key_1"), caller("ann", "key_2")]
+    assert [bool(refusal(made, each, LOG)) for each in (*who, *who)] == [False] * 4 + [True] * 4
+
+
+def test_a_limit_holds_for_the_tools_and_the_principals_that_it_names(clock: Clock) -> None:
+    made = rates(
+        clock,
+        bots=ToolRate(principals=("bot-*", "ci"), per_minute=1),
+        pushing=ToolRate(tools=("class:destructive",), per_minute=2),
+    )
+
+    assert not refusal(made, caller("bot-1"), PUSH)
+    assert "'bots'" in refusal(made, caller("bot-1"), LOG)
+    assert "'bots'" in refusal(made, caller("bot-1"), PUSH)
+    assert [refusal(made, ANN, PUSH) for _ in range(2)] == ["", ""]
+    assert "'pushing'" in refusal(made, ANN, PUSH)
+    assert not refusal(made, ANN, LOG)
+
+
+def test_a_call_that_one_limit_refuses_uses_up_none(clock: Clock) -> None:
+    made = rates(clock, few=ToolRate(tools=("git__push",), per_minute=1), all=ToolRate(per_minute=2))
+
+    assert [bool(refusal(made, ANN, each)) for each in (PUSH, PUSH, PUSH, LOG, LOG)] == [False, True, True, False, True]
+
+
+def test_the_use_through_other_processes_counts_unless_they_have_other_limits(clock: Clock) -> None:
+    told: list[tuple[tuple[str, str], int]] = []
+    limits = {"all of it": ToolRate(per_minute=2)}
+    ours, theirs = (ToolRates(limits, HeuristicTokenCounter(), clock, tell=lambda *use: told.append(use)) for _ in "ab")
+    ours.begin(ANN, LOG)
+    for bucket, amount in told:
+        theirs.used_elsewhere(bucket, amount)
+    theirs.used_elsewhere(("ann\n", "unheard of calls"), 9)
+    theirs.used_elsewhere(("ann\n", "all of it tokens"), 9)
+
+    assert [bool(refusal(theirs, ANN, LOG)) for _ in range(2)] == [False, True]
+
+
+async def test_memory_is_bounded_over_many_principals(clock: Clock) -> None:
+    made = rates(clock, all=ToolRate(per_minute=1, at_once=5, tokens_per_minute=5))
+    for number in range(60_000):
+        running = made.begin(caller(f"p{number}"), LOG)
+        running.end()
+    await running.answered(ToolResult("", "", (text_block("x" * 100),)))
+    kept: dict[str, Any] = vars(made)
+
+    assert (len(kept["_buckets"]), len(kept["_running"])) == (50_000, 0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "reason"),
+    [
+        ({"tools": ["server:git"]}, "it limits nothing"),
+        ({"tools": ["sever:git"], "perMinute": 1}, "cannot use the reach rule"),
+        ({"principals": ["[a"], "perMinute": 1}, "without its"),
+        ({"principals": [], "perMinute": 1}, "at least 1 item"),
+        ({"perMinute": 0}, "greater than or equal to 1"),
+        ({"perMinit": 1}, "perMinute"),
+    ],
+)
+def test_a_limit_that_could_not_hold_is_an_error(rate: dict[str, Any], reason: str) -> None:
+    document = {"mcpServers": {"git": {"command": "x"}}, "toolsearch": {"limits": {"rates": {"one": rate}}}}
+    with pytest.raises(BadSettingError, match=r"toolsearch\.limits\.rates\.one") as caught:
+        read_gateway_config(document, {})
+    assert reason in str(caught.value)
+
+
+def test_a_name_of_a_limit_is_short_and_plain() -> None:
+    document = {"mcpServers": {}, "toolsearch": {"limits": {"rates": {"a\nb": {"perMinute": 1}}}}}
+    with pytest.raises(BadSettingError, match="pattern"):
+        read_gateway_config(document, {})
+
+
+def test_a_limit_is_not_one_of_sessions() -> None:
+    section = limited(perMinute=1)
+    config = read_gateway_config({"mcpServers": {"git": {"command": "x"}}, "toolsearch": section}, {})
+
+    assert config.settings.limits.of_sessions is None
+    assert MODERN.session_key is None
