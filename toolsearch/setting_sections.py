@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError, PydanticUndefined
+from typing_extensions import is_typeddict
 
 from toolsearch.documents.json_values import is_object
 from toolsearch.setting_types import DURATION
@@ -100,6 +101,7 @@ _WORDS = {
     Path: "path",
     SecretStr: "text",
     NoneType: "none",
+    Any: "any value",
 }
 
 
@@ -111,6 +113,8 @@ def _values(annotation: Any) -> str:
         return ", ".join(arguments)
     if origin is Annotated:
         return "duration" if DURATION in arguments[1:] else _values(arguments[0])
+    if is_typeddict(annotation):
+        return "table"
     if origin in (frozenset, tuple):
         return "list"
     if origin is Mapping:

@@ -1,4 +1,5 @@
 import fnmatch
+import pickle
 
 import pytest
 from hypothesis import given
@@ -187,3 +188,28 @@ def test_a_server_is_allowed_as_long_as_one_of_its_tools_could_be(
 @pytest.mark.parametrize("glob", ["*" * 512, "*a" * 256, "[!x]" * 128, "?" * 512, "[a-z]*" * 85])
 def test_whether_a_server_is_allowed_is_known_at_once_for_the_longest_globs(glob: str) -> None:
     assert Reach.parse([glob]).allows_server("stripe-a" * 5)
+
+
+ONLY = Reach(only=(("mail", frozenset({"mail__send"})),))
+
+
+def test_of_a_server_that_is_reached_in_part_only_the_named_entries_are():
+    pairs = (("mail", "send"), ("mail", "read"), ("git", "log"))
+    send, read, other = (ToolDefinition(f"{server}__{name}", server=server) for server, name in pairs)
+
+    assert [ONLY.allows(each) for each in (send, read, other)] == [True, False, True]
+    assert [ONLY.denies(each) for each in (send, read, other)] == [False, True, False]
+    assert not ONLY.allows(ToolDefinition("mail__send", server="mail"), original=read)
+    assert not ONLY.is_everything
+
+
+def test_a_part_of_a_server_stays_one_when_reaches_are_joined_written_or_pickled():
+    other = Reach(only=(("mail", frozenset({"mail__read", "mail__send"})), ("git", frozenset[str]())))
+
+    both = ONLY & other
+    assert both.only == (("git", frozenset()), ("mail", frozenset({"mail__send"})))
+    assert (ONLY & Reach(), Reach() & ONLY) == (ONLY, ONLY)
+    assert (both.allows_server("mail"), both.allows_server("git"), both.allows_server("x")) == (True, False, True)
+    assert pickle.loads(pickle.dumps(both)) == both  # noqa: S301
+    assert len({str(each) for each in (ONLY, other, both, Reach())}) == 4
+    assert len({ONLY, other, both, Reach()}) == 4

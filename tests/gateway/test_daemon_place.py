@@ -1,5 +1,6 @@
 """Where a background process is reached: by whom, and with what in common."""
 
+import fcntl
 import json
 import os
 import socket
@@ -239,6 +240,21 @@ def test_a_lock_that_was_removed_is_none(tmp_path: Path, environment: dict[str, 
     assert place.lock() is None
     for handle in (held, other):
         os.close(handle)
+
+
+def test_a_lock_that_is_removed_while_it_is_taken_is_none(
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that had it has ended in between, and whoever comes next would have a lock beside this one."""
+    place = Place.of(config(tmp_path), environment)
+    take = fcntl.flock
+
+    def late(handle: int, how: int) -> None:
+        place.give_up()
+        take(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    assert place.lock() is None
 
 
 @pytest.mark.usefixtures("processes")

@@ -27,7 +27,7 @@ from toolsearch.gateway.http_guard import HostPort
 from toolsearch.gateway.servers import LogGuard
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
-from toolsearch.upstreams.interface import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.upstreams.interface import Listing, UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
 
 ALICE, BOB = "alice-token-0123456789", "bob-token-abcdefghij"
 ENVIRONMENT = {"ALICE": ALICE, "BOB": BOB}
@@ -51,6 +51,7 @@ class Fake:
     def __init__(self, settings: Any, sinks: UpstreamSinks) -> None:
         self.name = settings.name
         self._sinks = sinks
+        self.called: list[Any] = []
 
     def status(self) -> UpstreamStatus:
         return UpstreamStatus(self.name, "stdio", self.state)
@@ -63,6 +64,14 @@ class Fake:
         raw = {"name": "tax", "description": "Computes a tax.", "inputSchema": schema}
         definition = ToolDefinition("a__tax", server="a", description="Computes a tax.", input_schema=schema)
         await self._sinks.listing(Listing(self.name, (Tool(definition, origin=ToolOrigin("a", "tax", raw)),)))
+
+    def of(self, _: object) -> "Fake":
+        return self
+
+    async def request(self, request: UpstreamRequest) -> dict[str, Any]:
+        request.admit()
+        self.called.append(request.params["arguments"])
+        return {"content": []}
 
     async def aclose(self) -> None: ...
 
@@ -226,6 +235,18 @@ async def test_a_subject_that_is_not_listed_is_turned_away_from_every_path(issue
             begun = await client.post("/mcp", headers=headers, json=INITIALIZE)
             page = await client.get("/status", headers=headers)
             assert (begun.status_code, page.status_code) == expected
+
+
+async def test_a_call_is_made_with_a_claim_of_the_very_token_that_it_came_with(issuer):
+    by_claim = {"servers": {"a": {"tools": {"tax": {"arguments": {"region": "${claim:region}"}}}}}}
+    gateway = made({**JWT, **by_claim})
+    call = rpc("tools/call", name="a__tax", arguments={}, _meta=META)
+    more = {"mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": "a__tax"}
+    async with asked(gateway) as client:
+        for claims in ({"region": "north"}, {"region": "south"}, {"other": "east"}):
+            token = jwt_of(issuer, scope="tools", **claims)
+            await client.post("/mcp", headers=bearer(token, **more), json=call)
+    assert gateway.upstreams["a"].called == [{"region": "north"}, {"region": "south"}]
 
 
 async def test_the_page_needs_the_scopes_too(issuer, monkeypatch):

@@ -31,8 +31,11 @@ LISTED: dict[str, list[Any]] = {
 }
 CONTENTS: dict[str, dict[str, Any]] = {
     user: {
-        "resources": ({"uri": f"file:///{user}.txt", "name": f"{user}.txt"},),
-        "prompts": ({"name": f"{user}-prompt"},),
+        "resources": (
+            {"uri": f"file:///{user}.txt", "name": f"{user}.txt"},
+            {"uri": f"odd:///{user}.txt", "name": f"{user}.odd", "uriTemplate": "no entry for a catalog"},
+        ),
+        "prompts": ({"name": f"{user}-prompt"}, {"name": f"{user}-odd", "arguments": [{"name": "a"}, {"name": "a"}]}),
         "instructions": f"projects of {user}",
     }
     for user in LISTED
@@ -112,13 +115,15 @@ async def test_contents_are_of_the_user_alone_to_whom_they_are_listed():
         content = running.content
         for user, caller in (("alice", ALICE), ("bob", BOB)):
             seen = running.seen_by(caller)
-            assert [each["name"] for each in content.resources(seen)] == [f"{user}.txt"]
-            assert [each["name"] for each in content.prompts(seen)] == [f"s__{user}-prompt"]
+            assert [each["name"] for each in content.resources(seen)] == [f"{user}.txt", f"{user}.odd"]
+            assert [each["name"] for each in content.prompts(seen)] == [f"s__{user}-prompt", f"s__{user}-odd"]
             assert content.instructions(seen) == {}
-        with pytest.raises(MCPError, match="Resource not found"):
-            await running.read_resource(BOB, {"uri": "file:///alice.txt"}, Nobody())
-        with pytest.raises(MCPError, match="Unknown prompt"):
-            await content.get_prompt(running.seen_by(BOB), {"name": "s__alice-prompt"}, Nobody())
+        for kind in ("file", "odd"):
+            with pytest.raises(MCPError, match="Resource not found"):
+                await running.read_resource(BOB, {"uri": f"{kind}:///alice.txt"}, Nobody())
+        for kind in ("prompt", "odd"):
+            with pytest.raises(MCPError, match="Unknown prompt"):
+                await content.get_prompt(running.seen_by(BOB), {"name": f"s__alice-{kind}"}, Nobody())
         await running.read_resource(ALICE, {"uri": "file:///alice.txt"}, Nobody())
     assert {each.user: each.called for each in made} == {"alice": [("file:///alice.txt", None)], "bob": []}
 
@@ -142,6 +147,24 @@ async def test_a_definition_that_becomes_another_right_before_a_call_is_not_call
             await call(running, "s__common", {}, BOB)
         assert his.called == []
         assert not (await call(running, "s__common", {}, ALICE)).get("isError")
+
+
+async def test_the_connection_itself_sends_no_call_of_what_is_defined_otherwise_for_its_user():
+    async with gateway() as (running, made):
+        await both(running)
+        for name in ("pay", "hers", "none"):
+            with pytest.raises(CallDeniedError, match=f"does not list '{name}' to this user"):
+                await running.relay.send(BOB, "s", "tools/call", {"name": name}, Nobody(), lambda: None)
+        await running.relay.send(ALICE, "s", "tools/call", {"name": "pay"}, Nobody(), lambda: None)
+    assert [[name for name, _ in each.called] for each in made] == [["pay"], []]
+
+
+async def test_one_user_with_other_claims_has_another_connection():
+    async with gateway() as (running, made):
+        await names(running, ALICE)
+        assert await names(running, caller_with("alice", sub="bob")) == ["s__common", "s__his"]
+        await call(running, "s__hers", {}, ALICE)
+    assert [(each.user, len(each.called)) for each in made] == [("alice", 1), ("bob", 0)]
 
 
 async def test_a_user_sees_more_or_less_as_its_list_changes_and_others_do_not():
@@ -191,9 +214,11 @@ async def test_a_change_of_a_resource_is_told_to_the_sessions_of_the_user_who_is
             await running.subscriptions.subscribe(caller.grant, shared, user, telling(user))
         by_user = {each.user: each for each in made}
         assert [[name for name, _ in each.called] for each in made] == [["any://thing"], ["any://thing"]]
-        by_user["alice"]._sinks.updated("s", "any://thing", "")
-        await asyncio.gather(*running.subscriptions._chores)
-        assert told == ["alice"]
+        for user in ("bob", "alice"):
+            told.clear()
+            by_user[user]._sinks.updated("s", "any://thing", "")
+            await asyncio.gather(*running.subscriptions._chores)
+            assert told == [user]
         await running.subscriptions.unsubscribe(ALICE.grant, shared, "alice")
         assert [name for name, _ in by_user["bob"].called] == ["any://thing"]
 

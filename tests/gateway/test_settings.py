@@ -77,3 +77,36 @@ def test_a_server_has_what_its_entry_says_over_what_holds_for_all():
 
     assert (read_.of_server("git").lazy, read_.of_server("git").call_timeout_s) == (False, 7)
     assert (read_.of_server("other").lazy, read_.of_server("other").call_timeout_s) == (False, 5)
+
+
+@pytest.mark.parametrize(
+    ("entry", "section", "reason"),
+    [
+        ({"command": "x"}, {"credentials": "per-user"}, "only a server over HTTP"),
+        (
+            {"url": "https://x.example", "headers": {"authorization": "Bearer x"}},
+            {"credentials": "per-user"},
+            "Authoriz",
+        ),
+        (
+            {"url": "https://x.example", "headers": {"Authorization": "${claim:key}"}},
+            {"credentials": "exchange"},
+            "Auth",
+        ),
+        ({"url": "https://x.example"}, {"credentials": "per-user", "login": False}, "login is off"),
+        ({"url": "https://x.example"}, {"credentials": "exchange"}, "wants oauth with a clientId and the issuer"),
+        ({"url": "https://x.example"}, {"credentials": "exchange", "oauth": {"clientId": "x"}}, "and the issuer"),
+    ],
+)
+def test_a_server_that_does_not_fit_the_credentials_that_it_is_to_get_is_refused(entry, section, reason):
+    document = {"mcpServers": {"s": entry}, "toolsearch": {"servers": {"s": section}}}
+    config = read_gateway_config(document, {})
+
+    assert config.upstreams == ()
+    assert reason in config.refused[0].reason
+
+
+def test_the_credentials_of_a_server_are_one_of_three():
+    section = {"servers": {"s": {"credentials": "per-users"}}}
+    with pytest.raises(BadSettingError, match=r"toolsearch\.servers\.s\.credentials"):
+        read_gateway_config({"mcpServers": {"s": {"url": "https://x.example"}}, "toolsearch": section}, {})

@@ -11,7 +11,16 @@ from cryptography.fernet import Fernet
 
 from toolsearch.errors import BadSettingError, SealError
 from toolsearch.storage.records import THE_SERVICE, Record
-from toolsearch.storage.seal import KEY_FILE, Resealed, Seal, forget_lost_key, is_sealed, open_seal, reseal_all
+from toolsearch.storage.seal import (
+    KEY_FILE,
+    Resealed,
+    Seal,
+    forget_lost_key,
+    is_sealed,
+    open_seal,
+    reseal_all,
+    seal_of_folder,
+)
 from toolsearch.storage.sqlite.place import SqliteStorage
 
 OLD, NEW = b"o" * 32, b"n" * 32
@@ -247,3 +256,26 @@ def test_what_is_deleted_while_everything_is_sealed_anew_stays_deleted(storage: 
         patch.setattr(storage.records, "put", late_put)
         assert reseal_all(storage, Seal([NEW])) == Resealed(0, 0)
     assert storage.records.count("a", "source", at_s=1.0) == 0
+
+
+def test_the_seal_of_a_folder_makes_its_key_once_and_takes_the_one_that_is_given(tmp_path, monkeypatch):
+    sealed = seal_of_folder({}, tmp_path).seal("text")
+    assert seal_of_folder({}, tmp_path).open(sealed) == "text"
+    assert stat.S_IMODE((tmp_path / KEY_FILE).stat().st_mode) == 0o600
+    given = {"TOOLSEARCH_SECRET_KEY": base64.b64encode(b"g" * 32).decode()}
+    with pytest.raises(SealError):
+        seal_of_folder(given, tmp_path).open(sealed)
+
+
+def test_of_two_processes_that_make_a_key_at_once_both_use_the_one_that_was_first(tmp_path, monkeypatch):
+    first = base64.b64encode(b"f" * 32)
+
+    def slow_key() -> bytes:
+        (tmp_path / KEY_FILE).write_bytes(first)  # the other process is faster
+        return b"s" * 32
+
+    monkeypatch.setattr("toolsearch.storage.seal.new_key", slow_key)
+    sealed = seal_of_folder({}, tmp_path).seal("text")
+
+    assert (tmp_path / KEY_FILE).read_bytes() == first
+    assert Seal([b"f" * 32]).open(sealed) == "text"

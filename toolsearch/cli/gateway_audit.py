@@ -131,7 +131,7 @@ def _show(records: Iterator[AuditRecord], *, as_json: bool, as_csv: bool) -> Non
     if as_json:
         print_json({"records": [_row(each) for each in records]})
     elif as_csv:
-        writer = csv.DictWriter(sys.stdout, _COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(sys.stdout, [*_COLUMNS], lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: _cell(value) for name, value in _row(each).items()} for each in records)
     else:

@@ -5,6 +5,7 @@ The modules from the bottom up. Each may only import those above it in this list
     settings       the content of ``mcp.json``: the servers, and the section ``toolsearch``
     caller         who makes a request, and the answer to it if it fails unexpectedly
     trust          whether a definition may be shown: verdicts, the scan, and approvals by a person
+    shapes         tools as the settings of their server have them: off, renamed, with arguments of their own
     registry       which listed tools, prompts and resources enter the catalog, and which await approval
     status         the state of the gateway as plain data
     exposure       what a client is shown and what a search answers, by its protocol era and its name

@@ -31,7 +31,8 @@ from toolsearch.gateway.proxy.skills import file_contents
 from toolsearch.gateway.proxy.suspended_calls import StateSeal
 from toolsearch.gateway.registry import HowToApprove, Registry, ServerTools, by_command
 from toolsearch.gateway.servers import Servers, UpstreamFactory
-from toolsearch.gateway.settings import GatewayConfig, GatewaySettings
+from toolsearch.gateway.settings import GatewayConfig, GatewaySettings, ResultTreatment
+from toolsearch.gateway.shapes import shapes_of
 from toolsearch.gateway.status import (
     ASKS,
     CANCELLED,
@@ -44,7 +45,7 @@ from toolsearch.gateway.status import (
     WireCosts,
 )
 from toolsearch.gateway.trust.gate import make_gate
-from toolsearch.gateway.trust.scan import marked
+from toolsearch.gateway.trust.results import Results
 from toolsearch.gateway.trust.verdicts import ToolGate
 from toolsearch.scanning.rules import forget_what_was_read
 from toolsearch.sessions.usage import UsageLog
@@ -139,7 +140,7 @@ class Gateway:
         )
         self._owns_gate = gate is None
         self._gate = make_gate(config, pins) if gate is None else gate
-        self.registry = Registry(self.engine.catalog, self._gate, settings.rules.reach, approving)
+        self.registry = Registry(self.engine.catalog, self._gate, settings.rules.reach, approving, shapes_of(settings))
         self.ledger = Ledger(clock)
         self._costs = WireCosts(self.engine.counter)
         self._tokens: dict[str, int] = {}  # server -> tokens of the tools that it lists now
@@ -176,12 +177,12 @@ class Gateway:
             self.upstreams,
             StateSeal(os.urandom(32), clock),  # the key is random, so only this process accepts its states
             links,
-            inspect=marked if settings.trust.results == "flag" else None,
+            results=Results(self._treatment_of),
             before=self._servers.follow_decisions if asks_gate else None,
             reached_at=self.own.reached_at,
             telemetry=self.engine.telemetry,
         )
-        self.entries = Entries(self.registry, self.relay)
+        self.entries = Entries(self.registry, self.relay, self.engine.counter)
         self.content = ContentProxy(self.registry, self.relay, links)
         self.subscriptions = Subscriptions(self.upstreams)
         self._calls = ClientCalls(
@@ -228,6 +229,9 @@ class Gateway:
         if self._owns_gate:
             self._gate.close()
 
+    def _treatment_of(self, server: str) -> ResultTreatment:
+        return self.config.settings.treatment_of(server)
+
     async def add_server(self, settings: UpstreamSettings) -> None:
         """See `Servers.add`."""
         await self._servers.add(settings)
@@ -247,8 +251,8 @@ class Gateway:
         Raises BadSettingError, and changes nothing, if it differs in what is only read at the start, or if a running
         server could not be used as it is written now.
         """
-        before, rules = self.config, config.settings.rules
-        if names := before.settings.needing_restart(config.settings):
+        before, settings = self.config, config.settings
+        if names := before.settings.needing_restart(settings):
             raise BadSettingError(f"restart for: {', '.join(names)}")
         running = [each.name for each in before.upstreams]
         for refusal in config.refused:
@@ -258,12 +262,12 @@ class Gateway:
             await self._audit.note("", "change configuration", ", ".join(changes))
         # What goes has to go first: other rules may allow what a server has that is about to be removed.
         await self._servers.keep(config.upstreams, of=running)
-        if rules != before.settings.rules:
-            await self.registry.change_rules(rules.reach)
+        if (settings.rules, settings.servers) != (before.settings.rules, before.settings.servers):
+            await self.registry.change_rules(settings.rules.reach, shapes_of(settings))
             await self._servers.review()
-        for settings in config.upstreams:
-            await self._servers.update(settings)
-        self._change_limits(before.settings, config.settings)
+        for each in config.upstreams:
+            await self._servers.update(each)
+        self._change_limits(before.settings, settings)
         self.config = config
 
     def _change_limits(self, before: GatewaySettings, settings: GatewaySettings) -> None:

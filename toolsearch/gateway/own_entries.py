@@ -20,7 +20,7 @@ from toolsearch.tools.naming import SEPARATOR
 from toolsearch.upstreams.interface import UpstreamState
 from toolsearch.upstreams.own_lists import Key
 from toolsearch.upstreams.personal import OwnConnection, PersonalUpstream
-from toolsearch.wire.mcp.lists import ListOf
+from toolsearch.wire.mcp.lists import PROMPTS, ListOf
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -104,6 +104,8 @@ class OwnServers:
             (tool for tool in held.values() if tool.definition.server == server),
         )
         names = {entry.name for entry in entries if _key_of(entry) in visible}
+        prompts = contents.named_prompts.items() if contents else ()  # some are no entries of the catalog
+        names |= {given for given, raw in prompts if Key.of(PROMPTS, PROMPTS.name_of(raw) or "") in visible}
         found = frozenset({*names, legal_name(server)} if visible else ())
         _remember(self._names, key, ((judged, contents, held), found))
         return found

@@ -21,6 +21,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.source import sift
 from toolsearch.errors import UnapprovedToolError
+from toolsearch.gateway.shapes import Shapes
 from toolsearch.gateway.trust.verdicts import (
     FOUND,
     Entry,
@@ -38,6 +39,7 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import all_namespaced
 from toolsearch.upstreams.contents import SkillFolders, read_contents
 from toolsearch.upstreams.interface import Listing
+from toolsearch.wire.mcp.definitions import entry_of
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, ListOf
 
 Key: TypeAlias = tuple[Kind, str]  # the kind, and a tool's name here or the server's own name for anything else
@@ -151,6 +153,10 @@ def by_command(name: str) -> str:
     return f"with `{shlex.join(['toolsearch', 'gateway', 'approve', *([name] if name else [])])}`"
 
 
+# Returns the settings of the tools of the server of this name.
+ShapesOf: TypeAlias = Callable[[str], Shapes]
+
+
 @dataclass(frozen=True, slots=True)
 class ServerTools(NotAdmitted):
     """The outcome of judging one server's listing. The admitted *entries* of all kinds are in the catalog and can be
@@ -174,11 +180,20 @@ class Registry:
 
     rules      hold for everybody, before those of a principal
     approving  says how people approve entries
+    shapes     gives the settings of a server's tools
     """
 
-    def __init__(self, catalog: Catalog, gate: ToolGate, rules: Reach, approving: HowToApprove = by_command) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        gate: ToolGate,
+        rules: Reach,
+        approving: HowToApprove = by_command,
+        shapes: ShapesOf = lambda _: Shapes({}),
+    ) -> None:
         self.catalog = catalog
         self.rules = rules
+        self._shapes = shapes
         self.approving = approving
         self._gate = gate
         self._listings: dict[str, Listing] = {}
@@ -242,10 +257,12 @@ class Registry:
             self._listings[listing.server] = listing
             return outcome
 
-    async def change_rules(self, rules: Reach) -> None:
-        """Let *rules* hold from now on. Listings keep what the earlier ones have let in until they are reviewed."""
+    async def change_rules(self, rules: Reach, shapes: ShapesOf) -> None:
+        """Let *rules* and *shapes* hold from now on. Listings stay as the earlier ones have left them until they are
+        reviewed.
+        """
         async with self._writing:  # no listing is judged by both
-            self.rules = rules
+            self.rules, self._shapes = rules, shapes
 
     async def review(self, server: str) -> None:
         """Judge the server's last listing again, because somebody has approved some of its entries or withdrawn an
@@ -282,10 +299,12 @@ class Registry:
         return outcome
 
     def _judge(self, listing: Listing) -> tuple[ServerTools, Contents, list[Tool]]:
-        """Apply the rules, then the gate. The last are those that await approval.
+        """Apply the settings of its tools, the rules, then the gate. The last are those that await approval.
 
         Runs in a thread, since thousands of definitions take a while.
         """
+        shaped, unfit = self._shapes(listing.server).shaped(listing.tools)
+        listing = replace(listing, tools=tuple(shaped))
         contents, unusable = read_contents(listing)
         sound, refused = sift((*listing.tools, *contents), listing.server)
         in_rules = {_key(tool_entry(tool)): tool for tool in sound if self.rules.allows(tool.definition)}
@@ -293,7 +312,7 @@ class Registry:
         entries += [each for each in content_entries(listing) if each.kind is not Kind.SKILL]
         skills = [each for each in self.catalog.contents.values() if each.is_skill]
         others = [
-            tool_entry(tool) if tool.origin else own_entry(tool)
+            replace(tool_entry(tool), name=tool.name) if tool.origin else own_entry(tool)
             for tool in (*self.catalog, *skills)
             if tool.origin is None or tool.origin.server != listing.server
         ]
@@ -303,7 +322,7 @@ class Registry:
         judged = ServerTools(
             entries=tuple(tool for key, tool in in_rules.items() if key in keys),
             held=verdict.held,
-            refused=(*listing.refused, *unusable, *refused),
+            refused=(*listing.refused, *unusable, *unfit, *refused),
             ruled_out=tuple(tool.name for tool in sound if not self.rules.allows(tool.definition)),
             warnings=verdict.warnings,
         )
@@ -333,7 +352,7 @@ def _key(entry: Entry) -> Key:
 
 def _entries(tools: Iterable[Tool]) -> dict[str, str]:
     """The entries of *tools* by name, as JSON, since 1 equals True in Python but not for a model."""
-    return {tool.name: json.dumps(tool_entry(tool).raw, sort_keys=True) for tool in tools}
+    return {tool.name: json.dumps(entry_of(tool), sort_keys=True) for tool in tools}
 
 
 def _tell_of(outcome: ServerTools) -> None:

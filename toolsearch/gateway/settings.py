@@ -9,11 +9,12 @@ using the same file:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 import platformdirs
@@ -25,11 +26,13 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     model_validator,
+    with_config,
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
 
-from toolsearch.access.reach import EVERY_TOOL, Reach, Rule, RuleKind, is_glob
+from toolsearch.access.reach import EVERY_TOOL, GlobSet, Reach, Rule, RuleKind, is_glob
 from toolsearch.access.settings import (
     AllowRules,
     DenyRules,
@@ -43,12 +46,14 @@ from toolsearch.access.settings import (
 from toolsearch.calling.limits import CallLimits, PerTool, Repeats, Total
 from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.pass_through import PassThrough
+from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
 from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
 from toolsearch.setting_types import Count, Folder, Port, Wait
 from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
 from toolsearch.tools.definition import Refusal, legal_name
+from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import SEPARATOR, did_you_mean
 from toolsearch.upstreams.config import HttpServer, McpServer, mcp_document, read_mcp_config
 from toolsearch.upstreams.settings import Credentials, OAuthClient, ServerSettings, UpstreamSettings
@@ -56,6 +61,7 @@ from toolsearch.upstreams.settings import Credentials, OAuthClient, ServerSettin
 SECTION = "toolsearch"
 _NOBODY = "no_principal"  # error kinds in the style of pydantic's
 _UNUSABLE_OAUTH = "unusable_oauth"
+_TWO_OF_A_NAME = "two_of_a_name"
 _CHANGEABLE = frozenset({"limits", "rules", "servers"})  # sections that a running gateway can change
 _MAX_SHOWN = 60  # characters of a name that a message shows
 
@@ -107,6 +113,7 @@ class RuleSettings(SettingsSection):
 
 
 Treatment: TypeAlias = Literal["warn", "quarantine", "allow"]
+ResultTreatment: TypeAlias = Literal["flag", "mask", "hold", "allow"]
 
 
 class TrustSettings(SettingsSection):
@@ -121,8 +128,10 @@ class TrustSettings(SettingsSection):
     suspicious: Treatment = Field(
         default="quarantine", description="A tool in whose definition the scan finds something."
     )
-    results: Literal["flag", "allow"] = Field(
-        default="flag", description="Log what the scan finds in results, and name it in their _meta; none is held back."
+    results: ResultTreatment = Field(
+        default="flag",
+        description="Log what the scan finds in results, and name it in their _meta. mask: also replace secrets and "
+        "what is personal. hold: pass on no result in which it finds something.",
     )
 
 
@@ -223,17 +232,104 @@ class OAuthSettings(SettingsSection):
         return OAuthClient(self.client_id, secret, self.issuer, self.callback_port)
 
 
+_CLAIM: Final = "${claim:"
+_NO_CLAIM: Final = "unusable_claim"
+
+
+def claim_of(value: Json) -> str | None:
+    """The NAME in ``${claim:NAME}``; None for anything else."""
+    return value[len(_CLAIM) : -1] if isinstance(value, str) and value.startswith(_CLAIM) else None
+
+
+def _texts_in(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif is_object(value) or is_list(value):
+        for each in value.values() if is_object(value) else value:
+            yield from _texts_in(each)
+
+
+def _with_whole_claims(arguments: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Refuse a claim within a longer text: what a caller's issuer writes could change the meaning of the rest."""
+    for text in _texts_in(arguments):
+        if _CLAIM in text and not (text.startswith(_CLAIM) and len(_CLAIM) < text.find("}") == len(text) - 1):
+            raise PydanticCustomError(_NO_CLAIM, "a claim has to be the whole value, as ${claim:NAME}")
+    return arguments
+
+
+Pointer: TypeAlias = Annotated[str, Field(pattern="^/")]
+
+
+@with_config(extra="forbid")
+class ResultPart(TypedDict, total=False):
+    """The part of a result that is passed on: of it what is picked, and of that so many tokens."""
+
+    pick: Pointer | Annotated[list[Pointer], Field(min_length=1)]
+    cut: Count
+
+
+class ToolSettings(SettingsSection):
+    """How clients have a tool of a server, which is given by the server's own name for it, or tools that fit a glob."""
+
+    enabled: bool = Field(default=True, description="false: as if the server did not have it.")
+    name: str | None = Field(
+        default=None, pattern="^[A-Za-z0-9_-]+$", description="Another name, behind that of the server."
+    )
+    description: str | None = Field(default=None, min_length=1, description="Another description.")
+    arguments: Annotated[Mapping[str, Any], AfterValidator(_with_whole_claims)] = Field(
+        default={},
+        description="Arguments that no caller sees or sends, and their values; `${claim:NAME}` is that of the caller's "
+        "JWT.",
+    )
+    hidden: tuple[str, ...] = Field(default=(), description="Arguments that no caller sees, and that are never sent.")
+    result: ResultPart = Field(
+        default=ResultPart(),
+        description="The part of a result that is passed on: `cut`, so many tokens at most; `pick`, only what one or "
+        "several JSON pointers name.",
+    )
+
+    @property
+    def pick(self) -> tuple[str, ...]:
+        pointers = self.result.get("pick", ())
+        return (pointers,) if isinstance(pointers, str) else tuple(pointers)
+
+
+def _usable(tools: Mapping[str, ToolSettings]) -> Mapping[str, ToolSettings]:
+    """Refuse one name for two tools, and keys that are no globs."""
+    named: dict[str, str] = {}
+    for key, tool in tools.items():
+        GlobSet([key])
+        if tool.name is None or not tool.enabled:
+            continue
+        if is_glob(key):
+            raise PydanticCustomError(
+                _TWO_OF_A_NAME, "{key} stands for several tools, so it gives no name", {"key": key}
+            )
+        if tool.name in named:
+            told = {"one": named[tool.name], "other": key, "name": tool.name}
+            raise PydanticCustomError(_TWO_OF_A_NAME, "{one} and {other} would both be called {name}", told)
+        named[tool.name] = key
+    return tools
+
+
 class GatewayServerSettings(ServerSettings):
     """Settings of one server; the entry ``*`` gives the defaults of all."""
 
     lazy: bool = Field(default=True, description="Start it only when it is needed, if its tools are known from before.")
     login: bool = Field(default=True, description="Log in with OAuth where the server asks for it.")
+    results: ResultTreatment | None = Field(default=None, description="As trust.results, for this server; none: that.")
     oauth: OAuthSettings | None = None
     credentials: Credentials = Field(
         default="shared",
         description="Whose credentials it gets: everybody the same; per-user: each principal logs in; exchange: each "
         "caller's own token is exchanged (RFC 8693) at oauth.issuer.",
     )
+    tools: Annotated[Mapping[str, ToolSettings], AfterValidator(_usable)] = {}
+
+    @property
+    def of_connection(self) -> ServerSettings:
+        """The part that connections are made by: what else is changed needs no other connection."""
+        return ServerSettings(**{name: getattr(self, name) for name in ServerSettings.model_fields})
 
 
 class GatewaySettings(RankingSettings):
@@ -295,6 +391,16 @@ class GatewaySettings(RankingSettings):
         """What holds for *name*, its own entry over that of ``*``."""
         chosen = [self.servers[key].model_dump(exclude_unset=True) for key in ("*", name) if key in self.servers]
         return GatewayServerSettings.model_validate({key: value for each in chosen for key, value in each.items()})
+
+    @cached_property
+    def treatment_of(self) -> Callable[[str], ResultTreatment]:
+        """Gives what becomes of the results of the server of a name."""
+
+        @cache
+        def of(server: str) -> ResultTreatment:
+            return self.of_server(server).results or self.trust.results
+
+        return of
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +473,7 @@ def _upstream(server: McpServer, settings: GatewaySettings) -> UpstreamSettings:
         server = replace(server, secrets=server.secrets | {oauth.secret})  # a known secret is removed from messages
     return UpstreamSettings(
         server,
-        policy,
+        policy.of_connection,
         settings.state_folder,
         lazy=policy.lazy,
         login=policy.login,

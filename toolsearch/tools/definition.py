@@ -137,16 +137,36 @@ class ToolCallback(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolShape:
+    """How people have a tool of a server called otherwise than the server lists it.
+
+    listed_name  the name that it would have here by itself
+    fixed        arguments that are sent with every call; no caller may send one
+    hidden       arguments that nobody may send
+    cut          most tokens of a result; None: all of it
+    pick         JSON pointers to all that is passed on of a result; (): all of it
+    """
+
+    listed_name: str
+    fixed: JsonObject = field(default_factory=dict[str, Json], repr=False)
+    hidden: frozenset[str] = frozenset()
+    cut: int | None = None
+    pick: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ToolOrigin:
     """The server of a tool, and the tool's name there.
 
     remote_name  the name that the server itself gives it
     raw          the entry as the server sent it, including unknown fields
+    shape        how people have it otherwise; its definition is then another than that in *raw*
     """
 
     server: str
     remote_name: str
     raw: JsonObject
+    shape: ToolShape | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +199,16 @@ class Tool:
     def remote_name(self) -> str:
         """The server's own name for it."""
         return self.origin.remote_name if self.origin else self.name
+
+    @property
+    def shape(self) -> ToolShape | None:
+        """How people have it otherwise than its server lists it."""
+        return self.origin.shape if self.origin else None
+
+    @property
+    def listed_name(self) -> str:
+        """Its name as approvals know it, whatever people call it."""
+        return self.shape.listed_name if self.shape else self.name
 
     @property
     def is_callable(self) -> bool:

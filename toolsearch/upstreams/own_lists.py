@@ -113,9 +113,6 @@ class OwnLists:
         self._visible.pop(owner, None)
         self._state = replace(self._state, own={key: own for key, own in self._state.own.items() if key != owner})
 
-    def knows(self, owner: str) -> bool:
-        return owner in self._state.own
-
     def visible(self, owner: str, *, may_see_first: bool) -> frozenset[Key]:
         """The entries that *owner* is shown. With *may_see_first*, one who was not listed anything yet is shown the
         tools of the first.

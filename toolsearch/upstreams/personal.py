@@ -287,8 +287,8 @@ class OwnConnection:
 
     @property
     def is_listed(self) -> bool:
-        """Whether it is known what the user is listed, or cannot be."""
-        return self._server.lists.knows(self._owner) or not self.is_usable
+        """Whether what the user is listed has been judged, or cannot be known."""
+        return self._heard.is_set() or not self.is_usable
 
     async def listed(self, patience_s: float) -> None:
         """Connect if that is possible, and wait at most *patience_s* until it is known what the user is listed."""
@@ -368,6 +368,7 @@ class OwnConnection:
         if tokens is not None:
             tokens.forget()
         self._server.lists.forget(self._owner)
+        self._heard.clear()
         await self.close()
         await revoked(revoke, self._settings)
 

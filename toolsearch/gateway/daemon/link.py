@@ -96,6 +96,8 @@ class _Way:
         ends_s, starts = time.monotonic() + _START_S, 0
         while time.monotonic() < ends_s and not is_given_up():
             reached = place.connect()
+            if self._is_first and self.door is None and (reached is None or not _is_ready(reached)):
+                self.door = Door(greets=self._config)  # before a process starts that wants the same processors
             if reached is None and (lock := place.lock()) is not None:
                 if starts == _MOST_STARTS:
                     place.give_up()
@@ -104,8 +106,6 @@ class _Way:
                 starts += 1
                 self._start(place, lock)
                 reached = place.connect()
-            if self._is_first and self.door is None and (reached is None or starts or not _is_ready(reached)):
-                self.door = Door(greets=self._config)
             if reached is not None and (connection := self._greeted(reached, place)) is not None:
                 self._is_first = False
                 _tell(connection.banner)

@@ -272,7 +272,7 @@ class ClientCalls:
         now = self._admitted(call, replace(admitted.call, arguments=admitted.arguments)).tool
         if now.remote_name != tool.remote_name:
             raise UnknownToolError(tool.name)
-        if self._is_reviewed and now != tool:
+        if now.shape != tool.shape or (self._is_reviewed and now != tool):
             raise CallDeniedError(
                 f"the definition of {tool.name!r} has changed since the call was approved; look at it, and call again"
             )
@@ -324,7 +324,7 @@ class ClientCalls:
             pass
         except ToolSearchError as error:
             log_failure(logger, f"tool {tool.name} failed", error)
-            was_run = not is_refused and not isinstance(error, BadArgumentsError)
+            was_run = not is_refused and not isinstance(error, BadArgumentsError | CallDeniedError)
             return self._pipeline.failed(admitted.call, error, was_run=was_run)
         except MCPError as error:
             return CallOutcome(_failure(admitted.call, error.message, ToolExecutionError.code), error=error)

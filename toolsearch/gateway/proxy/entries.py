@@ -12,9 +12,11 @@ from mcp import MCPError
 from toolsearch.errors import ChangedSkillError, ToolExecutionError, ToolSearchError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.relay import Relay
+from toolsearch.gateway.proxy.shaped_calls import sent_arguments, shown_result
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.scan import SUSPICIOUS
-from toolsearch.tools.definition import Tool
+from toolsearch.tokens import TokenCounter
+from toolsearch.tools.definition import Tool, ToolShape
 from toolsearch.tools.naming import READ_SKILL
 from toolsearch.upstreams.entry_requests import EntryRequest, explained, output_of, request_of
 from toolsearch.upstreams.interface import Downstream
@@ -31,6 +33,7 @@ class Entries:
 
     registry: Registry
     relay: Relay
+    counter: TokenCounter
 
     async def answer(
         self,
@@ -41,23 +44,33 @@ class Entries:
         admit: Callable[[], object],
     ) -> dict[str, Any]:
         """The answer to ``tools/call`` with *params*, whose arguments are checked, by the server of *entry* and by no
-        other. A tool's answer is the server's own, and all others are written from what was read. *admit* is as in
-        `Relay.send`.
+        other. A tool's answer is the server's own, as far as its settings pass it on, and all others are written from
+        what was read. *admit* is as in `Relay.send`.
 
-        Raises as `Relay.send`; BadArgumentsError, and ChangedSkillError for a file that is not the listed one.
+        Raises as `Relay.send`, `sent_arguments` and `shown_result`; BadArgumentsError, and ChangedSkillError for a file
+        that is not the listed one.
         """
-        server, arguments = _origin_of(entry), arguments_in(params)
+        server, arguments, shape = _origin_of(entry), arguments_in(params), entry.shape
         is_tool = entry.definition.kind == "tool"
         rest = params if is_tool else {key: value for key, value in params.items() if key not in _CALL}
+        if shape is not None:
+            claims = caller.grant.claims
+            arguments = sent_arguments(shape, arguments, claims.values if claims else {})
 
         async def send(request: EntryRequest) -> dict[str, Any]:
+            async def show(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+                if entry.is_skill:
+                    return raw  # it is looked at once its bytes have been verified
+                part = raw if shape is None else shown_result(shape, raw, self.counter)
+                return await self.relay.inspected(server, request.method, part)
+
             sent = {**rest, **request.params}
-            return await self.relay.send(caller, server, request.method, sent, downstream, admit)
+            return await self.relay.send(caller, server, request.method, sent, downstream, admit, show)
 
         listing = self.registry.listings.get(server)
         request = request_of(entry, arguments, skills=listing.skills if listing else ())
         if is_tool:
-            return await send(request)
+            return await self._called(server, shape, send(request))
         try:
             raw = await send(request)
             if asks_for_input(raw):
@@ -70,6 +83,14 @@ class Entries:
         except MCPError as error:  # the model has called, so it is the one to read this
             answer = error_result(f"{server}: {error.message}", ToolExecutionError.code)
         return result_for(answer, caller.era)
+
+    async def _called(self, server: str, shape: ToolShape | None, answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+        try:
+            return await answer
+        except MCPError:
+            if shape is None or not shape.pick:
+                raise
+            raise ToolExecutionError(f"{server} refused the call; the settings do not pass on what it said") from None
 
     async def _as_known_now(
         self,

@@ -25,6 +25,7 @@ from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY
 from toolsearch.errors import ServerUnavailableError, ToolSearchError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.suspended_calls import Binding, Pending, StateSeal, SuspendedCalls
+from toolsearch.gateway.trust.results import Results
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.results import link_uri
 from toolsearch.upstreams.interface import Downstream, Upstream, UpstreamRequest
@@ -123,7 +124,7 @@ class ServerLevels:
 
 MOST_ROUNDS = 8
 _ROUND_BACKOFF_S = 0.05  # pause before the next round when a server asks nothing and only wants to be called again
-Inspect: TypeAlias = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+Show: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 _Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Coroutine[Any, Any, dict[str, Any]]]
 
 
@@ -138,21 +139,21 @@ class Relay:
         seal: StateSeal,
         links: SeenLinks,
         *,
-        inspect: Inspect | None = None,
+        results: Results | None = None,
         suspended: SuspendedCalls | None = None,
         before: Callable[[], Awaitable[None]] | None = None,
         telemetry: Telemetry | None = None,
         backoff_s: float = _ROUND_BACKOFF_S,
         reached_at: str = "",
     ) -> None:
-        """*links* remembers the links in all results. *inspect* gets the server, the method and the result, and returns
-        the result to pass on. *before* is awaited before a request is admitted. *reached_at* is the address by which
-        everybody reaches the gateway; "": it is the one by which each client does.
+        """*links* remembers the links in all results that are passed on. *results* says what is; None: everything.
+        *before* is awaited before a request is admitted. *reached_at* is the address by which everybody reaches the
+        gateway; "": it is the one by which each client does.
         """
         self._upstreams = upstreams
         self._seal = seal
         self._links = links
-        self._inspect = inspect
+        self._results = results or Results(lambda _: "allow")
         self._suspended = suspended or SuspendedCalls()
         self._before = before
         self._telemetry = telemetry or Telemetry()
@@ -169,12 +170,14 @@ class Relay:
         params: Mapping[str, Any],
         downstream: Downstream,
         admit: Callable[[], object],
+        show: Show | None = None,
     ) -> dict[str, Any]:
         """Return the raw result in the form of the caller's era. *params* hold the server's own names. *admit* is
-        called before each round, as in `UpstreamRequest`.
+        called before each round, as in `UpstreamRequest`. *show* gives what is passed on of the result; None:
+        `inspected`.
 
-        Raises the errors of *admit* and `Upstream.request`, ServerUnavailableError for a server that was removed, and
-        MCPError for a state that is too old or belongs to another caller.
+        Raises the errors of *admit*, *show* and `Upstream.request`, ServerUnavailableError for a server that was
+        removed, and MCPError for a state that is too old or belongs to another caller.
         """
         if self._before is not None:
             await self._before()
@@ -185,13 +188,19 @@ class Relay:
         if downstream.log_level is not None and not upstream.is_modern:
             await self._levels.ask_for(upstream, downstream.log_level)
         binding = Binding(caller.owner, server, method, target_of(params))
-        result: Mapping[str, Any] = await self._sent(caller, upstream, binding, params, downstream, admit)
-        self._links.note(caller.owner, server, result)
-        return result_for(await self.inspected(server, method, result), caller.era)
+        try:
+            result = await self._sent(caller, upstream, binding, params, downstream, admit)
+        except MCPError as error:
+            if (shown_error := await self._results.error(server, method, error)) is error:
+                raise
+            raise shown_error from None
+        shown = await (self.inspected(server, method, result) if show is None else show(result))
+        self._links.note(caller.owner, server, shown)
+        return result_for(shown, caller.era)
 
     async def inspected(self, server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
-        """*result* as it may be passed on."""
-        return result if self._inspect is None else await self._inspect(server, method, result)
+        """*result* as it may be passed on; raises as `Results.passed_on`."""
+        return await self._results.passed_on(server, method, result)
 
     async def relist(self, caller: Caller, server: str) -> None:
         """Have *server* list everything again, and have that judged; raises as `Upstream.request`."""

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import sys
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -238,14 +239,15 @@ _MOST_AT_ONCE = 4_096  # texts up to this length are scanned without a thread
 _NO_TEXTS = (f".{DATA}", f".{BLOB}")  # fields that hold pictures, sounds and files
 
 
-async def marked(server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """*result* with the scan's findings in its ``_meta``; the same object if there are none.
+async def marked(server: str, method: str, result: Mapping[str, Any], *, is_whole: bool = False) -> Mapping[str, Any]:
+    """*result* with the scan's findings in its ``_meta``; the same object if there are none. *is_whole*: all of it is
+    scanned, however long it is.
 
     A skill that is read (*method* is ``readSkill``) is scanned further than a result of a tool, since models follow it.
     If it is longer still, that is marked.
     """
     is_skill = method == READ_SKILL
-    most = _MOST_OF_SKILL if is_skill else MOST_CHARACTERS
+    most = sys.maxsize if is_whole else _MOST_OF_SKILL if is_skill else MOST_CHARACTERS
     texts = [text for text in texts_of(result) if text.value not in RESULT_WORDS and not text.place.endswith(_NO_TEXTS)]
     is_cut = sum(len(text.value) for text in texts) > most
     texts = list(_first(texts, most))

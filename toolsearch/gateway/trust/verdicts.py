@@ -122,12 +122,15 @@ def pin_of(document: Any) -> str:
 
 
 def tool_entry(tool: Tool) -> Entry:
-    """The entry of a tool or of a skill, prompt or resource. Raises BadToolError if no server has listed it."""
+    """The entry of a tool or of a skill, prompt or resource, as its server lists it, whatever people call it.
+
+    Raises BadToolError if no server has listed it.
+    """
     if tool.origin is None:
         raise BadToolError(f"{tool.name}: no server lists it, so there is no entry of it that could be approved")
     if (kind := kind_of(tool)) is not Kind.TOOL:
         return content_entry(tool.origin.server, kind, tool.origin.raw)
-    return Entry(tool.origin.server, Kind.TOOL, tool.origin.remote_name, tool.name, tool.origin.raw)
+    return Entry(tool.origin.server, Kind.TOOL, tool.origin.remote_name, tool.listed_name, tool.origin.raw)
 
 
 def kind_of(tool: Tool) -> Kind:

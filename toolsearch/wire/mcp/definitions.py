@@ -21,6 +21,7 @@ NAME_PLACES: Final = frozenset({"name", "title", "annotations.title"})  # fields
 PICTURES: Final = frozenset({"icons"})  # fields without text for readers
 KEYS_LENGTH: Final = len('"name""title""description""inputSchema""outputSchema""annotations"::::::{}')
 
+_DEFINED: Final = frozenset({"name", "title", "description", INPUT_SCHEMA, OUTPUT_SCHEMA, "annotations"})
 _FOR_CALLING = ("title", "description", INPUT_SCHEMA, "annotations")
 # Schema key that asks for the argument to be sent as an HTTP header too (protocol of 2026).
 _HEADER_KEY = "x-mcp-header"
@@ -97,8 +98,16 @@ def with_search_hint(entry: JsonObject, hint: str) -> JsonObject:
 
 
 def entry_of(tool: Tool) -> JsonObject:
-    """The entry that the server sent, or, for a tool of no server, one that is written from the definition."""
-    return tool.origin.raw if tool.origin else write_tool(tool.definition)
+    """The entry that the server sent, or, for a tool of no server, one that is written from the definition.
+
+    People may have words of their own for a server's tool: then its definition gives all fields that it has.
+    """
+    if tool.origin is None:
+        return write_tool(tool.definition)
+    if tool.shape is None:
+        return tool.origin.raw
+    others = {key: value for key, value in tool.origin.raw.items() if key not in _DEFINED}
+    return {**others, **write_tool(tool.definition)}
 
 
 def renamed_entry(tool: Tool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import ToolExecutionError
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.results import ToolOutput, text_block
+from toolsearch.tools.results import BLOB, DATA, ToolOutput, text_block
 
 LIST_TOOLS: Final = "tools/list"
 CALL_TOOL: Final = "tools/call"
@@ -152,6 +152,10 @@ ERROR_CODE: Final = (
 REQUEST_ID: Final = "toolsearch/requestId"  # key in the same places; its value finds the request in the log
 
 
+STRUCTURED: Final = "structuredContent"  # the field of a result that holds it as data
+# Fields without text for readers: addresses, binary contents, and what a client only hands back.
+NO_TEXTS: Final = frozenset({"uri", DATA, BLOB, "mimeType", "nextCursor", "requestState"})
+
 # Words that the protocol puts into nearly every result, as keys or types.
 RESULT_WORDS: Final = frozenset({"content", "type", "text", "structuredContent", "isError", "result"})
 
@@ -165,6 +169,11 @@ def write_result(result: ToolResult | ToolOutput) -> dict[str, Json]:
     if result.structured is not None:
         written["structuredContent"] = result.structured
     return written
+
+
+def with_output(raw: JsonObject, output: ToolOutput) -> dict[str, Json]:
+    """A result of *output* in place of *raw*; nothing else that the server has sent is left in it."""
+    return {**{key: raw[key] for key in MODERN_FIELDS if key in raw}, **write_result(output)}
 
 
 def read_result(raw: JsonObject, call: ToolCall) -> ToolResult:

@@ -1,0 +1,168 @@
+"""The tokens of each user: no request goes without one, and a caller's own token goes to nobody but its issuer."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import httpx2
+import pytest
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import AnyUrl
+
+from tests.kit.clock import Clock
+from tests.kit.upstream_actors import settings_of
+from toolsearch.access.jwt import Claims
+from toolsearch.upstreams.exchange import ExchangedTokens
+from toolsearch.upstreams.http import NoTokenError
+from toolsearch.upstreams.oauth import StoredTokens, stored_tokens
+from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
+
+ISSUER = "https://login.example"
+REQUEST = httpx2.Request("POST", "https://x.example/mcp")
+
+
+def settings(folder: Path, credentials: str = "per-user") -> UpstreamSettings:
+    return replace(settings_of({"url": "https://x.example/mcp"}, folder), credentials=credentials)
+
+
+def tokens_of(user: str, folder: Path) -> StoredTokens:
+    tokens = stored_tokens(settings(folder), user)
+    assert tokens is not None
+    return tokens
+
+
+async def logged_in(user: str, folder: Path, *, expires_in: int = 3_600) -> StoredTokens:
+    tokens = tokens_of(user, folder)
+    await tokens.set_client_info(OAuthClientInformationFull(client_id="c", redirect_uris=[AnyUrl("http://x/callback")]))
+    await tokens.set_tokens(
+        OAuthToken(access_token=f"access of {user}", refresh_token=f"refresh of {user}", expires_in=expires_in)
+    )
+    return tokens
+
+
+async def test_each_user_has_tokens_of_its_own(tmp_path):
+    await logged_in("alice", tmp_path)
+    await logged_in("bob", tmp_path)
+
+    for user in ("alice", "bob"):
+        sent = await anext(
+            tokens_of(user, tmp_path).auth().async_auth_flow(httpx2.Request("POST", "https://x.example"))
+        )
+        assert sent.headers["authorization"] == f"Bearer access of {user}"
+    assert not tokens_of("carol", tmp_path).is_there
+
+
+async def test_without_a_login_nothing_is_sent(tmp_path):
+    with pytest.raises(NoTokenError):
+        await anext(tokens_of("alice", tmp_path).auth().async_auth_flow(REQUEST))
+
+
+async def test_with_a_token_that_cannot_be_refreshed_nothing_is_sent(tmp_path):
+    tokens = await logged_in("alice", tmp_path, expires_in=-1)
+    flow = tokens.auth().async_auth_flow(REQUEST)
+
+    refreshing = await anext(flow)
+    assert parse_qs(refreshing.content.decode())["refresh_token"] == ["refresh of alice"]
+    with pytest.raises(NoTokenError):
+        await flow.asend(httpx2.Response(400, request=refreshing))
+
+
+async def test_a_login_that_is_being_made_changes_nothing_before_it_is_done(tmp_path):
+    tokens = await logged_in("alice", tmp_path)
+    made = tokens.anew()
+    await made.set_tokens(OAuthToken(access_token="new"))
+    assert (await tokens_of("alice", tmp_path).get_tokens()).access_token == "access of alice"
+
+    tokens.take(made)
+    assert (await tokens_of("alice", tmp_path).get_tokens()).access_token == "new"
+
+
+class Issuer:
+    """An authorization server that answers as told, and notes what it was sent."""
+
+    def __init__(self, *, issuer: str = ISSUER, token_endpoint: str = f"{ISSUER}/token", status: int = 200) -> None:
+        self.metadata = {
+            "issuer": issuer,
+            "authorization_endpoint": f"{ISSUER}/auth",
+            "token_endpoint": token_endpoint,
+            "response_types_supported": ["code"],
+        }
+        self.status = status
+        self.exchanged: list[dict[str, list[str]]] = []
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "GET":
+            return httpx2.Response(200, json=self.metadata)
+        self.exchanged.append(parse_qs(request.content.decode()))
+        given = {"access_token": f"given {len(self.exchanged)}", "token_type": "Bearer", "expires_in": 60}
+        return httpx2.Response(self.status, json=given if self.status == 200 else {"error": "invalid_grant"})
+
+
+def exchanging(folder: Path, issuer: Callable[..., httpx2.Response], clock: Clock, at: str = ISSUER) -> ExchangedTokens:
+    told = replace(settings(folder, "exchange"), open_transport=lambda: httpx2.MockTransport(issuer))
+    stored = stored_tokens(told, "alice")
+    assert stored is not None
+    return ExchangedTokens(told, OAuthClient("gateway", "secret", at), stored.anew(), clock=clock)
+
+
+def claims(token: str, end_s: float) -> Claims:
+    return Claims("alice", (), end_s, {}, token)
+
+
+async def test_a_token_is_exchanged_once_and_anew_before_its_end_and_never_after_that_of_the_caller(tmp_path):
+    issuer, clock = Issuer(), Clock()
+    tokens = exchanging(tmp_path, issuer, clock)
+    tokens.offer(claims("hers", 100.0))
+
+    assert [await tokens.token(but="") for _ in range(3)] == ["given 1"] * 3
+    clock.now_s = 55.0
+    assert await tokens.token(but="") == "given 2"
+    tokens.offer(claims("older", 90.0))
+    clock.now_s = 101.0
+    with pytest.raises(NoTokenError, match="no token that could be exchanged"):
+        await tokens.token(but="")
+    assert {each["subject_token"][0] for each in issuer.exchanged} == {"hers"}
+    assert {each["resource"][0] for each in issuer.exchanged} == {"https://x.example/mcp"}
+    assert "hers" not in repr(tokens)
+
+
+async def test_a_token_that_the_server_refuses_is_exchanged_once_more(tmp_path):
+    issuer = Issuer()
+    tokens = exchanging(tmp_path, issuer, Clock())
+    tokens.offer(claims("hers", 100.0))
+    flow = tokens.auth().async_auth_flow(httpx2.Request("POST", "https://x.example"))
+
+    first = (await anext(flow)).headers["authorization"]
+    second = await flow.asend(httpx2.Response(401))
+    assert (first, second.headers["authorization"]) == ("Bearer given 1", "Bearer given 2")
+    with pytest.raises(StopAsyncIteration):
+        await flow.asend(httpx2.Response(401))
+
+
+@pytest.mark.parametrize(
+    ("issuer", "at"),
+    [
+        (Issuer(issuer="https://other.example"), ISSUER),
+        (Issuer(token_endpoint="http://login.example/token"), ISSUER),
+        (Issuer(issuer="http://login.example"), "http://login.example"),
+        (lambda _: httpx2.Response(200, content=json.dumps({"issuer": ISSUER})), ISSUER),
+        (lambda _: httpx2.Response(307, headers={"location": "https://other.example"}), ISSUER),
+    ],
+)
+async def test_the_callers_token_goes_to_no_other_than_the_issuer_of_the_settings_over_https(tmp_path, issuer, at):
+    tokens = exchanging(tmp_path, issuer, Clock(), at)
+    tokens.offer(claims("hers", 100.0))
+
+    with pytest.raises(NoTokenError, match="cannot be asked"):
+        await tokens.token(but="")
+    assert getattr(issuer, "exchanged", []) == []
+
+
+async def test_a_token_that_is_not_exchanged_leaves_none(tmp_path):
+    tokens = exchanging(tmp_path, Issuer(status=400), Clock())
+    tokens.offer(claims("hers", 100.0))
+
+    with pytest.raises(NoTokenError, match="does not exchange the caller's token"):
+        await tokens.token(but="")

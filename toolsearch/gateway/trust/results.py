@@ -1,0 +1,130 @@
+"""What becomes of the results of each server, as the settings say: passed on, marked, masked or withheld."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from mcp import MCPError
+
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.errors import ToolExecutionError
+from toolsearch.gateway.settings import ResultTreatment
+from toolsearch.gateway.trust.scan import SUSPICIOUS, marked
+from toolsearch.scanning.masking import SECRET, is_secret_name, masked_text
+from toolsearch.tools.json_types import Json
+from toolsearch.tools.naming import READ_SKILL
+from toolsearch.wire.mcp.requests import NO_TEXTS, STRUCTURED, asks_for_input, meta_of
+
+logger = logging.getLogger(__name__)
+_MOST_AT_ONCE: Final = 65_536  # characters that are masked without a thread
+_FEWEST_DIGITS: Final = 10**13  # a smaller number is none of a card
+
+
+class Results:
+    """Treats the results of each server as *treatment_of* says for its name."""
+
+    def __init__(self, treatment_of: Callable[[str], ResultTreatment]) -> None:
+        self._treatment_of = treatment_of
+
+    async def passed_on(self, server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        """*result*, which *method* has brought, as it may be passed on. Raises ToolExecutionError if it may not be.
+
+        A skill is not masked: a person has approved it, and its readers verify it byte by byte.
+        """
+        treatment = self._treatment_of(server)
+        if treatment == "allow":
+            return result
+        if treatment == "mask" and method != READ_SKILL:
+            result = await masked(result)
+        result = await marked(server, method, result, is_whole=treatment == "hold")
+        if treatment == "hold" and (found := meta_of(result).get(SUSPICIOUS)):
+            raise ToolExecutionError(
+                f"{server} has answered, but the answer is withheld: the scan finds in it what steers a model "
+                f"({', '.join(map(str, found)) if is_list(found) else found}). An operator can read it in the server's "
+                f"own records, and set toolsearch.servers.{server}.results to pass on such answers"
+            )
+        return result
+
+    async def error(self, server: str, method: str, error: MCPError) -> MCPError:
+        """*error*, by which *server* has refused a request, as it may be passed on; raises as `passed_on`."""
+        told = {"message": error.message, STRUCTURED: error.data}
+        shown = await self.passed_on(server, method, told)
+        if (shown["message"], shown[STRUCTURED]) == (error.message, error.data):
+            return error
+        return MCPError(error.code, shown["message"], shown[STRUCTURED])
+
+
+async def masked(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """*result* with labels for secrets and for what is personal in its texts; the same object if there is none.
+
+    Addresses of resources and binary contents stay as they are, and so do questions to the client, which are no result.
+    Raises ToolExecutionError if it is nested too deeply.
+    """
+    if asks_for_input(result):
+        return result
+    try:
+        texts = _texts_in(result)
+        if sum(map(len, texts)) > _MOST_AT_ONCE:
+            return await asyncio.to_thread(_masked_result, result, texts)
+        return _masked_result(result, texts)
+    except RecursionError:
+        raise ToolExecutionError("the answer is nested too deeply to be masked, so it is not passed on") from None
+
+
+def _masked_result(result: Mapping[str, Any], texts: list[str]) -> Mapping[str, Any]:
+    """One look at all *texts* together is many times faster than one at each, and mostly there is nothing to mask."""
+    together = "\0".join(texts)
+    if SECRET not in texts and masked_text(together) is together:
+        return result
+    return {
+        key: value if key in NO_TEXTS else _masked(value, is_data=key == STRUCTURED) for key, value in result.items()
+    }
+
+
+def _texts_in(result: Mapping[str, Any]) -> list[str]:
+    """All that is looked at. A value that is secret by its name counts as `SECRET`."""
+    texts: list[str] = []
+
+    def secret(_: Json) -> str:
+        texts.append(SECRET)
+        return SECRET
+
+    def text(value: str) -> str:
+        texts.append(value)
+        return value
+
+    for key, value in result.items():
+        if key not in NO_TEXTS:
+            _changed(value, text, secret, is_data=key == STRUCTURED)
+    return texts
+
+
+def _masked(value: Json, *, is_data: bool = True) -> Json:
+    return _changed(value, masked_text, lambda _: SECRET, is_data=is_data)
+
+
+def _changed(value: Json, text: Callable[[str], str], secret: Callable[[Json], Json], *, is_data: bool) -> Json:
+    """*value* with each text in it changed, and each value that is secret by its name.
+
+    In data, the keys are texts, too, and so are numbers of many digits. Outside of it, the fields are those of MCP.
+    """
+    change = partial(_changed, text=text, secret=secret, is_data=is_data)
+    if isinstance(value, str):
+        return text(value)
+    if is_list(value):
+        return [change(each) for each in value]
+    if is_object(value):
+        if is_data:
+            return {
+                text(key): secret(each) if isinstance(each, str) and each and is_secret_name(key) else change(each)
+                for key, each in value.items()
+            }
+        return {key: each if key in NO_TEXTS else change(each) for key, each in value.items()}
+    if is_data and isinstance(value, int) and value >= _FEWEST_DIGITS:
+        changed = text(str(value))
+        return value if changed == str(value) else changed
+    return value
