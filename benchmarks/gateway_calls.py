@@ -54,6 +54,7 @@ class _Stub:
     """An `Upstream` that answers at once."""
 
     is_modern = False
+    call_timeout_s = 60.0
     owner = ""
     state = UpstreamState.READY
 
@@ -99,6 +100,8 @@ class _Client:
     session_key = "one"
     capabilities: Mapping[str, Any] = {}
     log_level = None
+
+    def as_task(self) -> None: ...
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
 

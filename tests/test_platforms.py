@@ -21,7 +21,7 @@ import pytest
 import toolsearch
 import toolsearch_indexes
 from toolsearch.cli.gateway import _until_terminated
-from toolsearch.cli.gateway_approve import _person
+from toolsearch.gateway.approvals import local_person
 from toolsearch.gateway.http import connection_protocol
 from toolsearch.storage import files as private_files
 from toolsearch.storage.files import make_private, write_private
@@ -219,6 +219,6 @@ def test_an_approval_is_recorded_for_a_user_without_a_name(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(getpass, "getuser", refuse)
-    assert _person() == f"user {os.getuid()}"
+    assert local_person() == f"user {os.getuid()}"
     monkeypatch.delattr(os, "getuid")
-    assert _person() == "somebody"
+    assert local_person() == "somebody"

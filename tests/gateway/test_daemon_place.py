@@ -68,17 +68,20 @@ def test_what_servers_inherit_counts(tmp_path: Path, environment: dict[str, str]
     assert identity(path, environment, **{name: "/other"}) != identity(path, environment)
 
 
-def test_settings_that_are_only_read_at_the_start_count_and_rules_and_servers_do_not(
+def test_settings_that_are_only_read_at_the_start_count_and_those_that_a_running_gateway_changes_to_do_not(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     plain = identity(config(tmp_path), environment)
 
     assert identity(config(tmp_path, {"rules": {"deny": ["git__x"]}}), environment) == plain
+    assert identity(config(tmp_path, {"limits": {"total": 3}}), environment) == plain
     assert identity(config(tmp_path, args=["--more"]), environment) == plain
-    assert identity(config(tmp_path, {"limits": {"total": 3}}), environment) != plain
-    changed = GatewaySettings.model_validate({"rules": {"deny": ["git__x"]}, "servers": {"git": {"lazy": False}}})
+    assert identity(config(tmp_path, {"usage": True}), environment) != plain
+    changed = GatewaySettings.model_validate(
+        {"rules": {"deny": ["git__x"]}, "servers": {"git": {"lazy": False}}, "limits": {"total": 3}}
+    )
     assert GatewaySettings().needing_restart(changed) == []
-    assert GatewaySettings().needing_restart(GatewaySettings.model_validate({"limits": {"total": 3}})) == ["limits"]
+    assert GatewaySettings().needing_restart(GatewaySettings.model_validate({"usage": True})) == ["usage"]
 
 
 @pytest.mark.parametrize(

@@ -126,3 +126,24 @@ def test_an_older_client_gets_all_but_what_its_versions_do_not_have():
 def test_what_a_server_lets_everybody_cache_is_the_callers_alone_through_the_gateway():
     sent = {"contents": [], "ttlMs": 5, "cacheScope": "public"}
     assert result_for(sent, Era.MODERN) == {"contents": [], "ttlMs": 5, "cacheScope": "private"}
+
+
+async def test_a_task_is_no_answer_but_to_a_call():
+    server = Server({"resultType": "task", "taskId": "1", "status": "working"})
+    for era in Era:
+        with pytest.raises(MCPError, match="which only a call can become"):
+            await relay(server).send(Caller(Grant(LOCAL), era), "it", "prompts/get", {"name": "p"}, Client(), admitted)
+
+
+async def test_a_server_that_refuses_a_call_for_the_want_of_tasks_is_asked_again_with_them():
+    needed = {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+    server = Server(MCPError(-32021, "Missing required client capability", needed), {"content": []})
+    result = await relay(server).send(Caller(Grant(LOCAL), Era.MODERN), "it", "tools/call", CALL, Client(), admitted)
+    assert result == {"content": []}
+    assert server.sent == [CALL, CALL]
+    other = Server(MCPError(-32021, "Missing required client capability", needed), {"messages": []})
+    with pytest.raises(MCPError, match="Missing required"):  # only calls can become tasks
+        await relay(other).send(
+            Caller(Grant(LOCAL), Era.MODERN), "it", "prompts/get", {"name": "p"}, Client(), admitted
+        )
+    assert len(other.sent) == 1

@@ -125,7 +125,7 @@ def test_after_a_start_on_pins_that_cannot_be_read_nothing_is_admitted(tmp_path,
     """Neither what was approved nor what is new: what has lost its pin would look new."""
     gate = make_gate(config(tmp_path))
     judge(gate, *(tool("Adds " + "much " * 50, name=f"t{n}") for n in range(100)))
-    gate._store.close()
+    gate.store.close()
     damage(tmp_path / "trust.db")
 
     verdict = verdict_of_a_new_start(tmp_path, OTHER, tool("Multiplies.", name="mul"))
@@ -138,7 +138,7 @@ def test_after_a_start_on_pins_that_cannot_be_read_nothing_is_admitted(tmp_path,
 def test_a_command_that_only_looks_takes_nothing_for_new_either(tmp_path, damage):
     gate = make_gate(config(tmp_path))
     judge(gate, *(tool("Adds " + "much " * 50, name=f"t{n}") for n in range(100)))
-    gate._store.close()
+    gate.store.close()
     damage(tmp_path / "trust.db")
 
     with suppress(StorageError), gate_that_only_looks(config(tmp_path)) as looking:

@@ -13,6 +13,7 @@ from typing import Any
 from mcp import MCPError, types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.message import ServerMessageMetadata
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -66,6 +67,11 @@ class Rich:
     answers: list[Any] = field(default_factory=list)
     level: str = "warning"
     subscribed: list[str] = field(default_factory=list)
+    listens: bool = False  # to those of 2026 who want to hear of changes
+
+    def __post_init__(self) -> None:
+        self.bus = InMemorySubscriptionBus()
+        self.listening = ListenHandler(self.bus)
 
     async def call(self, ctx: Any, params: types.CallToolRequestParams) -> Any:
         answers = {key: answer.model_dump() for key, answer in (params.input_responses or {}).items()}
@@ -127,8 +133,20 @@ class Rich:
         raise MCPError(-32099, "not today", {"because": ["rain", 7, None]})
 
     async def _touch(self, ctx: Any, params: Any) -> Any:
-        await ctx.session.send_resource_updated(f"{self.name}:///one")
+        if ctx.protocol_version >= "2026":
+            await self.bus.publish(ResourceUpdated(f"{self.name}:///one"))
+        else:
+            await ctx.session.send_resource_updated(f"{self.name}:///one")
         return _text("touched")
+
+    async def listen(self, ctx: Any, params: types.SubscriptionsListenRequestParams) -> Any:
+        uris = params.notifications.resource_subscriptions or []
+        self.subscribed += uris
+        try:
+            return await self.listening(ctx, params)
+        finally:
+            for uri in uris:
+                self.subscribed.remove(uri)
 
     async def list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=TOOLS)
@@ -191,6 +209,7 @@ def make_server(rich: Rich | None = None) -> Server[Any]:
         on_completion=rich.complete,
         on_subscribe_resource=rich.subscribe,
         on_unsubscribe_resource=rich.unsubscribe,
+        on_subscriptions_listen=rich.listen if rich.listens else None,
     )
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, rich.set_level)
     return server

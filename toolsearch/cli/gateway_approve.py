@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -151,10 +149,11 @@ class _Review:
         return is_all
 
     def _approve(self, shown: Sequence[Waiting]) -> bool:
+        from toolsearch.gateway.approvals import local_person
+
+        by = local_person()
         changed = [
-            each
-            for each in shown
-            if not self.store.approve(each.server, each.name, each.held.pin, person(), each.held.kind)
+            each for each in shown if not self.store.approve(each.server, each.name, each.held.pin, by, each.held.kind)
         ]
         for each in shown:
             if each in changed:
@@ -207,6 +206,7 @@ def _opening(entry: JsonObject) -> str:
 def _revoke(config: GatewayConfig, store: PinStore, targets: Sequence[str], *, yes: bool) -> int:
     if not targets:
         raise BadSettingError("say whose approval is withdrawn: SERVER or SERVER__TOOL")
+    from toolsearch.gateway.approvals import local_person
     from toolsearch.gateway.trust.verdicts import Kind, shown_name
 
     servers = [each.name for each in config.upstreams]
@@ -219,7 +219,7 @@ def _revoke(config: GatewayConfig, store: PinStore, targets: Sequence[str], *, y
     if not yes and not _confirmed("Withdraw that?"):
         return ExitCode.NOTHING
     for server, kind, name in chosen:
-        store.revoke(server, name, person(), kind)
+        store.revoke(server, name, local_person(), kind)
     return ExitCode.OK
 
 
@@ -238,15 +238,6 @@ def _answer(ask: Callable[[], T], question: str) -> T:
         if isinstance(abort.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from abort
         raise BadSettingError(f"nobody answers {question!r} here: run it in a terminal, or give --yes") from abort
-
-
-def person() -> str:
-    """Who decides, for the record."""
-    try:
-        return getpass.getuser()
-    except (ImportError, KeyError, OSError):  # a container may run as a number without a name; Windows may give none
-        number = getattr(os, "getuid", None)
-        return f"user {number()}" if number else "somebody"
 
 
 def _those_of(targets: Sequence[str], waiting: Sequence[Waiting], servers: Sequence[str]) -> list[Waiting]:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from toolsearch.cli.command_line import ExitCode
-from toolsearch.cli.gateway_approve import person
 from toolsearch.cli.options import ConfigOption, JsonOption, read_config
 from toolsearch.cli.output import line, print_json, stdout, table
 from toolsearch.errors import BadSettingError
@@ -85,11 +84,12 @@ _AT: Final = attrgetter("at_s")
 async def recorded(settings: GatewaySettings, action: str, server: str, work: Awaitable[None]) -> None:
     """Do *work* once it is recorded, if *settings* ask for an audit. Raises StorageError."""
     if settings.audit is not None:
+        from toolsearch.gateway.approvals import local_person
         from toolsearch.gateway.audit import GatewayAudit
 
         kept = GatewayAudit.of(settings.audit, settings.state_folder)
         try:
-            await kept.note(person(), action, server, server=server)
+            await kept.note(local_person(), action, server, server=server)
         finally:
             await kept.aclose()
     await work

@@ -4,20 +4,26 @@ sight.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from toolsearch.documents.json_values import is_object
+from toolsearch.access.principals import LOCAL
+from toolsearch.documents.json_values import as_list, as_object, is_object
+from toolsearch.documents.skills import Skill
+from toolsearch.errors import BadToolError
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.registry import Registry, content_entries, with_files_of_skills
 from toolsearch.gateway.settings import GatewayConfig
+from toolsearch.gateway.trust.differences import Place, places_of
 from toolsearch.gateway.trust.gate import PinStore, make_gate
 from toolsearch.gateway.trust.verdicts import FOUND, Entry, Kind, ReviewItem, ToolGate, content_entry, tool_entry
 from toolsearch.storage.decisions import APPROVALS_FILE
 from toolsearch.storage.sqlite.stores import SqlitePins
-from toolsearch.tools.definition import SafetyClass, worst_safety_of
+from toolsearch.tools.definition import SafetyClass, Tool, worst_safety_of
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.contents import SkillFolders
 from toolsearch.upstreams.interface import read_listing
@@ -42,6 +48,46 @@ class Waiting:
             return SafetyClass.READ.value if self.held.kind is Kind.SKILL else ""
         annotations = self.now.get("annotations")
         return worst_safety_of(annotations if is_object(annotations) else {}).value
+
+    @property
+    def compared(self) -> tuple[JsonObject | None, JsonObject]:
+        """The approved and the waiting version, in the form in which they are compared: a skill has its files by
+        path.
+        """
+        if self.held.kind is not Kind.SKILL:
+            return self.before, self.now
+        return None if self.before is None else _by_file(self.before), _by_file(self.now)
+
+    @property
+    def places(self) -> list[Place]:
+        """Every place of either version, with the words that differ marked."""
+        return places_of(*self.compared)
+
+
+def _by_file(entry: JsonObject) -> JsonObject:
+    try:
+        paths = {each.uri: each.path for each in Skill.from_entry(entry).files.values()}
+    except BadToolError:  # pinned by an older version with weaker rules
+        return entry
+    others = {name: value for name, value in entry.items() if name != "resources"}
+    listed = (as_object(each) or {} for each in as_list(entry.get("resources")) or ())
+    return {**others, "files": {paths[str(each["uri"])]: each for each in listed}}
+
+
+def local_person() -> str:
+    """The user of this process, for the record of a decision."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):  # a container may run as a number without a name; Windows may give none
+        number = getattr(os, "getuid", None)
+        return f"user {number()}" if number else "somebody"
+
+
+def person_of(caller: Caller) -> str:
+    """Who makes the request, for the record of a decision."""
+    return local_person() if caller.grant.principal == LOCAL else caller.grant.key_id or caller.principal.id
 
 
 @contextmanager
@@ -87,6 +133,14 @@ def waiting_in(registry: Registry, store: PinStore) -> list[Waiting]:
         of_server = [_waiting(store, entry, item) for entry, item in doubted if item is not None]
         waiting += sorted(of_server, key=lambda each: (each.held.kind.value, each.name))
     return waiting
+
+
+def waiting_of(registry: Registry, store: PinStore, held: Tool) -> Waiting | None:
+    """The entry *held* of a running gateway; None if it does not await approval any more."""
+    entry = tool_entry(held)
+    items = registry.servers[entry.server].held if entry.server in registry.servers else ()
+    item = next((each for each in items if (each.kind, each.name) == (entry.kind, entry.name)), None)
+    return None if item is None else _waiting(store, entry, item)
 
 
 def _known(store: PinStore, server: str) -> Sequence[Entry]:

@@ -81,6 +81,13 @@ class Caller:
         return self.grant.session
 
     @property
+    def may_approve(self) -> bool:
+        """Whether a person who makes this request may approve definitions: the user of the process, or an operator.
+        Nobody may in a session that was made for them, as those of the service are: its pages are for that.
+        """
+        return self.grant.is_operator and not self.session
+
+    @property
     def owner(self) -> str:
         """The owner of the states and links in its requests: the principal, or the session made for the principal."""
         who = self.grant.principal.id
@@ -141,7 +148,7 @@ def caller_of(ctx: Context) -> Caller:
     capabilities = ctx.session.client_capabilities
     token = _token_of(ctx)
     return Caller(
-        token.grant if token else Grant(LOCAL),
+        token.grant if token else Grant(LOCAL, is_operator=ctx.request is None),  # over stdio it is our own user
         Era.MODERN if is_modern else Era.LEGACY,
         session_key=None if is_modern else _session_key(ctx),
         client_name=client.name if client else "",

@@ -8,27 +8,39 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Literal, cast
 
 import mcp.types as types
+from mcp import MCPError
 from mcp.server.connection import Connection
 from mcp.server.subscriptions import (
+    SUBSCRIPTION_ID_META_KEY,
     InMemorySubscriptionBus,
     ListenHandler,
     PromptsListChanged,
     ResourcesListChanged,
+    ResourceUpdated,
     ServerEvent,
     ToolsListChanged,
 )
 
 from toolsearch.access.principals import Principal
+from toolsearch.documents.json_values import as_texts
+from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller, Context
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.proxy.tasks import Task
 from toolsearch.wire.mcp.eras import Era
+from toolsearch.wire.mcp.requests import META
+from toolsearch.wire.mcp.tasks import follows_tasks, tasks_missing
 
 logger = logging.getLogger(__name__)
+_numbers = count(1)  # of streams
+_MOST_WATCHED = 1_000  # resources that one stream is told of
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +64,7 @@ class _Streams:
     """
 
     audience: _Audience
+    bus: InMemorySubscriptionBus
     handler: ListenHandler
     open: int = 0
 
@@ -94,6 +107,9 @@ class ListChanges:
 
     async def listen(self, ctx: Context, caller: Caller, params: types.SubscriptionsListenRequestParams) -> Any:
         """Serve a stream of ``subscriptions/listen`` until its client goes."""
+        asked = params.notifications
+        stream = f"stream {next(_numbers)}"
+        tasks = self._tasks(caller, asked)
         key = (caller.grant.principal, caller.session)
         streams = self._streams.get(key)
         if streams is None:
@@ -102,11 +118,36 @@ class ListChanges:
         try:
             async with streams.audience.comparing:
                 streams.audience.told = streams.audience.told or await self._digests(caller)
-            return await streams.handler(ctx, params)
+            uris = (asked.resource_subscriptions or ())[:_MOST_WATCHED]
+            heard = [uri for uri in uris if await self._hear(caller, uri, stream, streams)]
+            honored = asked.model_copy(update={"resource_subscriptions": heard or None})
+            async with _told_of(tasks, ctx, lambda task: task in self._gateway.tasks.of(caller)) as told:
+                return await streams.handler(told, params.model_copy(update={"notifications": honored}))
         finally:
+            self._gateway.subscriptions.forget(stream)
             streams.open -= 1
             if not streams.open:
                 self._streams.pop(key, None)
+
+    async def _hear(self, caller: Caller, uri: str, stream: str, streams: _Streams) -> bool:
+        """Whether *stream* is told of changes of the resource *uri*: not if the caller may not know of it."""
+        try:
+            address = self._gateway.content.locate(caller, uri)
+            await self._gateway.subscriptions.subscribe(
+                caller.grant, address, stream, lambda: streams.bus.publish(ResourceUpdated(uri))
+            )
+        except (MCPError, ToolSearchError) as error:
+            logger.debug("a stream is not told of a resource: %s", error)
+            return False
+        return True
+
+    def _tasks(self, caller: Caller, asked: types.SubscriptionFilter) -> list[Task]:
+        """The tasks that a stream is told of. Raises MCPError for a client that asks and knows no tasks."""
+        ids = as_texts((asked.model_extra or {}).get("taskIds"))
+        if ids and not follows_tasks(caller.era, caller.capabilities, {}):
+            raise tasks_missing()
+        known = {task.id: task for task in self._gateway.tasks.of(caller)}
+        return [known[each] for each in dict.fromkeys(ids) if each in known]
 
     def _forget(self, key: str) -> None:
         if audience := self._sessions.pop(key, None):
@@ -171,7 +212,66 @@ _EVENTS: Mapping[str, ServerEvent] = {
 
 def _new_streams(caller: Caller) -> _Streams:
     bus = InMemorySubscriptionBus()
-    return _Streams(_Audience(caller, lambda kind: bus.publish(_EVENTS[kind])), ListenHandler(bus))
+    return _Streams(_Audience(caller, lambda kind: bus.publish(_EVENTS[kind])), bus, ListenHandler(bus))
+
+
+class _TaskNotification(types.Notification[dict[str, Any], Literal["notifications/tasks"]]):
+    method: Literal["notifications/tasks"] = "notifications/tasks"
+
+
+class _TaskStream:
+    """The session of a stream that is told of *tasks* as well: its acknowledgement names them."""
+
+    def __init__(self, ctx: Context, tasks: list[Task], may_know: Callable[[Task], bool]) -> None:
+        self._ctx = ctx
+        self._may_know = may_know
+        self._tasks = tasks
+        self._telling: list[asyncio.Task[None]] = []
+
+    async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:
+        """Send a message of the stream. The first one is the acknowledgement."""
+        if self._telling:
+            await self._ctx.session.send_notification(notification, related_request_id=related_request_id)
+            return
+        noted: dict[str, Any] = {"taskIds": [task.id for task in self._tasks]}
+        heard = notification.params.notifications.model_copy(update=noted)
+        acknowledged = notification.params.model_copy(update={"notifications": heard})
+        changes = [(task, task.changed) for task in self._tasks]
+        await self._ctx.session.send_notification(
+            notification.model_copy(update={"params": acknowledged}), related_request_id=related_request_id
+        )
+        self._telling = [asyncio.create_task(self._tell(*each)) for each in changes]
+
+    async def aclose(self) -> None:
+        for each in self._telling:
+            each.cancel()
+        if self._telling:
+            await asyncio.wait(self._telling)
+
+    async def _tell(self, task: Task, changed: asyncio.Event) -> None:
+        meta = {SUBSCRIPTION_ID_META_KEY: self._ctx.request_id}
+        is_over = False
+        while not is_over:
+            if not task.status.is_final:
+                await changed.wait()
+            changed, is_over = task.changed, task.status.is_final
+            if not self._may_know(task):
+                return
+            told = _TaskNotification(params={**task.detailed(), META: meta})
+            await self._ctx.session.send_notification(cast("Any", told), related_request_id=self._ctx.request_id)
+
+
+@asynccontextmanager
+async def _told_of(tasks: list[Task], ctx: Context, may_know: Callable[[Task], bool]) -> AsyncGenerator[Context]:
+    """The context of a stream that is told of *tasks* within the block, as long as its client *may_know* of each."""
+    if not tasks:
+        yield ctx
+        return
+    stream = _TaskStream(ctx, tasks, may_know)
+    try:
+        yield replace(ctx, session=cast("Any", stream))
+    finally:
+        await stream.aclose()
 
 
 def _digest(entries: Iterable[Mapping[str, Any]]) -> str:

@@ -19,16 +19,19 @@ from toolsearch.calling.schema_validator import load_validator
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, NotCallableHereError
 from toolsearch.freed_memory import give_back_freed_memory
+from toolsearch.gateway.approvals import Waiting, waiting_of
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.config_file import ConfigFile
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
 from toolsearch.gateway.own_entries import OwnServers
+from toolsearch.gateway.proxy.approval_questions import ApprovalQuestions
 from toolsearch.gateway.proxy.calls import ClientCall, ClientCalls, SessionLimits, mcp_answer
 from toolsearch.gateway.proxy.content import ContentProxy, Subscriptions
 from toolsearch.gateway.proxy.entries import Entries
 from toolsearch.gateway.proxy.relay import Relay, SeenLinks
 from toolsearch.gateway.proxy.skills import file_contents
 from toolsearch.gateway.proxy.suspended_calls import StateSeal
+from toolsearch.gateway.proxy.tasks import Tasks
 from toolsearch.gateway.registry import HowToApprove, Registry, ServerTools, by_command
 from toolsearch.gateway.servers import Servers, UpstreamFactory
 from toolsearch.gateway.settings import GatewayConfig, GatewaySettings, ResultTreatment
@@ -44,7 +47,7 @@ from toolsearch.gateway.status import (
     ServerRow,
     WireCosts,
 )
-from toolsearch.gateway.trust.gate import make_gate
+from toolsearch.gateway.trust.gate import PinGate, make_gate
 from toolsearch.gateway.trust.results import Results
 from toolsearch.gateway.trust.verdicts import ToolGate
 from toolsearch.scanning.rules import forget_what_was_read
@@ -59,7 +62,9 @@ from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.interface import Downstream, ServerHealth, Upstream
 from toolsearch.upstreams.personal import PersonalUpstream
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.wire.mcp.eras import Era, state_in
 from toolsearch.wire.mcp.requests import call_params
+from toolsearch.wire.mcp.tasks import follows_tasks
 from toolsearch.wiring import build_engine
 
 if TYPE_CHECKING:
@@ -140,6 +145,7 @@ class Gateway:
         )
         self._owns_gate = gate is None
         self._gate = make_gate(config, pins) if gate is None else gate
+        self.pins = self._gate.store if isinstance(self._gate, PinGate) else None  # None if nothing is ever held
         self.registry = Registry(self.engine.catalog, self._gate, settings.rules.reach, approving, shapes_of(settings))
         self.ledger = Ledger(clock)
         self._costs = WireCosts(self.engine.counter)
@@ -173,9 +179,11 @@ class Gateway:
         )
         self._end_health = self.engine.catalog.ask_health(self._server_health)
         links = SeenLinks()
+        seal = StateSeal(os.urandom(32), clock)  # the key is random, so only this process accepts its states
+        self._approval_questions = ApprovalQuestions(self.waiting, self.decide, seal)
         self.relay = Relay(
             self.upstreams,
-            StateSeal(os.urandom(32), clock),  # the key is random, so only this process accepts its states
+            seal,
             links,
             results=Results(self._treatment_of),
             before=self._servers.follow_decisions if asks_gate else None,
@@ -196,6 +204,7 @@ class Gateway:
             rates=rates or _rates_of(settings, self.engine, clock),
             audit=self._audit,
         )
+        self.tasks = Tasks(lambda caller, name: self._calls.may_know(self.seen_by(caller), name))
 
     async def __aenter__(self) -> Self:
         self._servers.start()
@@ -217,6 +226,8 @@ class Gateway:
             self._counting.cancel()
             await asyncio.wait([self._counting])
         self._end_health()
+        await self.tasks.aclose()
+        await self._approval_questions.aclose()
         await self.relay.aclose()
         await self.subscriptions.aclose()
         await self._servers.aclose()
@@ -341,9 +352,48 @@ class Gateway:
         return found
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-        """Answer ``tools/call`` with *params* as the client sent them; see `mcp_answer`."""
-        call = self._calls.read(self.seen_by(caller), params, downstream)
-        return mcp_answer(call, await self._completed(call))
+        """Answer ``tools/call`` with *params* as the client sent them; see `mcp_answer`.
+
+        A client that follows tasks may get one in place of the result; see `Tasks.begin`.
+        """
+        caller = self.seen_by(caller)
+        call = self._calls.read(caller, params, downstream)
+
+        async def answer(client: Downstream) -> dict[str, Any]:
+            made = replace(call, downstream=client)
+            if made.call.name in self.registry.held or state_in(params) is not None:
+                asked = await self._approval_questions.put(made)
+                if asked.result is not None:
+                    return asked.result
+                made = self._calls.read(caller, asked.params, client)
+            return mcp_answer(made, await self._completed(made))
+
+        if not follows_tasks(caller.era, caller.capabilities, params):
+            return await answer(downstream)
+        is_wanted = caller.era is Era.LEGACY
+        return await self.tasks.begin(caller, call.call.name, downstream, answer, is_wanted=is_wanted)
+
+    async def waiting(self, caller: Caller, name: str) -> Waiting | None:
+        """What awaits approval under *name*, if it is in the reach of *caller*."""
+        held = self.registry.held.get(name)
+        if held is None or self.pins is None or not self.seen_by(caller).principal.reach.allows(held.definition):
+            return None
+        return await asyncio.to_thread(waiting_of, self.registry, self.pins, held)
+
+    async def decide(self, waiting: Waiting, by: str, is_approved: bool) -> bool:  # noqa: FBT001  as it is called back
+        """Record what the person *by* has decided about *waiting*. What is approved can be used once this returns.
+
+        Returns False if it has changed meanwhile, so that something else waits. Raises StorageError.
+        """
+        if self.pins is None:
+            return False
+        server, name, kind = waiting.server, waiting.name, waiting.held.kind
+        if not is_approved:
+            await asyncio.to_thread(self.pins.refuse, server, name, by, kind)
+            return True
+        is_done = await asyncio.to_thread(self.pins.approve, server, name, waiting.held.pin, by, kind)
+        await self.review()
+        return is_done
 
     async def run(self, caller: Caller, name: str, arguments: JsonObject, downstream: Downstream) -> CallOutcome:
         """Call a tool for a client that does not speak MCP; see `ClientCalls.complete`."""
@@ -530,6 +580,7 @@ class Gateway:
         await self.first_listings.wait(_FIRST_USE_S)
 
     async def _count_tokens(self, server: str) -> None:
+        self.subscriptions.renew(server)
         self._tokens[server] = await asyncio.to_thread(self._tokens_of, server)
         await asyncio.to_thread(load_validator)  # the validator is loaded now because there are tools to call
 

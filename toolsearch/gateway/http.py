@@ -43,6 +43,7 @@ from toolsearch.gateway.http_guard import (
     served_hosts,
 )
 from toolsearch.gateway.login_pages import login_routes
+from toolsearch.gateway.reports.decisions import decision_routes
 from toolsearch.gateway.reports.page import status_routes
 from toolsearch.gateway.server import make_server
 from toolsearch.gateway.status import SESSION_IDLE_S
@@ -173,6 +174,7 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
         metadata = build_resource_metadata_url(AnyHttpUrl(resource)) if resource else None
         guarded = RequireAuthMiddleware(mcp, list(directory.required_scopes), metadata)
         routes += [Route(_PATH, endpoint=guarded)]
+        pages += decision_routes(gateway)  # without tokens, nobody could tell an operator from their model
         routes += [_for_operators(page, directory.required_scopes) for page in pages]
         if settings.jwt is not None and resource is not None:
             routes += _metadata_routes(settings.jwt, resource)

@@ -41,6 +41,7 @@ from toolsearch.upstreams.contents import SkillFolders, read_contents
 from toolsearch.upstreams.interface import Listing
 from toolsearch.wire.mcp.definitions import entry_of
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, ListOf
+from toolsearch.wire.mcp.views import wrapped_view
 
 Key: TypeAlias = tuple[Kind, str]  # the kind, and a tool's name here or the server's own name for anything else
 
@@ -222,6 +223,11 @@ class Registry:
         the reach.
         """
         return self.catalog.find_entry(name)
+
+    def view_uri(self, server: str, uri: str) -> str:
+        """The URI by which clients read the view *uri* of *server*: its own if this server alone lists it."""
+        owners = [name for name, contents in self._contents.items() if contents.lists(RESOURCES, uri)]
+        return uri if owners == [server] else wrapped_view(server, uri)
 
     @property
     def held(self) -> Mapping[str, Tool]:

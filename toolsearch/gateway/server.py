@@ -18,9 +18,16 @@ from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp.shared.message import ServerMessageMetadata
-from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, LOG_LEVEL_META_KEY
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp.types import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    LOG_LEVEL_META_KEY,
+    METHOD_NOT_FOUND,
+)
 from pydantic import BaseModel, ConfigDict
 
 from toolsearch.errors import NotPermittedError, ToolSearchError
@@ -39,22 +46,29 @@ from toolsearch.gateway.exposure.clients import known_client
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.greeting import own_version
 from toolsearch.gateway.proxy.relay import is_wanted
+from toolsearch.gateway.proxy.tasks import Task
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.mcp.eras import ASKABLE, Era, check_askable
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, SKILLS, TEMPLATES, TOOLS, ListOf
-from toolsearch.wire.mcp.opening import DISCOVER, EXTENSIONS, INITIALIZE, LIST_TTL_MS, with_extensions
+from toolsearch.wire.mcp.opening import DISCOVER, EXTENSIONS, INITIALIZE, LIST_TTL_MS, with_extensions, with_tasks
 from toolsearch.wire.mcp.requests import (
     CALL_TOOL,
+    CANCEL_TASK,
     GET_SKILL,
+    GET_TASK,
     LIST_SKILLS,
+    LIST_TASKS,
     LIST_TOOLS,
     READ_DIRECTORY,
     SET_LOG_LEVEL,
+    TASK_RESULT,
+    UPDATE_TASK,
     as_private,
     carrying,
     text_result,
     unpacked,
 )
+from toolsearch.wire.mcp.tasks import follows_tasks, tasks_missing
 
 _LOG_LEVEL = "toolsearch/log-level"
 _requests = count(1)  # numbers of our own: ids that two clients choose may be equal
@@ -100,6 +114,9 @@ class SdkDownstream:
             metadata=ServerMessageMetadata(related_request_id=self.ctx.request_id),
         )
         return answer.model_dump(mode="json")
+
+    def as_task(self) -> None:
+        """The client waits for the result of this request."""
 
     async def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass a message on. Log messages only go to a client that wants their level; clients of 2026 get none unless
@@ -163,7 +180,8 @@ def pass_on_instructions(gateway: Gateway, who: Who) -> ServerMiddleware[Any]:
         said = await asyncio.to_thread(instructions_for, gateway, who(ctx))
         told = {**result, "instructions": said} if said else result
         if ctx.method == INITIALIZE:
-            told = {**told, "capabilities": with_extensions(result["capabilities"], ctx.params or {})}
+            extended = with_extensions(result["capabilities"], ctx.params or {})
+            told = {**told, "capabilities": with_tasks(extended, result["protocolVersion"])}
         return as_private(told)  # private: other callers get the instructions of other servers
 
     return middleware
@@ -220,13 +238,6 @@ class ListChangingServer(Server[Any]):
         )
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
-    def get_capabilities(self, *args: Any, **options: Any) -> types.ServerCapabilities:
-        """The SDK's capabilities, except that 2026 clients are told that they cannot subscribe to resources."""
-        capabilities = super().get_capabilities(*args, **options)
-        if capabilities.resources is not None and options.get("protocol_version") in MODERN_PROTOCOL_VERSIONS:
-            capabilities.resources.subscribe = False
-        return capabilities
-
 
 Asked: TypeAlias = Literal["search", "call", "content"]
 Who: TypeAlias = Callable[[Context], Caller]
@@ -279,7 +290,8 @@ def make_server(
         **answers,
     )
     add_logging(server)
-    add_skills(server, lambda answer: guarded(face.of_caller(answer)), face)
+    for add in (add_skills, add_tasks):
+        add(server, lambda answer: guarded(face.of_caller(answer)), face)
     server.middleware += [_send_carried, pass_on_instructions(gateway, face.who)]
     return server
 
@@ -358,6 +370,40 @@ class _Face:
             read = await self.gateway.read_resource(caller, wire, SdkDownstream(ctx, caller))
             return carrying(ctx.method, read)
 
+    async def get_task(self, ctx: Context, caller: Caller, params: _TaskParams) -> Any:
+        task = await self._task(ctx, caller, params)
+        return task.detailed() if caller.era is Era.MODERN else task.written(caller.era)
+
+    async def update_task(self, ctx: Context, caller: Caller, params: _UpdateParams) -> Any:
+        require_era(caller, Era.MODERN)
+        task = await self._task(ctx, caller, params)
+        task.questions.answer(params.input_responses)
+        return {}
+
+    async def cancel_task(self, ctx: Context, caller: Caller, params: _TaskParams) -> Any:
+        task = await self._task(ctx, caller, params)
+        if caller.era is Era.LEGACY and task.status.is_final:
+            raise MCPError(INVALID_PARAMS, f"Cannot cancel a task that is {task.status.value}")
+        task.cancel()
+        return {} if caller.era is Era.MODERN else task.written(caller.era)
+
+    async def task_result(self, ctx: Context, caller: Caller, params: _TaskParams) -> Any:
+        require_era(caller, Era.LEGACY)
+        task = await self._task(ctx, caller, params)
+        return await self.gateway.tasks.result(caller, task.id, SdkDownstream(ctx, caller))
+
+    async def list_tasks(self, _: Context, caller: Caller, params: types.PaginatedRequestParams) -> Any:
+        require_era(caller, Era.LEGACY)
+        require_first_page(params)
+        async with self._content(caller):
+            return {"tasks": [task.written(caller.era) for task in self.gateway.tasks.of(caller)]}
+
+    async def _task(self, ctx: Context, caller: Caller, params: _TaskParams) -> Task:
+        """Raises MCPError if the caller may not know of it, or does not say that it knows tasks at all."""
+        require_task_request(ctx, caller, params.task_id)
+        async with self._content(caller):
+            return self.gateway.tasks.find(caller, params.task_id)
+
     async def list_skills(self, _: Context, caller: Caller, params: types.PaginatedRequestParams) -> Any:
         async with self._content(caller):
             require_first_page(params)
@@ -423,6 +469,41 @@ def add_skills(server: Server[Any], handler: Callable[[_Answer], Handler[Any]], 
     server.add_request_handler(LIST_SKILLS, types.PaginatedRequestParams, handler(face.list_skills))
     server.add_request_handler(GET_SKILL, _SkillParams, handler(face.get_skill))
     server.add_request_handler(READ_DIRECTORY, _DirectoryParams, handler(face.read_directory))
+
+
+class _TaskParams(types.RequestParams):
+    task_id: str
+
+
+class _UpdateParams(_TaskParams):
+    input_responses: dict[str, Any]
+
+
+def add_tasks(server: Server[Any], handler: Callable[[_Answer], Handler[Any]], face: _Face) -> None:
+    """Serve tasks, to clients of 2026 as an extension, and to those of 2025 as a part of their protocol."""
+    server.add_request_handler(GET_TASK, _TaskParams, handler(face.get_task))
+    server.add_request_handler(UPDATE_TASK, _UpdateParams, handler(face.update_task))
+    server.add_request_handler(CANCEL_TASK, _TaskParams, handler(face.cancel_task))
+    server.add_request_handler(TASK_RESULT, _TaskParams, handler(face.task_result))
+    server.add_request_handler(LIST_TASKS, types.PaginatedRequestParams, handler(face.list_tasks))
+
+
+def require_era(caller: Caller, era: Era) -> None:
+    """Raise MCPError unless the protocol of *era*, which has the method, is the caller's."""
+    if caller.era is not era:
+        raise MCPError(METHOD_NOT_FOUND, "Method not found")
+
+
+def require_task_request(ctx: Context, caller: Caller, task_id: str) -> None:
+    """Raise MCPError for a client of 2026 that does not declare tasks, or whose HTTP header names another task. The SDK
+    compares this header only for methods of the protocol itself.
+    """
+    if caller.era is Era.LEGACY:
+        return
+    if not follows_tasks(caller.era, caller.capabilities, {}):
+        raise tasks_missing()
+    if ctx.request is not None and decode_header_value(ctx.request.headers.get(MCP_NAME_HEADER)) != task_id:
+        raise MCPError(HEADER_MISMATCH, f"{MCP_NAME_HEADER} header does not name the task of the request body")
 
 
 async def _send_carried(ctx: Context, call_next: CallNext) -> HandlerResult:

@@ -14,10 +14,9 @@ from toolsearch.access.reach import Reach
 from toolsearch.access.scopes import includes
 from toolsearch.api.base import Page
 from toolsearch.api.imports import Approval, ApprovedBody, FindingBody, Revocation, WaitingBody
-from toolsearch.documents.json_values import as_list, as_object
-from toolsearch.documents.skills import Skill
-from toolsearch.errors import BadToolError, ConflictError, UnknownRecordError
+from toolsearch.errors import ConflictError, UnknownRecordError
 from toolsearch.gateway.approvals import Waiting, waiting_in
+from toolsearch.gateway.trust.differences import Place
 from toolsearch.gateway.trust.gate import PinStore, definition_diff
 from toolsearch.gateway.trust.verdicts import Kind, shown_name, tool_entry
 from toolsearch.service.catalogs.catalogs import Catalogs
@@ -26,14 +25,12 @@ from toolsearch.service.catalogs.imports.servers import ServerDirectory
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.differences import Place, places_of
 from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with
 from toolsearch.service.web.answers import Paging, paging
 from toolsearch.service.web.callers import ServiceCaller, Visit, caller_with
 from toolsearch.service.web.parts import ServiceParts, the_service
 from toolsearch.storage.pins import Pin
 from toolsearch.storage.storage import Storage
-from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.config import server_identity
 
 APPROVAL = "approval"
@@ -197,25 +194,8 @@ def _waiting_body(waiting: Waiting) -> WaitingBody:
         changes=list(held.changes),
         approved=dict(waiting.before) if waiting.before is not None else None,
         waiting=dict(waiting.now),
-        difference=definition_diff(*_compared(waiting)),
+        difference=definition_diff(*waiting.compared),
     )
-
-
-def _compared(waiting: Waiting) -> tuple[JsonObject | None, JsonObject]:
-    """The approved and the waiting version, in the form in which they are compared: a skill has its files by path."""
-    if waiting.held.kind is not Kind.SKILL:
-        return waiting.before, waiting.now
-    return None if waiting.before is None else _by_file(waiting.before), _by_file(waiting.now)
-
-
-def _by_file(entry: JsonObject) -> JsonObject:
-    try:
-        paths = {each.uri: each.path for each in Skill.from_entry(entry).files.values()}
-    except BadToolError:  # pinned by an older version with weaker rules
-        return entry
-    others = {name: value for name, value in entry.items() if name != "resources"}
-    listed = (as_object(each) or {} for each in as_list(entry.get("resources")) or ())
-    return {**others, "files": {paths[str(each["uri"])]: each for each in listed}}
 
 
 def _approved_body(approved: Approved) -> ApprovedBody:
@@ -304,4 +284,4 @@ async def _of(service: ServiceParts, visit: Visit, catalog: str) -> OfCatalog:
 
 
 def _places(waiting: Waiting) -> Compared:
-    return Compared(waiting, tuple(places_of(*_compared(waiting))))
+    return Compared(waiting, tuple(waiting.places))

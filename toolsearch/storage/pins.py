@@ -84,6 +84,10 @@ class PinPersistence(Protocol):
         """Withdraw the approval of the entry, whatever its definition is. Returns False if it was not approved."""
         ...
 
+    def refuse(self, owner: str, name: str, *, by: str, at_s: float) -> None:
+        """Record that a person has looked at what waits, and does not approve it."""
+        ...
+
     def close(self) -> None:
         """May be called twice."""
         ...
@@ -97,6 +101,11 @@ def approval(owner: str, name: str, *, by: str, at_s: float, is_done: bool) -> A
 def withdrawal(owner: str, name: str, *, by: str, at_s: float, is_done: bool) -> AuditRecord:
     """How `PinPersistence.revoke` is recorded."""
     return AuditRecord(at_s, by, "revoke", _subject(owner, name), "done" if is_done else "was not approved")
+
+
+def refusal(owner: str, name: str, *, by: str, at_s: float) -> AuditRecord:
+    """How `PinPersistence.refuse` is recorded."""
+    return AuditRecord(at_s, by, "refuse", _subject(owner, name), "done")
 
 
 def _subject(owner: str, name: str) -> str:
@@ -199,6 +208,10 @@ class SqlPins(SqlStore):
                 database.execute(_HOLD, (self._tenant, owner, name, *row, by, microseconds(at_s)))
             self._decided(database, withdrawal(owner, name, by=by, at_s=at_s, is_done=row is not None))
         return row is not None
+
+    def refuse(self, owner: str, name: str, *, by: str, at_s: float) -> None:
+        with self._deciding() as database:
+            audit.append(database, replace(refusal(owner, name, by=by, at_s=at_s), tenant=self._tenant))
 
     def close(self) -> None:
         """Whoever opened the database closes it."""

@@ -30,6 +30,8 @@ from toolsearch.upstreams.sender import Sender
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.upstreams.talkback import Talkback
+from toolsearch.upstreams.watch import ResourceWatch
+from toolsearch.wire.mcp.requests import SUBSCRIBE, UNSUBSCRIBE
 
 _LOGIN_POLL_S = 5.0
 
@@ -162,6 +164,11 @@ class UpstreamActor:
             on_answered=self._on_answered,
             on_request_failed=self._on_failed,
         )
+        self._watch = ResourceWatch(
+            lambda uri: sinks.updated(settings.name, uri, self.owner),
+            timeout_s=settings.policy.connect_timeout_s,
+            random=random,
+        )
         self._keeping: asyncio.Task[None] | None = None
         self._idle_gate = IdleGate(clock=clock, is_in_use=lambda: self._connection.is_in_use)
         self._losses = 0  # short sessions in a row
@@ -186,6 +193,10 @@ class UpstreamActor:
     def is_modern(self) -> bool:
         session = self._connection.live
         return session is not None and not session.shook_hands
+
+    @property
+    def call_timeout_s(self) -> float:
+        return self._settings.policy.call_timeout_s
 
     def status(self) -> UpstreamStatus:
         session = self._connection.live
@@ -220,12 +231,25 @@ class UpstreamActor:
         self._calls += 1
         self._idle_gate.wake()
         try:
+            if request.method in (SUBSCRIBE, UNSUBSCRIBE):
+                session = await self._connection.get()
+                if not session.shook_hands:
+                    await self._listings.judged(session)
+                    return await self._watch_resource(request, session)
             return await self._sender.send(request)
         except (ToolSearchError, MCPError):
             self._failed += 1
             raise
         finally:
             self._idle_gate.note_use()
+
+    async def _watch_resource(self, request: UpstreamRequest, session: McpSession) -> dict[str, Any]:
+        request.admit()
+        if request.method == SUBSCRIBE:
+            await self._watch.add(session, request.params["uri"])
+        else:
+            self._watch.remove(request.params["uri"])
+        return {}
 
     async def listed(self) -> None:
         """Connect if needed, and wait until the server's listing has been judged, at most as long as connecting may
@@ -251,6 +275,7 @@ class UpstreamActor:
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])
+        await self._watch.aclose()
         await self._listings.aclose()
         await self._connection.aclose()
 

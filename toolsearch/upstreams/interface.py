@@ -122,6 +122,12 @@ class Downstream(Protocol):
         """Pass on a notification that belongs to this request, such as ``notifications/message``."""
         ...
 
+    def as_task(self) -> Downstream | None:
+        """The client as it can be asked from now on, since the server has made a task of the request: it follows the
+        task, and waits no more for the result of the request. None if it goes on waiting.
+        """
+        ...
+
 
 def _admitted() -> None:
     """Admits a request that depends on no definition."""
@@ -135,6 +141,7 @@ class UpstreamRequest:
     downstream  the client that it is made for; None: the gateway itself, so that the server can ask nobody
     admit       called right before it is sent, after the server's present listing has been judged; raises
                 ToolSearchError or MCPError if the request may not be sent any more
+    takes_tasks  a server of 2026 is told that a task may be made of it, whatever the client has declared
     reached_at  the address at which the client reaches the gateway over HTTP, for links to its pages; "": no such
     """
 
@@ -143,6 +150,7 @@ class UpstreamRequest:
     timeout_s: float | None = None
     downstream: Downstream | None = field(default=None, compare=False)
     admit: Callable[[], object] = field(default=_admitted, compare=False)
+    takes_tasks: bool = False
     reached_at: str = ""
 
 
@@ -167,6 +175,11 @@ class Upstream(Protocol):
     @property
     def is_modern(self) -> bool:
         """Whether it speaks the protocol of 2026; False before the first connection."""
+        ...
+
+    @property
+    def call_timeout_s(self) -> float:
+        """Seconds for a request that sets no time of its own."""
         ...
 
     def status(self) -> UpstreamStatus: ...

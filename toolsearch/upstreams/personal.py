@@ -92,6 +92,10 @@ class PersonalUpstream:
         return ""
 
     @property
+    def call_timeout_s(self) -> float:
+        return self._settings.policy.call_timeout_s
+
+    @property
     def is_modern(self) -> bool:
         return False
 
@@ -259,6 +263,10 @@ class OwnConnection:
     @property
     def state(self) -> UpstreamState:
         return self._open.state if self._open is not None else UpstreamState.IDLE
+
+    @property
+    def call_timeout_s(self) -> float:
+        return self._settings.policy.call_timeout_s
 
     @property
     def is_modern(self) -> bool:

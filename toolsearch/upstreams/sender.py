@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from toolsearch.upstreams.interface import UpstreamRequest
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.upstreams.talkback import Talkback
+from toolsearch.wire.mcp.tasks import taking_tasks
 
 WAITING_PER_RUNNING: Final = 4  # requests that may wait for each one that may run; more are refused
 
@@ -219,11 +220,12 @@ class Sender:
 
 async def _sent(request: UpstreamRequest, session: McpSession) -> dict[str, Any]:
     downstream = request.downstream
+    capabilities: Mapping[str, Any] | None = downstream.capabilities if downstream else None
     return await session.request(
         request.method,
         request.params,
         on_progress=downstream.progress if downstream else None,
-        capabilities=downstream.capabilities if downstream else None,
+        capabilities=taking_tasks(capabilities or {}) if request.takes_tasks else capabilities,
     )
 
 

@@ -34,6 +34,7 @@ from toolsearch.upstreams.streams import PacedReading, Streams
 from toolsearch.wire.mcp.definitions import schema_of, tool_name
 from toolsearch.wire.mcp.lists import TOOLS
 from toolsearch.wire.mcp.requests import (
+    ABOUT_ONE_TASK,
     CALL_TOOL,
     LIST_TOOLS,
     META,
@@ -47,6 +48,7 @@ from toolsearch.wire.mcp.requests import (
 
 ParameterHeaders: TypeAlias = dict[str, Mapping[tuple[str, ...], str]]  # tool -> path into its arguments -> header
 _CAPABILITIES = "toolsearch/capabilities"
+_SAMPLING = types.SamplingCapability(tools=types.SamplingToolsCapability())  # each client is asked only what it can
 _CLIENT = types.Implementation(name="toolsearch", version="0.1.0")
 _HTTP_TIMEOUT = httpx2.Timeout(30.0, read=None)  # no read timeout, because each call sets its own
 _LARGEST_EVENT = 32 * 1024 * 1024  # bytes; the same limit holds for a line of a child process
@@ -77,6 +79,12 @@ class _RawRequest(types.Request[dict[str, Any], str]):
     """Any request, sent as it is."""
 
 
+class _TaskRequest(_RawRequest):
+    """A request about a task, which is named in a header as well."""
+
+    name_param = "taskId"
+
+
 class McpSession:
     """A session that is past its handshake. *ended* is set once the server has closed the connection."""
 
@@ -105,8 +113,9 @@ class McpSession:
         sent = dict(params)
         if capabilities is not None:
             sent = with_meta(sent, {_CAPABILITIES: dict(capabilities)})
+        request = _TaskRequest if method in ABOUT_ONE_TASK else _RawRequest
         result = await self.sdk.send_request(
-            _RawRequest(method=method, params=sent),
+            request(method=method, params=sent),
             types.Result,
             progress_callback=on_progress,
         )
@@ -185,6 +194,7 @@ async def open_session(
             message_handler=peer.on_message,
             elicitation_callback=peer.elicit,
             sampling_callback=peer.sample,
+            sampling_capabilities=_SAMPLING,
             list_roots_callback=peer.list_roots,
         )
         session = await stack.enter_async_context(client_session)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from mcp import Client, MCPError, types
+from mcp.server.lowlevel import Server
+from mcp.shared.message import ServerMessageMetadata
 
-from tests.kit.gateway import SERVERS, served, text
+from tests.kit.gateway import SERVERS, connected, served, text, time_server
 from tests.kit.person import Person
-from tests.mcp_servers.rich_http import rich_over_http
+from tests.mcp_servers.rich_http import over_http, rich_over_http
 from tests.mcp_servers.rich_server import Rich
 
 CLIENTS = ("legacy", "auto")
@@ -175,3 +177,57 @@ async def raw_call(client: Client, name: str, **more: Any) -> Any:
     return await client.session.call_tool(
         "callToolDestructive", {"name": f"rich__{name}"}, allow_input_required=True, **more
     )
+
+
+async def test_a_server_samples_with_tools_where_the_client_can_and_is_told_where_it_cannot(behind):
+    look_up = types.Tool(name="look_up", input_schema={"type": "object"})
+
+    async def listed(*_: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name="think", input_schema={"type": "object"})])
+
+    async def think(ctx: Any, _: Any) -> types.CallToolResult:
+        assert ctx.session.client_capabilities.sampling.tools is not None
+        said = types.SamplingMessage(role="user", content=types.TextContent(type="text", text="Look it up."))
+        params = types.CreateMessageRequestParams(messages=[said], max_tokens=9, tools=[look_up])
+        answer = await ctx.session.send_request(
+            types.CreateMessageRequest(params=params),
+            types.CreateMessageResultWithTools,
+            metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
+        )
+        return types.CallToolResult(content=[types.TextContent(type="text", text=answer.content.name)])
+
+    async def sample(_: Any, params: Any) -> types.CreateMessageResultWithTools:
+        use = types.ToolUseContent(type="tool_use", id="1", name=params.tools[0].name, input={})
+        return types.CreateMessageResultWithTools(role="assistant", content=use, model="m", stop_reason="toolUse")
+
+    server: Server[Any] = Server("thinker", on_list_tools=listed, on_call_tool=think)
+    with_tools = types.SamplingCapability(tools=types.SamplingToolsCapability())
+    async with (
+        over_http(server) as upstream,
+        served(behind({"url": upstream, "mode": "legacy"})) as (_, url),
+        Client(url, mode="legacy", sampling_callback=sample, sampling_capabilities=with_tools) as able,
+        Client(url, mode="legacy", sampling_callback=sample) as unable,
+    ):
+        assert text(await call(able, "think")) == "look_up"
+        with pytest.raises(MCPError, match="knows no sampling with tools"):
+            await call(unable, "think")
+
+
+@pytest.mark.parametrize("era", CLIENTS)
+async def test_over_stdio_a_held_tool_is_approved_by_the_person_and_over_http_nobody_is_asked(era, tmp_path):
+    asked: list[str] = []
+
+    async def approve(_: Any, params: Any) -> types.ElicitResult:
+        asked.append(params.message)
+        return types.ElicitResult(action="accept", content={"decision": "approve"})
+
+    section = {"stateDir": str(tmp_path / "state"), "trust": {"firstSeen": "quarantine"}}
+    config = {"mcpServers": {"time": time_server()}, "toolsearch": section}
+    arguments = {"name": "time__get_current_time", "arguments": {"timezone": "UTC"}}
+    for transport in ("http", "stdio"):
+        async with connected(config, transport, era, tmp_path, elicitation_callback=approve) as client:
+            await client.call_tool("toolSearchTool", {"query": "the time"})  # waits until the server has listed
+            result = await client.call_tool("callToolWrite", arguments)
+            assert bool(result.is_error) == (transport == "http")
+    (question,) = asked
+    assert question.startswith("time__get_current_time of the MCP server time is new")

@@ -17,6 +17,18 @@ SUITE = SERVERS / "node_modules" / "@modelcontextprotocol" / "conformance" / "di
 SUITE_OF_2026 = SERVERS / "node_modules" / "conformance-of-2026" / "dist" / "index.js"
 NODE = SERVERS / "node_modules" / ".bin" / "node"  # of npm: the suite of 2026 needs a newer one than many have
 OF_2026 = ("--spec-version", "2026-07-28")
+EXTENSION = ("--force", *OF_2026)  # scenarios of extensions are of no revision
+OF_TASKS = (
+    "tasks-lifecycle",
+    "tasks-capability-negotiation",
+    "tasks-wire-fields",
+    "tasks-request-state-removal",
+    "tasks-mrtr-input",
+    "tasks-request-headers",
+    "tasks-dispatch-and-envelope",
+    "tasks-mrtr-composition",
+)
+TASK_TOOLS = {"greet", "slow_compute", "failing_job", "protocol_error_job", "confirm_delete", "multi_input"}
 PATIENCE_MS = "300000"  # all scenarios start at once, and most of that time each waits for the others
 CLIENT = SERVERS / "conformance_client.py"
 
@@ -44,15 +56,19 @@ class SuiteNames:
         await self._app(scope, renamed, send)
 
 
+def _is_of_suite(name: str) -> bool:
+    return name.startswith("test_") or name in TASK_TOOLS
+
+
 def _prefixed(name: bytes) -> bytes:
-    return b"suite__" + name if name.startswith(b"test_") else name
+    return b"suite__" + name if _is_of_suite(name.decode()) else name
 
 
 def _renamed(body: bytes) -> bytes:
     request = json.loads(body)
     params = request.get("params", {})
     for named in (params, params.get("ref", {})):
-        if str(named.get("name", "")).startswith("test_"):
+        if _is_of_suite(str(named.get("name", ""))):
             named["name"] = f"suite__{named['name']}"
     return json.dumps(request).encode()
 
@@ -114,6 +130,27 @@ async def test_headers_that_do_not_fit_a_call_are_refused_as_2026_wants_it(tmp_p
     async with served(newer) as (_, url):
         output = await run_suite(SUITE_OF_2026, tmp_path, "server", "--url", url, "--scenario", scenario, *OF_2026)
     assert "0 failed, 0 warnings" in output
+
+
+@pytest.mark.usefixtures("by_suite_names")
+async def test_tasks_are_as_their_extension_wants_them(tmp_path):
+    async with served(config(tmp_path, "tasks_server.py")) as (_, url):
+        for scenario in OF_TASKS:
+            asked = ("server", "--url", url, "--scenario", scenario, *EXTENSION)
+            assert "0 failed, 0 warnings" in await run_suite(SUITE_OF_2026, tmp_path, *asked)
+
+
+@pytest.mark.usefixtures("by_suite_names")
+async def test_a_tool_that_only_runs_as_a_task_is_run_for_a_client_without_tasks_though_the_suite_wants_an_error(
+    tmp_path,
+):
+    """A server must refuse such a call where it cannot answer it otherwise; the gateway can, since it waits itself."""
+    known = tmp_path / "known.yml"
+    known.write_text("server: [tasks-required-task-error]")
+    async with served(config(tmp_path, "tasks_server.py")) as (_, url):
+        asked = ("server", "--url", url, "--scenario", "tasks-required-task-error", *EXTENSION)
+        output = await run_suite(SUITE_OF_2026, tmp_path, *asked, "--expected-failures", str(known))
+    assert "failing_job returned a successful response" in output
 
 
 @pytest.mark.timeout(400)  # dozens of logins, each at a gateway of its own

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from mcp import Client, MCPError, types
+from mcp.client.subscriptions import ResourceUpdated
 
 from tests.kit.gateway import ERAS, served
 from tests.mcp_servers.rich_http import rich_over_http
 from tests.mcp_servers.rich_server import Rich
+from toolsearch.gateway.gateway import Gateway
 
 each_era = pytest.mark.parametrize("era", ERAS)
 
@@ -124,6 +126,65 @@ async def test_sessions_that_subscribed_hear_of_a_change_and_the_server_is_asked
             await unsubscribe(second, "ann:///one")
             assert ann.subscribed == []
     assert heard["first"].empty()
+
+
+@pytest.mark.parametrize("server_era", ["legacy", "auto"])
+async def test_a_stream_of_2026_hears_of_the_resources_that_its_client_may_know(server_era, tmp_path):
+    ann = Rich("ann", listens=True)
+    async with rich_over_http(ann) as upstream:
+        config = {
+            "mcpServers": {"ann": {"url": upstream, "mode": server_era}},
+            "toolsearch": {"stateDir": str(tmp_path)},
+        }
+        async with served(config) as (gateway, url), Client(url) as client:
+            unknown = "none:///at all"
+            async with client.listen(resource_subscriptions=["toolsearch:ann:ann:///one", unknown]) as stream:
+                assert stream.honored.resource_subscriptions == ["toolsearch:ann:ann:///one"]
+                assert ann.subscribed == ["ann:///one"]
+                await client.call_tool("callToolDestructive", {"name": "ann__touch"})
+                assert await anext(aiter(stream)) == ResourceUpdated("toolsearch:ann:ann:///one")
+            await gone(ann, gateway)
+
+
+async def test_sessions_hear_of_resources_of_a_server_of_2026_on_one_stream_that_is_opened_anew(tmp_path):
+    heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def hear(message: object) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification):
+            heard.put_nowait(message.params.uri)
+
+    ann = Rich("ann", listens=True)
+    async with rich_over_http(ann) as upstream:
+        config = {"mcpServers": {"ann": {"url": upstream}}, "toolsearch": {"stateDir": str(tmp_path)}}
+        async with served(config) as (gateway, url), Client(url, mode="legacy", message_handler=hear) as client:
+            await subscribe(client, "ann:///one")
+            await client.call_tool("callToolDestructive", {"name": "ann__touch"})
+            assert await heard.get() == "ann:///one"
+            await subscribe(client, "note:///shared")
+            assert await heard.get() == "ann:///one"  # it may have changed while the stream was opened anew
+            assert set(ann.subscribed) == {"ann:///one", "note:///shared"}
+            await unsubscribe(client, "note:///shared")
+            await client.call_tool("callToolDestructive", {"name": "ann__touch"})
+            assert await heard.get() == "ann:///one"
+            await unsubscribe(client, "ann:///one")
+            await gone(ann, gateway)
+
+
+async def test_a_server_of_2026_that_tells_of_nothing_says_so(tmp_path):
+    async with rich_over_http(Rich("ann")) as upstream:
+        config = {"mcpServers": {"ann": {"url": upstream}}, "toolsearch": {"stateDir": str(tmp_path)}}
+        async with served(config) as (_, url), Client(url, mode="legacy") as client:
+            with pytest.raises(MCPError, match="Method not found"):
+                await subscribe(client, "ann:///one")
+            async with Client(url) as newer, newer.listen(resource_subscriptions=["ann:///one"]) as stream:
+                assert not stream.honored.resource_subscriptions
+
+
+async def gone(server: Rich, gateway: Gateway) -> None:
+    """Wait until the server has been told that nobody wants to hear of its resources."""
+    async with asyncio.timeout(10):
+        while server.subscribed or gateway.subscriptions._sessions:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 async def subscribe(client: Client, uri: str) -> None:

@@ -169,7 +169,7 @@ def test_the_second_run_says_what_the_servers_are_about_until_the_configuration_
 
     gateways.run_once()
     second = said()
-    gateways.section["limits"] = {"total": 100}
+    gateways.section["usage"] = False
     other = said()
 
     assert second.startswith("The tools of raw (cancelled, crash, echo, env), time are behind")
@@ -235,7 +235,7 @@ def test_what_servers_offer_beside_tools_is_told_as_soon_as_it_is_known(gateways
 
     gateways.run_once()
     kept = prompts()
-    gateways.section["limits"] = {"total": 100}
+    gateways.section["usage"] = False
 
     assert [name for name in kept if name.startswith("rich__")]
     assert prompts() == []  # of another configuration nothing is kept

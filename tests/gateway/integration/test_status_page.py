@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +42,28 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         },
         "toolsearch": {"stateDir": str(state), "passThrough": {"maxTools": 0}},
     }
+    with serving(config, LONG, "tell the time") as address:
+        yield address
+
+
+@contextmanager
+def serving(config: dict[str, Any], *queries: str) -> Iterator[str]:
+    """A gateway in a thread of its own, in which a client has searched for *queries*."""
     begun: Future[str] = Future()
     ended = threading.Event()
 
+    async def search(url: str) -> None:
+        async with Client(url, mode="legacy") as client:
+            await client.list_tools()
+            for query in queries:
+                await client.call_tool("toolSearchTool", {"query": query})
+
     async def serve() -> None:
         try:
-            async with served(config, is_alone=False) as (_, url), Client(url, mode="legacy") as client:
-                await client.list_tools()
-                for query in (LONG, "tell the time"):
-                    await client.call_tool("toolSearchTool", {"query": query})
+            async with served(config, is_alone=False) as (gateway, url):
+                if queries:
+                    await search(url)
+                await gateway.settled()
                 begun.set_result(url.removesuffix("/mcp"))
                 await asyncio.to_thread(ended.wait)
         except BaseException as error:
@@ -135,3 +149,29 @@ def test_on_a_desk_a_server_is_one_row_of_a_table(page: Page) -> None:
     )
 
     assert len(set(tops)) == 1
+
+
+def test_an_operator_approves_one_tool_and_refuses_another_with_one_click_each(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANN", "ann-token-0123456789")
+    section = {
+        "stateDir": str(tmp_path),
+        "trust": {"firstSeen": "quarantine"},
+        "principals": {"ann": {"token": "${ANN}", "operator": True}},
+    }
+    with serving({"mcpServers": {"time": time_server()}, "toolsearch": section}) as address:
+        context = browser.new_context(
+            base_url=address, http_credentials={"username": "x", "password": os.environ["ANN"]}, **VIEWS["desk"]
+        )
+        page = context.new_page()
+        page.goto("/")
+        expect(page.get_by_text("Get current time in a specific timezone")).to_be_visible()
+        assert violations(page) == []
+        page.get_by_role("button", name="Approve time__get_current_time").click()
+        expect(page.get_by_role("status").filter(has_text="approved")).to_be_visible()
+        expect(page.get_by_text("1 awaiting approval")).to_be_visible()
+        page.get_by_role("button", name="Refuse time__convert_time").click()
+        expect(page.get_by_role("status").filter(has_text="refused, and still held")).to_be_visible()
+        expect(page.get_by_text("1 awaiting approval")).to_be_visible()
+        context.close()

@@ -126,7 +126,7 @@ async def test_a_client_of_2026_discovers_that_tools_may_change(http):
     assert MODERN in discovered["supportedVersions"]
     assert discovered["capabilities"]["tools"] == {"listChanged": True}
     assert discovered["capabilities"]["prompts"] == {"listChanged": True}
-    assert discovered["capabilities"]["resources"] == {"subscribe": False, "listChanged": True}
+    assert discovered["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
     assert discovered["instructions"].startswith("The tools of raw (")
 
 

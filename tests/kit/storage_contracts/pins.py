@@ -55,6 +55,14 @@ class PinPersistenceContract:
         assert kept.approve("sums@1", "a", "p1", by="ann", at_s=7.0)
         assert kept.approved("sums@1")["a"].by == "ann"
 
+    def test_a_refusal_is_recorded_and_changes_nothing(self, kept: PinPersistence) -> None:
+        kept.keep(hold=[seen("a", "p1")])
+        before = kept.version(), kept.waiting("sums@1")
+
+        kept.refuse("sums@1", "a", by="ann", at_s=7.0)
+        assert (kept.version(), kept.waiting("sums@1")) == before
+        assert kept.approve("sums@1", "a", "p1", by="ann", at_s=8.0)
+
     def test_a_withdrawal_stays_with_what_waits_later(self, kept: PinPersistence) -> None:
         kept.keep(approve=[seen("a", "p1")])
 

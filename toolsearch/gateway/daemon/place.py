@@ -32,7 +32,7 @@ _ALWAYS = (
     *(name for proxy in _PROXIES for name in (proxy, proxy.upper())),
 )
 _SECTION = "toolsearch"
-_CHANGEABLE = ("rules", "servers")  # sections that a running gateway changes to
+_CHANGEABLE = ("limits", "rules", "servers")  # sections that a running gateway changes to
 # Settings that may name a place relative to the working folder.
 _PLACES = ("stateDir", "state_dir", "requestsFiles", "requests_files", "encoder", "reader")
 

@@ -28,6 +28,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.mcp.definitions import schema_of, sent_input_schema, tool_name, with_search_hint
 from toolsearch.wire.mcp.eras import entry_for
+from toolsearch.wire.mcp.views import with_views
 
 _MOST_SESSIONS = 10_000
 _MOST_REACHES = 256
@@ -278,10 +279,15 @@ class Surface:
             return self._entries(view.names, caller)
         tools = [tool for tool in map(self._shown, view.names) if tool is not None]
         requests, client = self._engine.requests, known_client(caller)
-        return [searchable(entry_for(tool, caller.era), tool.definition, requests, client) for tool in tools]
+        return [searchable(self._entry(tool, caller), tool.definition, requests, client) for tool in tools]
 
     def _entries(self, names: Sequence[str], caller: Caller) -> list[dict[str, Any]]:
-        return [entry_for(tool, caller.era) for tool in map(self._shown, names) if tool is not None]
+        return [self._entry(tool, caller) for tool in map(self._shown, names) if tool is not None]
+
+    def _entry(self, tool: Tool, caller: Caller) -> dict[str, Any]:
+        """The entry of *tool*, with URIs of views by which *caller* can read them here."""
+        server = tool.definition.server
+        return with_views(entry_for(tool, caller.era), lambda uri: self._registry.view_uri(server, uri))
 
     def _listed(self, caller: Caller, view: View, exposure: Exposure) -> list[str]:
         """The names of the servers' tools in the caller's list, in its order."""

@@ -14,6 +14,7 @@ from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 from toolsearch.gateway.registry import Contents
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.mcp.lists import RESOURCES, TEMPLATES, ListOf
+from toolsearch.wire.mcp.views import unwrapped_view
 
 _WRAPPED: Final = "toolsearch:"
 
@@ -106,7 +107,9 @@ def wrap_as_path(address: Address) -> str:
 
 
 def unwrapped(uri: str) -> Address | None:
-    """The address in a URI that `wrap` or `wrap_as_path` has made; None for any other."""
+    """The address in a URI that `wrap`, `wrap_as_path` or `wrapped_view` has made; None for any other."""
+    if (view := unwrapped_view(uri)) is not None:
+        return Address(*view)
     if not uri.startswith(_WRAPPED):
         return None
     rest = uri.removeprefix(_WRAPPED)

@@ -205,6 +205,15 @@ class ClientCalls:
         """*call*, with what is in the reach of its caller by now."""
         return call if call.caller.own is None else replace(call, view=self._engine.view(call.caller.principal.reach))
 
+    def may_know(self, caller: Caller, name: str) -> bool:
+        """Whether *caller* reaches the tool of that name, and it is approved."""
+        reach = caller.principal.reach
+        try:
+            self._registry.require_approved(name, reach)
+        except UnapprovedToolError:
+            return False
+        return self._engine.view(reach).find_entry(name) is not None
+
     async def complete(self, call: ClientCall) -> CallOutcome:
         """Failures on our side become results with ``isError``, for the model to read.
 

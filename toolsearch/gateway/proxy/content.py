@@ -325,8 +325,8 @@ class _Place(NamedTuple):
 
 
 class Subscriptions:
-    """Subscriptions of older clients at older servers. A server forgets them when its connection is lost, so the next
-    session that subscribes renews its subscription.
+    """Subscriptions to single resources. Each is made once at its server, for all sessions and streams of clients. A
+    server forgets them when its connection is lost, so they are renewed once it has listed again.
     """
 
     def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
@@ -377,6 +377,13 @@ class Subscriptions:
         for tell in list(self._sessions.get(_Place(Address(server, uri), owner), {}).values()):
             self._do(_notify(tell))
 
+    def renew(self, server: str) -> None:
+        """Subscribe again at a server that was started again; nobody knows what has changed meanwhile. Returns at
+        once.
+        """
+        for place in [place for place in self._sessions if place.address.server == server]:
+            self._do(self._renewed(place))
+
     def drop(self, server: str) -> None:
         """Forget all subscriptions at a server that was removed."""
         for place in [place for place in {*self._sessions, *self._asked} if place.address.server == server]:
@@ -387,6 +394,23 @@ class Subscriptions:
             chore.cancel()
         if self._chores:
             await asyncio.wait(self._chores)
+
+    async def _renewed(self, place: _Place) -> None:
+        shared, grant = self._upstreams.get(place.address.server), self._grants.get(place)
+        if shared is None or grant is None:
+            return
+        upstream = shared.of(grant)
+        try:
+            async with self._changing[place.address.server]:
+                starts = upstream.status().starts
+                if place not in self._sessions or self._asked.get(place) == starts:
+                    return
+                await upstream.request(UpstreamRequest(SUBSCRIBE, {"uri": place.address.uri}))
+                self._asked[place] = starts
+        except (MCPError, ToolSearchError) as error:
+            logger.warning("%s does not tell of a resource any more: %s", place.address.server, error)
+        else:
+            self.updated(place.address.server, place.address.uri, place.owner)
 
     def _drop(self, place: _Place) -> None:
         for kept in (self._sessions, self._asked, self._grants):

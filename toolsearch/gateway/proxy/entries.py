@@ -20,8 +20,10 @@ from toolsearch.tools.definition import Tool, ToolShape
 from toolsearch.tools.naming import READ_SKILL
 from toolsearch.upstreams.entry_requests import EntryRequest, explained, output_of, request_of
 from toolsearch.upstreams.interface import Downstream
+from toolsearch.wire.mcp.definitions import task_support
 from toolsearch.wire.mcp.eras import result_for
 from toolsearch.wire.mcp.requests import arguments_in, asks_for_input, error_result, meta_of, with_meta, write_result
+from toolsearch.wire.mcp.tasks import augmented, follows_tasks
 
 logger = logging.getLogger(__name__)
 _CALL: Final = frozenset({"name", "arguments"})  # parameters of a call that do not go to the server as they are
@@ -52,7 +54,7 @@ class Entries:
         """
         server, arguments, shape = _origin_of(entry), arguments_in(params), entry.shape
         is_tool = entry.definition.kind == "tool"
-        rest = params if is_tool else {key: value for key, value in params.items() if key not in _CALL}
+        rest = _passed_on(params, is_tool=is_tool)
         if shape is not None:
             claims = caller.grant.claims
             arguments = sent_arguments(shape, arguments, claims.values if claims else {})
@@ -70,7 +72,9 @@ class Entries:
         listing = self.registry.listings.get(server)
         request = request_of(entry, arguments, skills=listing.skills if listing else ())
         if is_tool:
-            return await self._called(server, shape, send(request))
+            is_wanted = _becomes_task(caller, entry, params)
+            made = EntryRequest(request.method, augmented(request.params, is_wanted=is_wanted))
+            return await self._called(server, shape, send(made))
         try:
             raw = await send(request)
             if asks_for_input(raw):
@@ -106,6 +110,20 @@ class Entries:
         except (MCPError, ToolSearchError) as failure:
             logger.warning("%s could not be listed after a skill had changed: %s", _origin_of(entry), failure)
         return said
+
+
+def _passed_on(params: Mapping[str, Any], *, is_tool: bool) -> dict[str, Any]:
+    """What of a call goes to the server as it is. Whether it becomes a task is between us and the server."""
+    passed = augmented(params, is_wanted=False)
+    return passed if is_tool else {key: value for key, value in passed.items() if key not in _CALL}
+
+
+def _becomes_task(caller: Caller, tool: Tool, params: Mapping[str, Any]) -> bool:
+    """Whether a server of 2025 is asked for a task: if it wants that, or if it can and the client follows tasks."""
+    support = task_support(tool.origin.raw) if tool.origin is not None else None
+    if support != "optional":
+        return support == "required"
+    return follows_tasks(caller.era, caller.capabilities, params)
 
 
 def _origin_of(entry: Tool) -> str:

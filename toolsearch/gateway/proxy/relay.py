@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -24,6 +25,7 @@ from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY
 
 from toolsearch.errors import ServerUnavailableError, ToolSearchError
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.proxy.server_tasks import ServerTasks
 from toolsearch.gateway.proxy.suspended_calls import Binding, Pending, StateSeal, SuspendedCalls
 from toolsearch.gateway.trust.results import Results
 from toolsearch.telemetry import Telemetry
@@ -44,6 +46,7 @@ from toolsearch.wire.mcp.eras import (
     without_round,
 )
 from toolsearch.wire.mcp.requests import (
+    CALL_TOOL,
     SET_LOG_LEVEL,
     all_content_of,
     asks_for_input,
@@ -51,6 +54,7 @@ from toolsearch.wire.mcp.requests import (
     target_of,
     with_meta,
 )
+from toolsearch.wire.mcp.tasks import ServerTask, created_task, is_task, requires_tasks
 
 MAX_LINKS = 10_000  # links kept for all principals together; the oldest go first
 _MAX_URI_CHARACTERS = 4_096
@@ -125,7 +129,7 @@ class ServerLevels:
 MOST_ROUNDS = 8
 _ROUND_BACKOFF_S = 0.05  # pause before the next round when a server asks nothing and only wants to be called again
 Show: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
-_Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Coroutine[Any, Any, dict[str, Any]]]
+_Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Awaitable[dict[str, Any]]]
 
 
 class Relay:
@@ -158,6 +162,7 @@ class Relay:
         self._before = before
         self._telemetry = telemetry or Telemetry()
         self._levels = ServerLevels()
+        self._tasks = ServerTasks()
         self._asked = count(1)
         self._backoff_s = backoff_s
         self._reached_at = reached_at
@@ -210,6 +215,7 @@ class Relay:
     async def aclose(self) -> None:
         """Cancel the calls that still wait for an answer of their client."""
         await self._suspended.aclose()
+        await self._tasks.aclose()
 
     async def _sent(
         self,
@@ -229,19 +235,31 @@ class Relay:
             with self._telemetry.server_request(upstream.name, method=binding.method, era=era.value) as span:
                 if carrier := span.carrier:
                     sent = with_meta(sent, carrier)
-                return await upstream.request(
-                    UpstreamRequest(
-                        binding.method,
-                        sent,
-                        downstream=client,
-                        admit=admit,
-                        reached_at=self._reached_at or caller.reached_at,
-                    )
+                made = UpstreamRequest(
+                    binding.method,
+                    sent,
+                    downstream=client,
+                    admit=admit,
+                    reached_at=self._reached_at or caller.reached_at,
                 )
+                try:
+                    return await upstream.request(made)
+                except MCPError as error:
+                    if binding.method != CALL_TOOL or not requires_tasks(error):
+                        raise
+                    return await upstream.request(replace(made, takes_tasks=True))  # it was refused, so it has not run
 
         if caller.era is Era.LEGACY:
-            return await self._with_answers(request, asked, downstream)
+            result = await self._with_answers(request, asked, downstream)
+            task = _task_in(result, binding.method)
+            return result if task is None else await self._of_task(upstream, task, downstream)
         return await self._with_states(upstream, request, binding, params, asked, downstream)
+
+    async def _of_task(self, upstream: Upstream, task: ServerTask, client: Downstream) -> dict[str, Any]:
+        """The result of *task*, for a client that can be asked: one that follows it, or waits for it."""
+        follower = client.as_task()
+        patience_s = upstream.call_timeout_s if follower is None else None
+        return await self._tasks.result(upstream, task, follower or client, patience_s=patience_s)
 
     async def _with_answers(
         self, request: _Request, asked: Mapping[str, Any], downstream: Downstream
@@ -288,12 +306,25 @@ class Relay:
                 outcome = await self._suspended.begin(binding, lambda client: request(asked, client), downstream)
             else:
                 outcome = await request(asked, downstream)
+            if not isinstance(outcome, Pending) and (task := _task_in(outcome, binding.method)) is not None:
+                outcome = await self._suspended.begin(
+                    binding, lambda client: self._of_task(upstream, task, client), downstream
+                )
         if isinstance(outcome, Pending):
             state = {"call": outcome.id, "round": outcome.round}
             return input_required(outcome.requests, self._seal.seal(binding, state))
         if asks_for_input(outcome) and has_state(outcome):
             return with_state(outcome, self._seal.seal(binding, {"server": state_in(outcome)}))
         return outcome
+
+
+def _task_in(result: Mapping[str, Any], method: str) -> ServerTask | None:
+    """The task that a server has made of a call. Raises MCPError for a task where there can be none."""
+    if method == CALL_TOOL:
+        return created_task(result)
+    if is_task(result):
+        raise MCPError(INTERNAL_ERROR, f"the server answered {method} with a task, which only a call can become")
+    return None
 
 
 def _meta(caller: Caller, upstream: Upstream, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:

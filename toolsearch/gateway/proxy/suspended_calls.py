@@ -20,8 +20,10 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from toolsearch.documents.json_values import is_object
+from toolsearch.tools.json_types import Json
 from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.eras import as_input_request, check_askable
+from toolsearch.wire.mcp.requests import with_meta
 
 STATE_TTL_S = 600.0
 
@@ -144,11 +146,73 @@ class SuspendedCalls:
             task.exception()  # marks the exception as retrieved: there may be nobody left to tell
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Question:
+    """*is_put*: somebody is being asked right now."""
+
     method: str
     params: Mapping[str, Any]
     answer: asyncio.Future[dict[str, Any]]
+    is_put: bool = False
+
+
+class Questions:
+    """The questions of a server that wait for their answers. No two of them ever have the same key. *on_change* is
+    called after each one that is asked or answered.
+    """
+
+    def __init__(self, on_change: Callable[[], object] = int) -> None:
+        self._on_change = on_change
+        self._open: dict[str, _Question] = {}
+        self._keys = count(1)
+        self.asked = asyncio.Event()  # set while there are any
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Wait until the question is answered."""
+        key = f"{method.partition('/')[0]}-{next(self._keys)}"
+        question = _Question(method, params, asyncio.get_running_loop().create_future())
+        self._open[key] = question
+        self.asked.set()
+        self._on_change()
+        try:
+            return await question.answer
+        finally:
+            self._close(key)
+
+    def answer(self, answers: Mapping[str, Any]) -> None:
+        """Give *answers* to the questions of their keys. Others are ignored, and questions without an answer stay."""
+        for key in self._open.keys() & answers.keys():
+            given = answers[key]
+            question = self._open[key]
+            self._close(key)
+            question.answer.set_result(dict(given) if is_object(given) else {})
+
+    def requests(self) -> dict[str, Any]:
+        """The open questions by key, as results of 2026 hold them."""
+        return {key: as_input_request(each.method, each.params) for key, each in self._open.items()}
+
+    async def put_to(self, live: Downstream, meta: Mapping[str, Json]) -> None:
+        """Ask *live* each open question that nobody is being asked, with *meta*. A refusal is passed on to the
+        server.
+        """
+        for key, question in list(self._open.items()):
+            if question.is_put or question.answer.done():
+                continue
+            question.is_put = True
+            try:
+                self.answer({key: await live.ask(question.method, with_meta(question.params, meta))})
+            except MCPError as error:
+                if not question.answer.done():
+                    question.answer.set_exception(error)
+            finally:
+                question.is_put = False
+
+    def _close(self, key: str) -> None:
+        if self._open.pop(key, None) is None:
+            return
+        if not self._open:
+            self.asked.clear()
+        self._on_change()
 
 
 class _SuspendedCall:
@@ -165,9 +229,7 @@ class _SuspendedCall:
         self.log_level = client.log_level
         self._has_room = has_room
         self._live: Downstream | None = None
-        self._questions: dict[str, _Question] = {}
-        self._keys = count(1)
-        self._asked = asyncio.Event()
+        self._questions = Questions()
 
     @property
     def session_key(self) -> str:
@@ -185,31 +247,23 @@ class _SuspendedCall:
         check_askable(self.capabilities, method, params)
         if not self._has_room(self.binding.principal):
             raise MCPError(INTERNAL_ERROR, "the client has too many questions to answer as it is")
-        key = f"{method.partition('/')[0]}-{next(self._keys)}"
-        question = _Question(method, params, asyncio.get_running_loop().create_future())
-        self._questions[key] = question
-        self._asked.set()
         try:
-            return await question.answer
-        finally:
-            self._questions.pop(key, None)
-            if not self._questions:
-                self._asked.clear()
-            if question.answer.cancelled():  # no answer came in time
-                self.on_expiry()
+            return await self._questions.ask(method, params)
+        except asyncio.CancelledError:  # no answer came in time
+            self.on_expiry()
+            raise
+
+    def as_task(self) -> Downstream | None:
+        return self._live.as_task() if self._live is not None else None
 
     def answer(self, answers: Mapping[str, Any]) -> None:
         """Give the server the answers that it waits for; questions without an answer are asked again."""
-        for key in self._questions.keys() & answers.keys():
-            given = answers[key]
-            self._questions.pop(key).answer.set_result(dict(given) if is_object(given) else {})
-        if not self._questions:
-            self._asked.clear()
+        self._questions.answer(answers)
 
     async def step(self, live: Downstream) -> dict[str, Any] | Pending:
         """Wait for the result or a question. Cancelling this cancels the call, and the server is told."""
         self._live = live
-        asked = asyncio.ensure_future(self._asked.wait())
+        asked = asyncio.ensure_future(self._questions.asked.wait())
         either: set[asyncio.Future[Any]] = {self.task, asked}
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -222,5 +276,4 @@ class _SuspendedCall:
         if self.task.done():
             return self.task.result()
         self.round += 1
-        requests = {key: as_input_request(each.method, each.params) for key, each in self._questions.items()}
-        return Pending(requests, self.id, self.round)
+        return Pending(self._questions.requests(), self.id, self.round)

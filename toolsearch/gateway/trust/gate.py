@@ -94,6 +94,10 @@ class PinStore:
         """
         return self._kept.approve(self._owner(server, kind), tool, pin, by=by, at_s=self._clock())
 
+    def refuse(self, server: str, tool: str, by: str, kind: Kind = Kind.TOOL) -> None:
+        """Record that *by* has looked at what waits and does not approve it. It goes on waiting."""
+        self._kept.refuse(self._owner(server, kind), tool, by=by, at_s=self._clock())
+
     def revoke(self, server: str, tool: str, by: str, kind: Kind = Kind.TOOL) -> bool:
         """Withdraw the approval of *tool*, whatever its definition, until it is approved again. Returns False if it is
         not approved.
@@ -193,7 +197,7 @@ class PinGate:
 
     def __init__(self, config: GatewayConfig, pins: PinPersistence | None = None) -> None:
         """*pins* stays open: its creator closes it. None: the pins are in the state folder, like the scan's cache."""
-        self._store = PinStore.of(config, pins)
+        self.store = PinStore.of(config, pins)
         self._settings = config.settings.trust
         self._scanner = Scanner(ScanCache(config.settings.state_folder / "scans"))
         self._unreadable_servers: set[str] = set()  # servers whose approvals could not be read at the last judgement
@@ -204,16 +208,16 @@ class PinGate:
         repeated.
         """
         try:
-            version = self._store.version()
+            version = self.store.version()
         except StorageError:
             return _UNREADABLE_VERSION
         return _UNREADABLE_VERSION - self._failures if self._unreadable_servers else version
 
     def know(self, server: McpServer) -> None:
-        self._store.know(server)
+        self.store.know(server)
 
     def close(self) -> None:
-        self._store.close()
+        self.store.close()
 
     def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:
         try:
@@ -229,14 +233,14 @@ class PinGate:
 
     def _judged_by_pins(self, server: str, entries: Sequence[Entry], others: Sequence[Entry]) -> Verdict:
         kinds = {entry.kind for entry in entries}
-        approved = {(kind, name): pin for kind in kinds for name, pin in self._store.approved(server, kind).items()}
-        waiting = {(kind, name): pin for kind in kinds for name, pin in self._store.waiting(server, kind).items()}
+        approved = {(kind, name): pin for kind in kinds for name, pin in self.store.approved(server, kind).items()}
+        waiting = {(kind, name): pin for kind in kinds for name, pin in self.store.waiting(server, kind).items()}
         findings = self._findings(server, entries, others)
         taken = [
             self._judged(entry, approved.get(_key(entry)), waiting.get(_key(entry)), found)
             for entry, found in zip(entries, findings, strict=True)
         ]
-        self._store.keep(
+        self.store.keep(
             server,
             approve=[each.entry for each in taken if each.is_admitted and self._is_news(each, approved)],
             hold=[each.entry for each in taken if not each.is_admitted and not each.is_at(waiting)],
@@ -274,7 +278,7 @@ class PinGate:
         return self._scanner.scan(server, entries, others)
 
     def _changes(self, entry: Entry) -> tuple[str, ...]:
-        before = self._store.entry(entry.server, entry.remote_name, entry.kind, is_approved=True)
+        before = self.store.entry(entry.server, entry.remote_name, entry.kind, is_approved=True)
         return changed_places(entry.by_file(before or {}), entry.by_file(entry.raw))
 
     def _holds(self, why: ReviewReason) -> bool:

@@ -58,6 +58,9 @@ class SilentDownstream:
     async def tell(self, method: str, params: Mapping[str, Any]) -> None:
         pass
 
+    def as_task(self) -> None:
+        pass
+
 
 logger = logging.getLogger(__name__)
 HANDED_BACK: Final = "handed-back call"  # the kind of the records of such calls

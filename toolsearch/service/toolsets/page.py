@@ -12,11 +12,11 @@ from pydantic import ValidationError
 
 from toolsearch.api.catalogs import NewToolset, ToolsetMember, ToolsetRule
 from toolsearch.errors import BadSettingError, ConflictError, TooManyError, UnknownRecordError
+from toolsearch.gateway.trust.differences import Place, places_of
 from toolsearch.service.catalogs.catalogs import Catalogs
 from toolsearch.service.corpora.asked import opened
 from toolsearch.service.corpora.toolset_specs import TOOLSET, ToolsetSpec
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.differences import Place, places_of
 from toolsearch.service.pages.filters import Exact
 from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with, what_is_wrong
 from toolsearch.service.toolsets.routes import spec_of

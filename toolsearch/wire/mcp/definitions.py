@@ -86,6 +86,20 @@ def tool_name(entry: Json) -> str | None:
     return name if isinstance(name, str) and name.strip() else None
 
 
+def task_support(entry: JsonObject) -> Json:
+    """How a tool of 2025 can be called: ``required`` and ``optional`` mean as a task."""
+    execution = entry.get("execution")
+    return execution.get("taskSupport") if is_object(execution) else None
+
+
+def with_optional_tasks(entry: JsonObject) -> JsonObject:
+    """*entry*, whose tool clients need not call as a task: we follow the task for those that know none."""
+    execution = entry.get("execution")
+    if not is_object(execution) or task_support(entry) != "required":
+        return entry
+    return {**entry, "execution": {**execution, "taskSupport": "optional"}}
+
+
 def always_loaded(entry: JsonObject) -> JsonObject:
     """*entry* with a mark for Claude Code: its model sees the tool at once, and not only through its tool search."""
     return {**entry, "_meta": {"anthropic/alwaysLoad": True}}

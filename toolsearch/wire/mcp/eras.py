@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from toolsearch.documents.json_values import is_object
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, OUTPUT_SCHEMA, renamed_entry
+from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, OUTPUT_SCHEMA, renamed_entry, with_optional_tasks
 from toolsearch.wire.mcp.requests import ELICIT, LIST_ROOTS, LIST_TOOLS, META, MODERN_FIELDS, SAMPLE, as_private
 
 
@@ -41,7 +41,7 @@ def entry_for(tool: Tool, era: Era) -> dict[str, Any]:
     that no version knows stay. The output schema of a tool without a server is left out: clients refuse results that do
     not fit, and a callback may return text or a cut result.
     """
-    entry = renamed_entry(tool)
+    entry = dict(with_optional_tasks(renamed_entry(tool)))
     if tool.origin is None:
         entry.pop(OUTPUT_SCHEMA, None)
     for _ in range(_MAX_PASSES):
@@ -128,6 +128,11 @@ def input_required(requests: Mapping[str, Any], state: str) -> dict[str, Any]:
     return {"resultType": "input_required", _REQUESTS: requests, _STATE: state}
 
 
+def with_questions(message: Mapping[str, Any], requests: Mapping[str, Any]) -> dict[str, Any]:
+    """*message* with questions for the client, by key."""
+    return {**message, _REQUESTS: dict(requests)}
+
+
 def questions_in(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """The key, the method and the parameters of each question in a result that asks for input."""
     wanted = result.get(_REQUESTS)
@@ -160,6 +165,11 @@ def with_state(message: Mapping[str, Any], state: Json) -> dict[str, Any]:
     return {**message, _STATE: state}
 
 
+def without_answers(params: Mapping[str, Any]) -> dict[str, Any]:
+    """*params* without answers and state of earlier rounds."""
+    return {key: value for key, value in params.items() if key not in (_RESPONSES, _STATE)}
+
+
 def without_round(params: Mapping[str, Any]) -> dict[str, Any]:
     """*params* without answers and state of earlier rounds, and without ``_meta``."""
-    return {key: value for key, value in params.items() if key not in (_RESPONSES, _STATE, META)}
+    return {key: value for key, value in without_answers(params).items() if key != META}

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from toolsearch.documents.json_values import as_object
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, ListOf
-from toolsearch.wire.mcp.requests import SKILLS_EXTENSION
+from toolsearch.wire.mcp.requests import SKILLS_EXTENSION, TASKS_EXTENSION
 
 DISCOVER: Final = "server/discover"
 INITIALIZE: Final = "initialize"
@@ -22,9 +22,17 @@ ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 MODERN_VERSION: Final = "2026-07-28"
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 LISTS: Final = {each.method: each for each in (TOOLS, PROMPTS, RESOURCES, TEMPLATES)}
-EXTENSIONS: Final[dict[str, dict[str, Json]]] = {SKILLS_EXTENSION: {"directoryRead": True}}
+EXTENSIONS: Final[dict[str, dict[str, Json]]] = {SKILLS_EXTENSION: {"directoryRead": True}, TASKS_EXTENSION: {}}
 LIST_TTL_MS: Final = 60_000  # time for which 2026 clients may cache a list of tools
 
+_CAPABILITIES: Final[JsonObject] = {
+    "completions": {},
+    "logging": {},
+    "prompts": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
+    "tools": {"listChanged": True},
+}
+_TASKS: Final[JsonObject] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
 _UNSUPPORTED_VERSION: Final = -32022
 _KEY: Final = "io.modelcontextprotocol/"
 _SUBSCRIPTIONS: Final = ("toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions")
@@ -60,7 +68,7 @@ def discovered(request: JsonObject, server: ServerInfo, instructions: str) -> Js
     if version != MODERN_VERSION:
         data: JsonObject = {"supported": [MODERN_VERSION], "requested": version}
         return {"error": {"code": _UNSUPPORTED_VERSION, "message": "Unsupported protocol version", "data": data}}
-    capabilities = {**_capabilities(subscribes=False), "extensions": EXTENSIONS}
+    capabilities = {**_CAPABILITIES, "extensions": EXTENSIONS}
     said = {"supportedVersions": [MODERN_VERSION], "capabilities": capabilities, "instructions": instructions}
     return {"result": _stamped(said, server, ttl_ms=0)}
 
@@ -69,9 +77,10 @@ def initialized(request: JsonObject, server: ServerInfo, instructions: str) -> J
     """The result of ``initialize``."""
     params = params_of(request)
     asked = params.get("protocolVersion")
+    version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     return {
-        "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
-        "capabilities": with_extensions(_capabilities(subscribes=True), params),
+        "protocolVersion": version,
+        "capabilities": with_tasks(with_extensions(_CAPABILITIES, params), version),
         "serverInfo": server._asdict(),
         "instructions": instructions,
     }
@@ -79,11 +88,16 @@ def initialized(request: JsonObject, server: ServerInfo, instructions: str) -> J
 
 def with_extensions(capabilities: JsonObject, params: JsonObject) -> JsonObject:
     """*capabilities* for a client that shakes hands with *params*, with the extensions that it declares. Its protocol
-    has no field for them, so no other client is told.
+    has no field for them, so no other client is told. Tasks are part of that protocol, and no extension.
     """
     declared = as_object((as_object(params.get("capabilities")) or {}).get("extensions")) or {}
-    known = {name: settings for name, settings in EXTENSIONS.items() if name in declared}
+    known = {name: settings for name, settings in EXTENSIONS.items() if name in declared and name != TASKS_EXTENSION}
     return {**capabilities, "extensions": known} if known else capabilities
+
+
+def with_tasks(capabilities: JsonObject, version: Json) -> JsonObject:
+    """*capabilities* for a client that shakes hands and speaks *version*: only the last of these knows tasks."""
+    return {**capabilities, "tasks": _TASKS} if version == HANDSHAKE_VERSIONS[-1] else capabilities
 
 
 def listed(request: JsonObject, which: ListOf, entries: Sequence[JsonObject], server: ServerInfo) -> JsonObject:
@@ -123,12 +137,6 @@ def changes_between(then: Json, now: Json, acknowledged: Sequence[dict[str, Any]
 def _stamped(result: JsonObject, server: ServerInfo, *, ttl_ms: int) -> JsonObject:
     stamp: JsonObject = {"resultType": "complete", "ttlMs": ttl_ms, "cacheScope": "private"}
     return {**stamp, **result, "_meta": {f"{_KEY}serverInfo": server._asdict()}}
-
-
-def _capabilities(*, subscribes: bool) -> JsonObject:
-    changing: JsonObject = {"listChanged": True}
-    resources: JsonObject = {**changing, "subscribe": subscribes}
-    return {"completions": {}, "logging": {}, "prompts": changing, "resources": resources, "tools": changing}
 
 
 def _meta(message: JsonObject) -> JsonObject:

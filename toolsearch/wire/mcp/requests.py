@@ -25,11 +25,19 @@ SUBSCRIBE: Final = "resources/subscribe"
 UNSUBSCRIBE: Final = "resources/unsubscribe"
 COMPLETE: Final = "completion/complete"
 SET_LOG_LEVEL: Final = "logging/setLevel"
+GET_TASK: Final = "tasks/get"
+UPDATE_TASK: Final = "tasks/update"  # of 2026 alone
+CANCEL_TASK: Final = "tasks/cancel"
+TASK_RESULT: Final = "tasks/result"  # of 2025 alone, like the next
+LIST_TASKS: Final = "tasks/list"
+TASK_CHANGED: Final = "notifications/tasks"
+ABOUT_ONE_TASK: Final = frozenset({GET_TASK, UPDATE_TASK, CANCEL_TASK, TASK_RESULT})
 ELICIT: Final = "elicitation/create"
 SAMPLE: Final = "sampling/createMessage"
 LIST_ROOTS: Final = "roots/list"
 META: Final = "_meta"
 SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 MODERN_FIELDS = ("resultType", "ttlMs", "cacheScope")  # result fields that exist since 2026-07-28
 _RAW = "toolsearch/raw"
 _ONCE: JsonObject = {"resultType": "complete"}
@@ -50,6 +58,7 @@ _EMPTY: Mapping[str, JsonObject] = {
     SUBSCRIBE: {},
     UNSUBSCRIBE: {},
     SET_LOG_LEVEL: {},
+    **dict.fromkeys(ABOUT_ONE_TASK, _ONCE),
 }
 
 

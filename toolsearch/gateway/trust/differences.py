@@ -47,6 +47,26 @@ def places_of(before: JsonObject | None, now: JsonObject) -> list[Place]:
     return [Place(printable(name), *_marked(old.get(name), new.get(name))) for name in names]
 
 
+def worded(place: Place) -> str:
+    """The place on one line: ``Reads a {+secret +}file [-from disk-]``. Marks within the texts are broken up."""
+    old, new, parts = [*place.before], [*place.now], list[str]()
+    while old or new:
+        if old and old[0].is_marked:
+            parts.append(f"[-{_on_one_line(old.pop(0).text)}-]")
+        elif new and new[0].is_marked:
+            parts.append(f"{{+{_on_one_line(new.pop(0).text)}+}}")
+        else:  # words that both have
+            parts.append(_on_one_line(new.pop(0).text))
+            old = old[1:]
+    return "".join(parts)
+
+
+def _on_one_line(text: str) -> str:
+    for mark in ("[-", "-]", "{+", "+}"):
+        text = text.replace(mark, f"{mark[0]}\\{mark[1]}")
+    return text.replace("\n", "\\n")
+
+
 def _leaves(place: str, value: Json) -> Iterator[tuple[str, str]]:
     if is_object(value) and value:
         for key, each in value.items():

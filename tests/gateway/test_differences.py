@@ -1,6 +1,6 @@
 """Definitions side by side: which words are marked on which side."""
 
-from toolsearch.service.pages.differences import Place, Run, places_of
+from toolsearch.gateway.trust.differences import Place, Run, places_of, worded
 
 
 def _texts(runs: tuple[Run, ...]) -> str:
@@ -56,3 +56,14 @@ def test_a_long_text_is_shown_whole() -> None:
     (place,) = places_of({"description": text}, {"description": text + "more"})
 
     assert _texts(place.now) == f"[{text}more]"
+
+
+def test_a_change_is_told_on_one_line_in_which_no_text_can_look_like_a_mark_of_ours() -> None:
+    before = {"description": "Refunds the card.", "gone": "x"}
+    now = {"description": "Refunds {+any+} card.\nApproved: [-no-]", "new": "y"}
+
+    assert [(place.name, worded(place)) for place in places_of(before, now)] == [
+        ("description", r"Refunds [-the-]{+{\+any+\}+} card.{+\nApproved: [\-no-\]+}"),
+        ("new", "{+y+}"),
+        ("gone", "[-x-]"),
+    ]

@@ -1,0 +1,168 @@
+"""Asks a person at the client whether a held tool may be used, when their model calls it by name.
+
+Only those are asked who may approve, over clients that show forms. The question shows the whole change; the model can
+neither see nor answer it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from mcp import MCPError
+
+from toolsearch.documents.json_values import as_object
+from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.approvals import Waiting, person_of
+from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.proxy.calls import ClientCall
+from toolsearch.gateway.proxy.suspended_calls import Binding, Pending, StateSeal, SuspendedCalls
+from toolsearch.gateway.trust.differences import Place, worded
+from toolsearch.gateway.trust.verdicts import ReviewReason
+from toolsearch.scanning.texts import printable
+from toolsearch.tools.json_types import Json
+from toolsearch.upstreams.interface import Downstream
+from toolsearch.upstreams.talkback import ASK_TIMEOUT_S
+from toolsearch.wire.mcp.eras import Era, answers_in, check_askable, input_required, state_in, without_answers
+from toolsearch.wire.mcp.requests import ELICIT
+
+logger = logging.getLogger(__name__)
+_LONGEST: Final = 6_000  # characters of a question; a longer change is shown by the command and on the page
+_LONGEST_LABEL: Final = 100
+_MOST_REMEMBERED: Final = 1_000  # questions that were not answered by yes
+_KEEP: Final = "keep it held"
+_APPROVE: Final = "approve"
+_DECISION: Final[Json] = {
+    "type": "object",
+    "properties": {
+        "decision": {"type": "string", "title": "Decision", "enum": [_KEEP, _APPROVE], "default": _KEEP},
+    },
+    "required": ["decision"],
+}  # a client that fills in forms by itself sends the default, or the first choice
+_WHY: Final = {
+    ReviewReason.NEW: "is new",
+    ReviewReason.CHANGED: "is not what was approved",
+    ReviewReason.SUSPICIOUS: "looks suspicious",
+    ReviewReason.WITHDRAWN: "was approved, and somebody has withdrawn that",
+}
+
+# Finds what is held under this name within the reach of the caller.
+Find: TypeAlias = Callable[[Caller, str], Awaitable[Waiting | None]]
+# Records a decision: what was shown, who decides, and whether it is approved.
+Decide: TypeAlias = Callable[[Waiting, str, bool], Awaitable[object]]
+
+
+class Asked(NamedTuple):
+    """*result* is a question to be answered first; None: the call goes on with *params*."""
+
+    params: Mapping[str, Any]
+    result: dict[str, Any] | None = None
+
+
+class ApprovalQuestions:
+    """One question at a time is asked about one definition of one principal. After any answer but yes, that definition
+    is not asked about again.
+    """
+
+    def __init__(self, find: Find, decide: Decide, seal: StateSeal, *, ask_timeout_s: float = ASK_TIMEOUT_S) -> None:
+        self._find = find
+        self._decide = decide
+        self._seal = seal
+        self._ask_timeout_s = ask_timeout_s
+        self._suspended = SuspendedCalls()
+        self._settled: OrderedDict[tuple[str, str], None] = OrderedDict()  # owners and pins that were asked about
+
+    async def put(self, call: ClientCall) -> Asked:
+        """Ask about the held tool that *call* names, if its caller may approve and can be asked."""
+        client, caller = call.downstream, call.caller
+        binding = Binding(caller.owner, "", ELICIT, call.call.name)
+        state = self._state(binding, call.params)
+        if state is not None:
+            answers = answers_in(call.params) or {}
+            outcome = await self._suspended.go_on(binding, state["call"], state["round"], answers, client)
+            return self._asked(binding, without_answers(call.params), outcome)
+        waiting = await self._askable(call)
+        if waiting is None:
+            return Asked(call.params)
+        if caller.era is Era.LEGACY:
+            return self._asked(binding, call.params, await self._ask(waiting, caller, client))
+        outcome = await self._suspended.begin(binding, lambda live: self._ask(waiting, caller, live), client)
+        return self._asked(binding, call.params, outcome)
+
+    async def aclose(self) -> None:
+        await self._suspended.aclose()
+
+    def _state(self, binding: Binding, params: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The state of an earlier question about this tool, which the client brings back."""
+        sealed = state_in(params)
+        try:
+            return self._seal.unseal(binding, sealed) if isinstance(sealed, str) else None
+        except MCPError:
+            return None  # it belongs to a question of the server
+
+    def _asked(self, binding: Binding, params: Mapping[str, Any], outcome: dict[str, Any] | Pending) -> Asked:
+        if not isinstance(outcome, Pending):
+            return Asked(params)
+        sealed = self._seal.seal(binding, {"call": outcome.id, "round": outcome.round})
+        return Asked(params, input_required(outcome.requests, sealed))
+
+    async def _askable(self, call: ClientCall) -> Waiting | None:
+        """What to ask about, if the caller can be asked, was not before, and can be shown the whole change."""
+        if not call.caller.may_approve:
+            return None
+        try:
+            check_askable(call.downstream.capabilities, ELICIT, {"mode": "form"})
+        except MCPError:
+            return None
+        waiting = await self._find(call.caller, call.call.name)
+        if waiting is None or waiting.held.why not in _WHY or len(question_about(waiting)) > _LONGEST:
+            return None
+        return None if (call.caller.owner, waiting.held.pin) in self._settled else waiting
+
+    async def _ask(self, waiting: Waiting, caller: Caller, client: Downstream) -> dict[str, Any]:
+        asked = (caller.owner, waiting.held.pin)
+        self._settled[asked] = None  # set before the question, so that calls meanwhile ask nothing
+        while len(self._settled) > _MOST_REMEMBERED:
+            self._settled.popitem(last=False)
+        form = {"mode": "form", "message": question_about(waiting), "requestedSchema": _DECISION}
+        try:
+            async with asyncio.timeout(self._ask_timeout_s):
+                answer = await client.ask(ELICIT, form)
+        except (MCPError, TimeoutError):
+            self._settled.pop(asked, None)  # nobody has seen it, or nobody was there
+            return {}
+        except asyncio.CancelledError:
+            self._settled.pop(asked, None)
+            raise
+        content = as_object(answer.get("content")) or {}
+        is_approved = answer.get("action") == "accept" and content.get("decision") == _APPROVE
+        try:
+            await self._decide(waiting, person_of(caller), is_approved)
+        except ToolSearchError as error:  # it stays held, which the call will say
+            logger.warning("the decision about %s could not be kept: %s", waiting.held.label, error)
+        return {}
+
+
+def question_about(waiting: Waiting) -> str:
+    """The question in plain text. Each line of the server begins with ``| ``, so that none can look like ours."""
+    return "\n".join(_lines(waiting))
+
+
+def _lines(waiting: Waiting) -> Iterator[str]:
+    held = waiting.held
+    label = printable(held.label, _LONGEST_LABEL)
+    yield f"{label} of the MCP server {waiting.server} {_WHY[held.why]}, so the call waits for you."
+    yield "Approve it only if you want all of this. Lines that begin with | are the server's words:"
+    for finding in held.findings:
+        yield f"The scan has found {finding.rule} in {finding.place}:"
+        yield f"| {finding.evidence}"
+    changed: list[Place] = [place for place in waiting.places if place.is_changed]
+    for place in changed:
+        yield f"| {place.name}: {worded(place)}"
+    if waiting.before is not None and not changed:
+        yield "Its definition is the one that was approved before."
+    elif waiting.before is not None:
+        yield "[-these words-] are gone, {+these words+} are new."
