@@ -76,7 +76,7 @@ class UnknownToolError(ToolSearchError, LookupError, code="unknown_tool", status
 class UnapprovedToolError(ToolSearchError, code="unapproved_tool", status=403):
     """The definition of this tool, prompt or resource waits for a person's approval."""
 
-    remedy = "A person approves it by `toolsearch gateway approve SERVER__TOOL`, or on the service's pages."
+    remedy = "A person approves the definition by `toolsearch gateway approve SERVER__TOOL`, or on the service's pages."
 
     def __init__(self, name: str, how: str = "") -> None:
         """*how* names the means of approval, such as ``with a command``."""
@@ -135,7 +135,7 @@ class ServerUnavailableError(ToolSearchError, ConnectionError, code="server_unav
 
     remedy = "Check the server with `toolsearch gateway check`. Look for the effect of the call before you repeat it."
     BUSY = Case(
-        *("server_busy", 429, "The server has as many calls as it may have. This one was not sent."),
+        *("server_busy", 429, "The server has as many calls as it may have. This call was not sent."),
         "Wait and call again, or raise `maxRunning` of the server.",
     )
     cases = (BUSY,)
@@ -168,7 +168,7 @@ class Kept(Enum):
     MISSES = "requests without a good answer", "miss_store_error"
     PINS = "approved tools", "pin_store_error", "Restore `trust.db` from a backup. Until then nothing is approved."
     RECEIPTS = "receipts of calls", "receipt_store_error"
-    RECORDS = "records", "record_store_error"
+    RECORDS = "records of tenants, catalogs and toolsets", "record_store_error"
     SESSIONS = "sessions", "session_store_error", "Open the session with its reach given, or restore a backup."
     USAGE = "counts of use", "usage_store_error", "Check the store. Searches use the counts in memory."
     VECTORS = "vectors", "vector_store_error", "Check the store. Missing vectors are computed anew."
@@ -220,7 +220,7 @@ class ConflictError(StorageError, code="changed_meanwhile", status=409):
     With *retry_after_s*, this has happened in every attempt, because others use it; the status is 503.
     """
 
-    remedy = "Read it again and repeat the change."
+    remedy = "Read the data again and repeat the change."
     OF_SESSION = Case("session_conflict", 409, "Another writer has saved or ended the session.", remedy)
     cases = (OF_SESSION,)
 
@@ -351,7 +351,7 @@ class RepeatedCallError(ToolSearchError, code="repeated_call", status=429):
 class CallDeniedError(ToolSearchError, code="call_denied", status=403):
     """A hook or a person refused the call. The message says why."""
 
-    remedy = "Ask them, or do without. The same call is refused again."
+    remedy = "Ask this person, or do without. If you repeat the call, it is refused again."
 
 
 class NotCallableHereError(ToolSearchError, code="not_callable_here", status=409):
@@ -416,7 +416,7 @@ class UnknownPriceError(ToolSearchError, LookupError, code="unknown_price", stat
 class BadSettingError(ToolSearchError, ValueError, code="bad_setting", status=400):
     """An option has a wrong value. The message names the right ones."""
 
-    remedy = "Use one of them. [Settings](settings.md) lists every option."
+    remedy = "Use a value that the message names. [Settings](settings.md) lists every option."
     model_text = "this is configured wrongly; go on without it"
 
 
@@ -466,7 +466,7 @@ class UnknownRecordError(ToolSearchError, LookupError, code="not_found", status=
 
 
 class StillRunningError(ToolSearchError, code="still_running", status=409):
-    """A job that is still running stands in the way."""
+    """A running job must end before this request."""
 
     remedy = "Wait until the job has ended, or cancel it."
     model_text = "another job is still running; try again later"

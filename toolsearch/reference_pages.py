@@ -101,7 +101,7 @@ OF_HTTP = {
     "idempotency_unknown": Told(
         "409",
         "A request with this `Idempotency-Key` was begun, and nobody knows its answer.",
-        "Look what came of it, and repeat it with a new key if it is still needed.",
+        "Look whether it had its effect. If not, repeat it with a new key.",
     ),
     "internal_error": Told(
         "500", "The service has failed.", "Find the request in its log by `x-request-id`, and report it."
@@ -110,11 +110,11 @@ OF_HTTP = {
         "405", "This address does not take this method.", "Look it up in `openapi.json`, which the service has too."
     ),
     "more_than_own": Told(
-        "403", "A key was to be made that may do more than its maker.", "Ask somebody whose key may do that."
+        "403", "The new key may do more than the key that makes it.", "Ask somebody whose key may do that."
     ),
     "last_operator": Told(
         "409",
-        "Nobody could look after the service any more.",
+        "This would revoke the last operator's key.",
         "Make another operator's key first. If all are lost, `toolsearch keys` makes one.",
     ),
     "no_provider": Told(
@@ -122,10 +122,10 @@ OF_HTTP = {
         "The tenant has no provider for this model API.",
         "Have an administrator name one by `POST /v1/providers`.",
     ),
-    "operators_only": Told("403", "Only an operator may add this.", "Ask an operator."),
+    "operators_only": Told("403", "Only an operator may make this request.", "Ask an operator."),
     "own_tenant": Told("409", "An operator's key was to delete its own tenant.", "Use a key of another tenant."),
     "precondition_failed": Told(
-        "412", "It was changed since you read it.", "Read it again, and repeat with the new ETag."
+        "412", "The object was changed since you read it.", "Read it again, and repeat with the new ETag."
     ),
     "precondition_required": Told("428", "A write needs `If-Match`.", "Send the ETag of what you have read, or `*`."),
     "request_timeout": Told(
@@ -140,7 +140,7 @@ OF_HTTP = {
         "Change it in the source, or name it anew in a toolset.",
     ),
     "unknown_answer": Told(
-        "502", "Something else than the service has answered.", "Look at the proxy between, and at the URL."
+        "502", "The answer does not come from the service.", "Check the URL, and the proxy in front of the service."
     ),
     "unknown_host": Told(
         "421",
@@ -148,12 +148,14 @@ OF_HTTP = {
         "Name the host in `serve.public_url` or `serve.allowed_hosts`.",
     ),
     "unsupported_media_type": Told("415", "`Content-Type` is missing or wrong.", "Send the one that `detail` names."),
-    "whole_reach_needed": Told("403", "This is about all tools.", "Use a key whose rules allow them all."),
+    "whole_reach_needed": Told(
+        "403", "The request concerns all tools, but the key has rules.", "Use a key whose rules allow all tools."
+    ),
 }
 
 OF_THE_COMMAND = {
     "file_error": Told("exit 3", "A file or folder cannot be read or written.", "Check its path and its permissions."),
-    "internal": Told("exit 70", "A fault of ours.", "Report it with what is printed."),
+    "internal": Told("exit 70", "toolsearch itself failed.", "Report the fault with what is printed."),
     "interrupted": Told("exit 130", "Ctrl-C.", "Nothing."),
     "usage": Told("exit 2", "The command line cannot be understood.", "Run the command with `--help`."),
 }
@@ -249,8 +251,9 @@ In the environment a list is `a,b` or JSON, and a table is JSON. One entry of a 
 _GATEWAY = """\
 # Settings of the gateway
 
-They stand in the section `toolsearch` of the file that holds `mcpServers`. The environment does not change them.
-`max_tools` is read as `maxTools`, too. `null` is none.
+Settings of the gateway stand in the section `toolsearch` of the file that holds `mcpServers`. The environment does not
+change them.
+A name may be written in either way: `maxTools` or `max_tools`. `null` means none.
 
 ```json
 {

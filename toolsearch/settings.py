@@ -209,11 +209,11 @@ class RankingSettings(SettingsSection):
     )
     requests: bool = Field(
         default=True,
-        description="Find widely used tools also by requests of users that ship with the package.",
+        description="Find widely used tools also by the users' requests that ship with the package.",
     )
     requests_files: tuple[Path, ...] = Field(
         default=(),
-        description="Files of toolsearch enrich, with requests for your own tools. They go before those that ship.",
+        description="Files of toolsearch enrich, with requests for your own tools. They win over shipped requests.",
     )
 
 
@@ -232,7 +232,7 @@ class AdvisorSettings(SettingsSection):
     system_suffix: str | None = Field(
         default=None, description="Added to the system text; none: a short default; empty: nothing."
     )
-    search_first: bool = Field(default=False, description="Search by the user's words before the model is asked, too.")
+    search_first: bool = Field(default=False, description="Search by the user's words even before the model is asked.")
 
 
 class EvictionSettings(SettingsSection):
@@ -245,7 +245,7 @@ class EvictionSettings(SettingsSection):
 
 
 class TelemetrySettings(SettingsSection):
-    """The data that OpenTelemetry gets, if it is set up."""
+    """The data that OpenTelemetry gets, if your program sets it up."""
 
     capture_content: bool = Field(default=False, description="Record queries, arguments, results and messages too.")
     capture_definitions: bool = Field(default=False, description="Record the descriptions and schemas of tools too.")

@@ -61,7 +61,8 @@ SENTENCES: Final[Sequence[Sentence]] = (
         _EVIDENCE,
         "gateway_load",
         "Under {concurrent:,} sessions for ten minutes the gateway added {added_ms/p50:.0f} ms to a call at the "
-        "median, and {added_ms/p99:.0f} ms at the 99th percentile. The machine had two busy cores. Memory stayed at "
+        "median, and {added_ms/p99:.0f} ms at the 99th percentile. The machine had two busy cores. The "
+        "gateway's memory stayed at "
         "{rss_mib/end:.0f} MiB.",
     ),
     Sentence(
@@ -72,8 +73,8 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _EVIDENCE,
         "scanning",
-        "It holds {hand c/poisoned/held:.0%} of the poisoned texts of one writer and {hand d/poisoned/held:.0%} of "
-        "another's. It holds {hand c/harmless/held:.0%} and {hand d/harmless/held:.0%} of their harmless texts.",
+        "It finds {hand c/poisoned/held:.0%} of the poisoned texts of one writer and {hand d/poisoned/held:.0%} of "
+        "another's. It also holds {hand c/harmless/held:.0%} and {hand d/harmless/held:.0%} of their harmless texts.",
     ),
     Sentence(
         _SEARCH,
@@ -100,8 +101,8 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _READER,
         "abstention",
-        "It answers {all sets/hybrid, read/answered:.0%} of the requests that no tool serves. Without it hybrid search"
-        " answers {all sets/hybrid/answered:.0%}.",
+        "With a reader, {all sets/hybrid, read/answered:.0%} of the requests that no tool serves get an answer. "
+        "Without it hybrid search answers {all sets/hybrid/answered:.0%}.",
     ),
     Sentence(
         _READER,
@@ -111,7 +112,7 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _READER,
         "reading",
-        "Loading takes {loading/cpu_s:.2f} s of CPU time and {loading/memory_mib:.0f} MiB of memory.",
+        "Loading the reader takes {loading/cpu_s:.2f} s of CPU time and {loading/memory_mib:.0f} MiB of memory.",
     ),
     Sentence(_GATEWAY, "gateway_load", "There were {calls:,} calls and {searches:,} searches"),
     Sentence(

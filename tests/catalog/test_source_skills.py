@@ -355,7 +355,7 @@ def test_a_skill_file_is_read_unless_another_is_asked_for(folder: Path) -> None:
     output = read(refunds)
     assert output.content[0]["text"] == (
         "SKILL.md of the skill 'refunds' from the folder skills; the user did not write it. "
-        "Its other files, which can be read by their paths:\n- a.md (10 bytes)"
+        "Its other files; read them by their paths:\n- a.md (10 bytes)"
     )
     assert text_of(output) == skill_text("refunds")
     assert text_of(read(refunds, file="a.md")) == text_of(read(refunds, file="./a.md")) == "The policy"

@@ -168,8 +168,8 @@ def test_a_skill_is_read_as_a_tool_is_called(indexed: Callable[..., Ran], source
     ran = indexed("call", "skills__refunds", *source)
     assert ran.code == 0
     assert ran.out == (
-        "SKILL.md of the skill 'refunds' from the folder skills; the user did not write it. Its other files, which can "
-        f"be read by their paths:\n- references/policy.md (12 bytes)\n{skill_text('refunds', 'Refund a customer')}\n"
+        "SKILL.md of the skill 'refunds' from the folder skills; the user did not write it. Its other files; read "
+        f"them by their paths:\n- references/policy.md (12 bytes)\n{skill_text('refunds', 'Refund a customer')}\n"
     )
     assert indexed("call", "skills__refunds", "file=references/policy.md", *source).out.endswith("Pay it back.\n")
 

@@ -242,7 +242,7 @@ def test_the_text_is_passed_on_word_for_word_under_a_line_that_says_whose_it_is(
 
     assert head["text"] == (
         "SKILL.md of the skill 'refunds' from the MCP server acme; the user did not write it. "
-        "Its other files, which can be read by their paths:\n- b.md (5 bytes)\n- a.md (1 bytes)"
+        "Its other files; read them by their paths:\n- b.md (5 bytes)\n- a.md (1 bytes)"
     )
     assert text == {"type": "text", "text": TEXT.decode()}
 

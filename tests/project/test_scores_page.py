@@ -30,4 +30,4 @@ def test_the_page_on_ranking_says_what_a_skill_loses_beside_tools() -> None:
 
 def test_the_page_names_the_chances_of_high_confidence_and_of_anticipation() -> None:
     assert f"From a chance of {MEANT} on, confidence is high" in PAGE
-    assert f"asks for a chance of {LEAST_CHANCE}," in PAGE
+    assert f"a tool needs a chance of {LEAST_CHANCE}." in PAGE

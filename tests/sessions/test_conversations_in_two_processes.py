@@ -120,6 +120,6 @@ def test_a_saving_that_others_always_overtake_fails_visibly() -> None:
     store.save(state)
     state.counters.searches = 1
 
-    with pytest.raises(ConflictError, match="session 'a' is another by now") as failed:
+    with pytest.raises(ConflictError, match="session 'a' has changed meanwhile") as failed:
         store.save(state, lambda _: None)
     assert (failed.value.code, failed.value.status, failed.value.retry_after_s) == ("session_conflict", 503, 1.0)

@@ -53,7 +53,7 @@ class CallLimits:
     repeats: Repeats = 3
     repeats_overrides: Annotated[
         Mapping[str, Limit],
-        Field(description="The same of single tools, by name, such as one whose status changes seldom."),
+        Field(description="The limit of repeats for single tools, by name."),
     ] = field(default_factory=dict[str, int | None])
     on_breach: OnBreach = "error"
 

@@ -31,9 +31,7 @@ class PassThrough:
     max_tools: Annotated[
         Natural, Field(description="Tools up to which a catalog is shown whole; 0: always search.")
     ] = 10
-    max_tokens: Annotated[Natural, Field(description="Tokens of their definitions up to which it is shown whole.")] = (
-        1_500
-    )
+    max_tokens: Annotated[Natural, Field(description="Tokens of definitions up to which it is shown whole.")] = 1_500
     slack: float = 0.0
 
     def __post_init__(self) -> None:

@@ -20,20 +20,20 @@ class ServeSettings(SettingsSection):
     """How the service is reached. The address that it is bound to is an option of the command."""
 
     public_url: str | None = Field(
-        default=None, description="Where clients reach the service, as https://HOST; none: where it is bound to."
+        default=None, description="Where clients reach the service, as https://HOST; none: at the bound address."
     )
     allowed_hosts: tuple[str, ...] = Field(
-        default=(), description="Hosts that requests may name beside the address it is bound to, as HOST or HOST:PORT."
+        default=(), description="Hosts that requests may name beside the bound address, as HOST or HOST:PORT."
     )
     max_body_bytes: Count = Field(default=16 * 1024 * 1024, description="Bytes of one request.")
-    request_timeout_s: Seconds = Field(default=60.0, description="How long a request may take; imports go on behind.")
+    request_timeout_s: Seconds = Field(default=60.0, description="How long a request may take, except imports.")
     shutdown_timeout_s: Count = Field(
-        default=30, description="Whole seconds that requests have to end, once the service is asked to."
+        default=30, description="Whole seconds that running requests get when the service is told to end."
     )
     local_metrics: bool = Field(
         default=False, description="Show /metrics to programs on this machine without an operator's key."
     )
-    session_ttl_s: Seconds = Field(default=_DAY_S, description="How long a session lasts unless the request says.")
+    session_ttl_s: Seconds = Field(default=_DAY_S, description="How long a session lasts if its request does not say.")
     visit_s: Seconds = Field(default=_DAY_S / 3, description="How long a browser stays signed in to the pages.")
 
 

@@ -34,7 +34,7 @@ class AnswerOptions:
         DEFAULT_LIMIT
     )
     max_limit: int = MAX_LIMIT
-    min_score: Annotated[Share, Field(description="Tools that score less are not found; scores are 0 to 1.")] = 0.0
+    min_score: Annotated[Share, Field(description="The least score (0 to 1) of a tool that is found.")] = 0.0
     answer_tokens: AnswerTokens = ANSWER_TOKENS
     search_hint: SearchHint = ""
 
@@ -68,7 +68,7 @@ class SearchOptions(AnswerOptions):
     name_servers: bool = False  # in the search tool's description, in up to 80 characters
     cache_ttl_s: Annotated[
         Wait | None,
-        Field(description="How long the model's provider caches a prompt; none: as the table of models says."),
+        Field(description="How long the model's provider caches a prompt; none: the time that we know of this model."),
     ] = None
 
     def __post_init__(self) -> None:

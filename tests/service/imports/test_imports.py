@@ -310,7 +310,7 @@ async def test_credentials_for_a_document_are_not_sent_where_it_redirects_to(kit
     [
         (httpx2.Response(403), "the server answers HTTP 403"),
         (httpx2.Response(302, headers={"location": DOCUMENT}), "more than 5 redirects"),
-        (httpx2.Response(200, content=b"x" * 100_001), "more than 100,000 bytes"),
+        (httpx2.Response(200, content=b"x" * 100_001), "more bytes than the limit of 100,000"),
         (httpx2.Response(200, content=b"\xff\xfe\xfa"), "is not UTF-8"),
     ],
 )

@@ -362,7 +362,7 @@ async def test_a_job_that_takes_too_long_fails_and_whoever_keeps_note_is_told(st
     ended = await jobs.ended("acme", job.id)
 
     assert (ended.state, ended.code, noted) == ("failed", "source_error", [ended.error])
-    assert "within 0.05 s" in ended.error
+    assert "given up after 0.05 s" in ended.error
 
 
 async def test_a_job_that_writes_already_is_not_given_up_for_its_time(storage: Storage, clock: Clock) -> None:
