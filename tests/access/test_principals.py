@@ -119,11 +119,11 @@ def test_the_settings_hold_no_token_once_they_are_read():
 @pytest.mark.parametrize(
     ("principals", "message"),
     [
-        ({"a": {"token": ALICE}}, "must not hold the token itself"),
-        ({"a": {"token": "x${ALICE}"}}, "must not hold the token itself"),
-        ({"a": {"token": 7}}, "must not hold the token itself"),
+        ({"a": {"token": ALICE}}, "must not hold the secret itself"),
+        ({"a": {"token": "x${ALICE}"}}, "must not hold the secret itself"),
+        ({"a": {"token": 7}}, "must not hold the secret itself"),
         ({"a": {"token": "${MISSING}"}}, "the environment variable MISSING is not set"),
-        ({"a": {"token": "${SHORT}"}}, "SHORT is too short for a token"),
+        ({"a": {"token": "${SHORT}"}}, r"{SHORT} is too short for a token"),
         ({"a": {"token": "${ALICE}", "tokenSha256": "0" * 64}}, "cannot stand beside"),
         ({"a": {"tokenSha256": "abc"}}, "principals.a.tokenSha256"),
         ({"a": {}}, "could be nobody"),

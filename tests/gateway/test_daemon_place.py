@@ -54,6 +54,21 @@ def test_a_client_with_another_value_of_a_variable_that_the_file_names_has_anoth
     assert identity(path, without) not in {identity(path, environment), identity(path, environment, TOKEN="")}
 
 
+def test_a_file_or_an_entry_of_the_keyring_counts_by_what_the_configuration_calls_it(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Every process of the user reads the same value there, so the process that serves reads it by itself."""
+    (tmp_path / "secret").write_text("one")
+    section = {"principals": {"alice": {"token": "${file:secret}"}}}
+    place = identity(config(tmp_path, section), environment)
+    (tmp_path / "secret").write_text("two")
+
+    assert identity(config(tmp_path, section), environment) == place
+    for other in ("${file:other}", "${keyring:vault/alice}"):
+        section = {"principals": {"alice": {"token": other}}}
+        assert identity(config(tmp_path, section), environment) != place
+
+
 def test_a_name_that_json_escapes_counts_as_well(tmp_path: Path, environment: dict[str, str]) -> None:
     path = tmp_path / "mcp.json"
     path.write_text('{"mcpServers": {"git": {"command": "git", "cwd": "/", "args": ["\\u0024{\\u0054OKEN}"]}}}')

@@ -23,6 +23,7 @@ from toolsearch.tools.naming import SEPARATOR
 from toolsearch.upstreams.oauth import login
 
 EXAMPLES = {"number": 2, "integer": 2, "boolean": True, "array": [], "object": {}}
+DOCUMENT = "https://conformance-test.local/client-metadata.json"  # the suite's own client id metadata document
 AT_ONCE = 4  # scenarios, of the dozens that the suite starts at the same time
 
 
@@ -61,6 +62,8 @@ async def use(told: dict[str, str], state: Path) -> None:
         oauth = {"clientId": context["client_id"], "clientSecret": "${SUITE_SECRET}", "issuer": context["issuer"]}
         config["toolsearch"]["servers"] = {"suite": {"oauth": oauth}}
         os.environ["SUITE_SECRET"] = context["client_secret"]
+    if told["SCENARIO"] == "auth/basic-cimd":
+        config["toolsearch"]["servers"] = {"suite": {"oauth": {"clientId": DOCUMENT}}}
     if told["SCENARIO"].startswith("auth/"):
         await log_in(config, state)
     async with served(config, is_alone=False) as (_, url), Client(url, mode=era, elicitation_callback=accept) as client:

@@ -1,6 +1,6 @@
 """Who may ask, and how tokens are verified, as a configuration says it.
 
-Bearer tokens are read from the environment once, with the configuration. After that only their hashes are kept.
+Bearer tokens are read once, with the configuration. After that only their hashes are kept.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from toolsearch.access.reach import EVERY_TOOL, GlobSet, Rule
 from toolsearch.documents.json_values import is_object
+from toolsearch.documents.references import References
 from toolsearch.errors import BadSettingError
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_types import Count
@@ -46,7 +47,7 @@ DenyRules: TypeAlias = Annotated[_Rules, Field(description="A tool must fit none
 class PrincipalSettings(SettingsSection):
     """A caller, known by a bearer token or by the ``sub`` of a JWT. Only the hash of the token is kept.
 
-    In the document ``token`` stands for the hash, as ``${NAME}`` of the environment. The entry ``*`` has neither token
+    In the document ``token`` stands for the hash, as what `References` can fill in. The entry ``*`` has neither token
     nor subject: it says what every subject may do that no other entry names.
     """
 
@@ -54,7 +55,7 @@ class PrincipalSettings(SettingsSection):
         default=None,
         pattern="^[0-9a-f]{64}$",
         repr=False,
-        description="The SHA-256 of the bearer token, in hex. Or write token, as ${NAME} of the environment.",
+        description="The SHA-256 of the bearer token, in hex. Or write token, as ${NAME} or ${file:PATH}.",
     )
     subject: str | None = Field(default=None, min_length=1, description="The sub of the caller's JWT.")
     allow: AllowRules = EVERY_TOOL
@@ -133,47 +134,37 @@ def token_sha256(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def with_hashed_tokens(section: object, environment: Mapping[str, str]) -> object:
+def with_hashed_tokens(section: object, references: References) -> object:
     """Return *section* with each principal's ``token`` replaced by its ``tokenSha256``.
 
-    Raises BadSettingError if a token is written into the configuration, or its variable is not set.
+    Raises BadSettingError if a token is written into the configuration, or cannot be read.
     """
     principals = section.get("principals") if is_object(section) else None
     if not is_object(section) or not is_object(principals):
         return section  # the section's reader reports the fault
-    return {**section, "principals": {name: _hashed(name, each, environment) for name, each in principals.items()}}
+    return {**section, "principals": {name: _hashed(name, each, references) for name, each in principals.items()}}
 
 
-def _hashed(name: str, principal: Json, environment: Mapping[str, str]) -> Json:
+def _hashed(name: str, principal: Json, references: References) -> Json:
     if not is_object(principal) or principal.get("token") is None:
         return principal
     place = f"toolsearch.principals.{name}.token"
     if "tokenSha256" in principal:
         raise BadSettingError(f"the setting {place} cannot stand beside tokenSha256; leave one of them out")
     others: JsonObject = {key: value for key, value in principal.items() if key != "token"}
-    return {**others, "tokenSha256": token_sha256(_token(place, principal["token"], environment))}
+    return {**others, "tokenSha256": token_sha256(_token(place, principal["token"], references))}
 
 
-def _token(place: str, value: Json, environment: Mapping[str, str]) -> str:
-    variable = variable_of(value)
-    if variable is None:
+def _token(place: str, value: Json, references: References) -> str:
+    try:
+        token = references.secret(value)
+    except BadSettingError as error:
         raise BadSettingError(
-            f"the setting {place} must not hold the token itself: put that into an environment variable and write "
-            "${NAME} here, or write its SHA-256 in hex as tokenSha256"
-        )
-    token = environment.get(variable, "")
+            f"the setting {place} cannot be used: {error}; or write the SHA-256 of the token in hex as tokenSha256"
+        ) from error
     if len(token) < _FEWEST_CHARACTERS:
-        state = "is too short for a token" if token else "is not set"
         raise BadSettingError(
-            f"the setting {place} cannot be used: the environment variable {variable} {state}; "
-            f"it needs {_FEWEST_CHARACTERS} random characters or more"
+            f"the setting {place} cannot be used: {value} is too short for a token; it needs {_FEWEST_CHARACTERS} "
+            "random characters or more"
         )
     return token
-
-
-def variable_of(value: Json) -> str | None:
-    """The NAME in ``${NAME}`` or ``${env:NAME}``; None for anything else."""
-    if not isinstance(value, str) or not (value.startswith("${") and value.endswith("}")):
-        return None
-    name = value[2:-1].removeprefix("env:")
-    return name if name.isidentifier() else None

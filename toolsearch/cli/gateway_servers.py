@@ -44,7 +44,7 @@ def add(
 ) -> int:
     """Add a server to the gateway's file, and make the file if need be: 'add git -- uvx mcp-server-git'.
 
-    Keep secrets in the environment, and write '${NAME}' for their values.
+    Write secrets as '${NAME}' of the environment, '${file:PATH}' or '${keyring:SERVICE/NAME}'.
     """
     is_url = len(what) == 1 and what[0].startswith(("http://", "https://"))
     if header if not is_url else env:
@@ -54,7 +54,8 @@ def add(
         entry["env"] = _pairs(env, "=")
     if header:
         entry["headers"] = _pairs(header, ":")
-    return _edit(config, lambda text: _with_server(text, name, entry))
+    folder = (config or own_config()).parent
+    return _edit(config, lambda text: _with_server(text, name, entry, folder))
 
 
 def remove(name: NameArgument, *, config: FileOption = None) -> int:
@@ -104,14 +105,14 @@ def _known(text: str, name: str) -> Mapping[str, JsonObject]:
     return servers
 
 
-def _with_server(text: str, name: str, entry: JsonObject) -> str:
+def _with_server(text: str, name: str, entry: JsonObject, folder: Path) -> str:
     from toolsearch.gateway.settings import read_gateway_config
 
     section = JsonText(_section(text))
     if name in section.servers(text):
         raise BadSettingError(f"there is a server {name!r} already; remove it first, or choose another name")
     after = section.changed(text, remove=(), add={name: entry})
-    for refusal in read_gateway_config(section.document(after), os.environ).refused:
+    for refusal in read_gateway_config(section.document(after), os.environ, folder=folder).refused:
         if refusal.name == name:
             raise BadSettingError(f"the server {name!r} could not be used: {refusal.reason}")
     return after

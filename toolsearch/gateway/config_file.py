@@ -100,4 +100,5 @@ class ConfigFile:
             self._warning.is_well()
 
     def _config_in(self, content: bytes) -> GatewayConfig:
-        return read_gateway_config(mcp_document(self.path, content), self._environment, origin=self.path.name)
+        document = mcp_document(self.path, content)
+        return read_gateway_config(document, self._environment, origin=self.path.name, folder=self.path.parent)

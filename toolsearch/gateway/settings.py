@@ -40,13 +40,13 @@ from toolsearch.access.settings import (
     LimitName,
     PrincipalSettings,
     ToolRate,
-    variable_of,
     with_hashed_tokens,
 )
 from toolsearch.calling.limits import CallLimits, PerTool, Repeats, Total
 from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.documents.references import References
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
 from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
@@ -188,28 +188,26 @@ def _require_principals(principals: Mapping[str, PrincipalSettings]) -> Mapping[
 
 
 def _secret(given: object, info: ValidationInfo) -> object:
-    """Read a secret out of the environment, which is the context of the validation."""
+    """Read the secret that *given* refers to. The context of the validation are the `References`."""
     if given is None or isinstance(given, SecretStr):
         return given
-    variable = variable_of(given)
-    if variable is None:
-        reason = "it must not hold the secret itself: put that into an environment variable and write ${{NAME}} here"
-        raise PydanticCustomError(_UNUSABLE_OAUTH, reason)
-    environment: Mapping[str, str] = {} if info.context is None else info.context
-    value = environment.get(variable)
-    if not value:
-        raise PydanticCustomError(
-            _UNUSABLE_OAUTH, "the environment variable {variable} is not set", {"variable": variable}
-        )
-    return SecretStr(value)
+    references: References = info.context or References({})
+    try:
+        return SecretStr(references.secret(given))
+    except BadSettingError as error:
+        raise PydanticCustomError(_UNUSABLE_OAUTH, "{reason}", {"reason": str(error)}) from error
 
 
 class OAuthSettings(SettingsSection):
     """The gateway's registration at a server's authorization server, if it does not register itself."""
 
-    client_id: str = Field(min_length=1, description="The id that the gateway was registered by.")
+    client_id: str = Field(
+        min_length=1,
+        description="The id that the gateway was registered by, or the https URL of its client id metadata document.",
+    )
     client_secret: Annotated[SecretStr | None, BeforeValidator(_secret)] = Field(
-        default=None, description="`${NAME}`: the environment variable that holds the secret. It wants an issuer."
+        default=None,
+        description="`${NAME}`, `${file:PATH}` or `${keyring:SERVICE/NAME}`: where the secret is. It wants an issuer.",
     )
     issuer: str | None = Field(
         default=None, description="The only authorization server that logins are made at, as it names itself."
@@ -431,9 +429,14 @@ class GatewayConfig:
 
 
 def read_gateway_config(
-    config: str | Path | Mapping[str, Any], environment: Mapping[str, str], *, origin: str = "mcpServers"
+    config: str | Path | Mapping[str, Any],
+    environment: Mapping[str, str],
+    *,
+    origin: str = "mcpServers",
+    folder: Path | None = None,
 ) -> GatewayConfig:
-    """Read a configuration from a path, or from the document itself, which *origin* names.
+    """Read a configuration from a path, or from the document itself, which *origin* names. A document without a
+    *folder* may refer to no file, and not to the keyring.
 
     Raises SourceError if there are no servers in it. Raises BadSettingError, with the place, for a setting that cannot
     be used: it is better that a gateway does not start than that it starts without a rule or a limit.
@@ -441,10 +444,11 @@ def read_gateway_config(
     if isinstance(config, Mapping):
         document = config
     else:
-        origin, document = Path(config).name, mcp_document(Path(config))
+        origin, document, folder = Path(config).name, mcp_document(Path(config)), Path(config).parent
     _require_section_name(document)
-    settings = _read_section(with_hashed_tokens(document.get(SECTION, {}), environment), environment)
-    mcp = read_mcp_config(document, environment, origin=origin)
+    references = References(environment, folder)
+    settings = _read_section(with_hashed_tokens(document.get(SECTION, {}), references), references)
+    mcp = read_mcp_config(document, environment, origin=origin, folder=folder)
     kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
     kept, unusable = _without_unusable(kept, settings, mcp.origin)
     warnings = list(mcp.warnings)
@@ -527,9 +531,9 @@ def _rules_of_unknown_servers(settings: GatewaySettings, servers: Collection[str
     ]
 
 
-def _read_section(section: object, environment: Mapping[str, str]) -> GatewaySettings:
+def _read_section(section: object, references: References) -> GatewaySettings:
     try:
-        return GatewaySettings.model_validate(section, context=environment)
+        return GatewaySettings.model_validate(section, context=references)
     except ValidationError as error:
         raise _bad_setting(SECTION, error) from error
 

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.documents.reading import document_in, read_bytes
-from toolsearch.errors import CallDeniedError, SourceError
+from toolsearch.documents.references import References
+from toolsearch.errors import BadSettingError, CallDeniedError, SourceError
 from toolsearch.option_values import name_list
 from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.json_types import Json, JsonObject
@@ -40,7 +41,6 @@ _HTTP_KEYS = frozenset({"type", "url", _GEMINI_URL, "headers", "disabled", "mode
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _CLAIM = re.compile(r"\$\{claim:([^{}]+)\}")
 _LONGEST_CLAIM = 1_024  # characters of a claim in a header
-_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +128,20 @@ def read_mcp_config(
     *,
     only: Collection[str] | None = None,
     origin: str = _SECTIONS[0],
+    folder: Path | None = None,
 ) -> McpConfig:
     """Read *config*, a path or the document itself, and fill in ``${NAME}`` from *environment*.
 
-    *only* keeps the servers of these names. *origin* names a document that has no path. Disabled servers are left out.
+    *only* keeps the servers of these names. *origin* names a document that has no path. Files and the keyring are read
+    for a path, and for a document that has a *folder*; see `References`. Disabled servers are left out.
+
     Raises SourceError when nothing can be read at all, or *only* names a server that is not there; one bad server is
     refused with its reason.
     """
     if isinstance(config, Mapping):
         document = config
     else:
-        origin, document = Path(config).name, mcp_document(Path(config))
+        origin, document, folder = Path(config).name, mcp_document(Path(config)), Path(config).parent
     section, entries = _server_section(origin, document)
     if only is not None:
         entries = _chosen(origin, entries, name_list(only, "only"))
@@ -155,7 +158,7 @@ def read_mcp_config(
             continue
         try:
             _claim_prefix(name, prefixes)
-            server, unknown = _read_server(name, entry, environment)
+            server, unknown = _read_server(name, entry, References(environment, folder))
         except _UnusableServerError as reason:
             refused.append(Refusal(name, origin, str(reason)))
             continue
@@ -199,11 +202,11 @@ def _claim_prefix(name: str, prefixes: dict[str, str]) -> None:
         raise _UnusableServerError(f"its tools would be named {prefix}__..., as those of {first!r} are; rename one")
 
 
-def _read_server(name: str, entry: Json, environment: Mapping[str, str]) -> tuple[McpServer, list[str]]:
+def _read_server(name: str, entry: Json, references: References) -> tuple[McpServer, list[str]]:
     """Return the server and the keys of its entry that mean nothing to us, in their order."""
     if not is_object(entry):
         raise _UnusableServerError("it must be an object with 'command' or 'url'")
-    expand = _Expansion(environment)
+    expand = _Expansion(references)
     if _is_http(entry):
         return _read_http(name, entry, expand), [key for key in entry if key not in _HTTP_KEYS]
     return _read_stdio(name, entry, expand), [key for key in entry if key not in _STDIO_KEYS]
@@ -302,14 +305,17 @@ def _mode(fields: JsonObject) -> Mode:
 
 
 class _Expansion:
-    """Fills in ``${NAME}``, ``${NAME:-default}`` and VS Code's ``${env:NAME}``, in one pass.
+    """Fills in what texts refer to, in one pass.
 
     Values are not expanded again: a ``$`` in a password stays a ``$``. *used* collects the values taken.
     """
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
-        self.used: list[str] = []
+    def __init__(self, references: References) -> None:
+        self._references = references
+
+    @property
+    def used(self) -> Collection[str]:
+        return self._references.used
 
     def __call__(self, text: str) -> str:
         return _PLACEHOLDER.sub(self._fill, text)
@@ -319,19 +325,10 @@ class _Expansion:
         return _PLACEHOLDER.sub(lambda found: found[0] if _CLAIM.fullmatch(found[0]) else self._fill(found), text)
 
     def _fill(self, placeholder: re.Match[str]) -> str:
-        variable = _VARIABLE.fullmatch(placeholder[1])
-        if variable is None:
-            raise _UnusableServerError(f"{placeholder[0]} cannot be filled in; only environment variables can")
-        name, default = variable[1], variable[2]
-        value = self._environment.get(name)
-        # A default also replaces an empty value, as :- does in a shell.
-        if value is None or (value == "" and default is not None):
-            if default is None:
-                remedy = f"set it or write ${{{name}:-}} to leave it empty"
-                raise _UnusableServerError(f"the environment variable {name} is not set; {remedy}")
-            return default
-        self.used.append(value)
-        return value
+        try:
+            return self._references.value(placeholder[1])
+        except BadSettingError as error:
+            raise _UnusableServerError(str(error)) from error
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> str:

@@ -252,7 +252,8 @@ class ServerErrors:
 
     def login_required(self, fault: Fault) -> LoginRequiredError:
         remedy = f"run: toolsearch gateway login {self._name}" if self._can_log_in else "check its 'headers'"
-        text = f"MCP server {self._name!r} wants a login (HTTP {fault.status}), and the request did not run; {remedy}"
+        login = "a login with more rights" if fault.status == 403 else "a login"
+        text = f"MCP server {self._name!r} wants {login} (HTTP {fault.status}), and the request did not run; {remedy}"
         return LoginRequiredError(text)
 
     def not_judged(self, error: Exception) -> ServerUnavailableError:

@@ -19,6 +19,12 @@ import httpx2
 from mcp import MCPError
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.client.auth.oauth2 import OAuthContext
+from mcp.client.auth.utils import (
+    extract_field_from_www_auth,
+    extract_scope_from_www_auth,
+    issuers_match,
+    union_scopes,
+)
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -27,7 +33,7 @@ from mcp.shared.auth import (
     OAuthToken,
     ProtectedResourceMetadata,
 )
-from pydantic import AnyUrl, BaseModel
+from pydantic import AnyUrl, BaseModel, Field
 
 from toolsearch.access.principals import LOCAL
 from toolsearch.errors import BadSettingError, LoginRequiredError, ToolSearchError
@@ -58,6 +64,16 @@ class _Kept(BaseModel):
     expires_at_s: float | None = None  # wall-clock time
     authorization_server: OAuthMetadata | None = None
     resource: ProtectedResourceMetadata | None = None
+    wanted_scope: str | None = None  # what a login has to ask for, because a request was refused without it
+
+
+class _ClientMetadata(OAuthClientMetadata):
+    """What a login asks for. Whatever scope the SDK chooses, *wanted_scope* is added to it."""
+
+    wanted_scope: str | None = Field(default=None, exclude=True)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, union_scopes(value, self.wanted_scope) if name == "scope" else value)
 
 
 class LoginFile:
@@ -108,8 +124,8 @@ class LoginFile:
 class _NewLogin:
     """A login that is being made. It replaces the kept one once it has succeeded."""
 
-    def __init__(self) -> None:
-        self._kept = _Kept()
+    def __init__(self, wanted_scope: str | None) -> None:
+        self._kept = _Kept(wanted_scope=wanted_scope)
 
     def stamp(self) -> float:
         return 0
@@ -156,7 +172,7 @@ class StoredTokens:
 
     def anew(self) -> StoredTokens:
         """Tokens of the same server for a login that is being made."""
-        return StoredTokens(self._server, _NewLogin(), self._client)
+        return StoredTokens(self._server, _NewLogin(self._kept.read().wanted_scope), self._client)
 
     def take(self, made: StoredTokens) -> None:
         """Keep the login that was *made*. Raises ToolSearchError if it cannot be encrypted, and OSError."""
@@ -183,15 +199,22 @@ class StoredTokens:
             if ask is not None:
                 await ask(url)
 
-        metadata = OAuthClientMetadata(
+        metadata = _ClientMetadata(
+            wanted_scope=self._kept.read().wanted_scope,
             client_name="toolsearch gateway",
             redirect_uris=[AnyUrl(redirect_uri)],
             grant_types=["authorization_code", "refresh_token"],
             token_endpoint_auth_method="none",  # noqa: S106  a program on a user's machine can keep no secret
         )
-        asking = ask_as_client if ask is not None and self._client is not None else ask
+        document_url = self._client.document_url if self._client is not None else None
+        is_registered = self._client is not None and document_url is None
         provider = OAuthClientProvider(
-            self._server.url, metadata, self, redirect_handler=asking, callback_handler=answer
+            self._server.url,
+            metadata,
+            self,
+            redirect_handler=ask_as_client if ask is not None and is_registered else ask,
+            callback_handler=answer,
+            client_metadata_url=document_url,
         )
         self.load(provider.context)
         return provider
@@ -241,21 +264,37 @@ class StoredTokens:
         return self._client_info(kept.authorization_server) or kept.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep a registration. Raises OAuthFlowError if a registration for another authorization server is
-        configured.
-        """
-        if self._client is not None:
+        """Keep a registration. Raises OAuthFlowError if the gateway may only use another authorization server."""
+        client = self._client
+        if client is not None and not (client.document_url and _is_of(client_info, client.issuer)):
             raise OAuthFlowError(
-                f"the server {self._server.name!r} names another authorization server than {self._client.issuer}, with "
+                f"the server {self._server.name!r} names another authorization server than {client.issuer}, with "
                 "which its clientId is registered"
             )
         self._change(client=client_info)
 
     def _client_info(self, authorization_server: OAuthMetadata | None) -> OAuthClientInformationFull | None:
-        return None if self._client is None else client_information(self._client, authorization_server)
+        """The registration that is configured; None if there is none, or if it is the address of a document."""
+        if self._client is None or self._client.document_url is not None:
+            return None
+        return client_information(self._client, authorization_server)
+
+    def widen(self, refusal: httpx2.Response) -> None:
+        """Have the next login ask for the scope that *refusal* misses, beside what is granted now."""
+        is_missing = extract_field_from_www_auth(refusal, "error") == "insufficient_scope"
+        scope = extract_scope_from_www_auth(refusal)
+        if refusal.status_code == 403 and is_missing and scope is not None:
+            kept = self._kept.read()
+            wanted = union_scopes(kept.tokens.scope if kept.tokens else None, scope)
+            if wanted != kept.wanted_scope:
+                self._change(wanted_scope=wanted)
 
     def _change(self, **changes: Any) -> None:
         self._kept.write(self._kept.read().model_copy(update=changes))
+
+
+def _is_of(client: OAuthClientInformationFull, issuer: str | None) -> bool:
+    return issuer is None or (client.issuer is not None and issuers_match(client.issuer, issuer))
 
 
 def client_information(client: OAuthClient, authorization_server: OAuthMetadata | None) -> OAuthClientInformationFull:
@@ -329,6 +368,7 @@ class _StoredTokenAuth(httpx2.Auth):
         if context.is_token_valid():
             request.headers["Authorization"] = f"Bearer {sent}"
             response = yield request
+            self._tokens.widen(response)
             if response.status_code != 401 or not context.can_refresh_token():
                 return
             if not _has_changed(context, sent):
@@ -345,7 +385,7 @@ class _StoredTokenAuth(httpx2.Auth):
             await flow.aclose()
             self._stamp = self._tokens.stamp()
         self._require_token(request)
-        yield request
+        self._tokens.widen((yield request))
 
     def _require_token(self, request: httpx2.Request) -> None:
         if self._tokens.is_required and "authorization" not in request.headers:

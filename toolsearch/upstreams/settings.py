@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from pydantic import Field
 
@@ -39,7 +40,7 @@ class ServerSettings(SettingsSection):
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """The gateway's registration at an authorization server.
+    """The gateway's registration at an authorization server, or the address of a document that describes the gateway.
 
     issuer         the only authorization server that gets *secret* and that it is used with; None: any
     callback_port  port of the loopback address for the browser; None: any free port
@@ -49,6 +50,15 @@ class OAuthClient:
     secret: str | None = field(default=None, repr=False)
     issuer: str | None = None
     callback_port: int | None = None
+
+    @property
+    def document_url(self) -> str | None:
+        """The address of the client id metadata document, which is the id itself; None if the id is no address."""
+        is_address = self.secret is None and _DOCUMENT_URL.fullmatch(self.client_id) is not None
+        return self.client_id if is_address else None
+
+
+_DOCUMENT_URL: Final = re.compile(r"https://[^/?#@\[\]\s]+/[^#\s]+")
 
 
 Credentials: TypeAlias = Literal["shared", "per-user", "exchange"]

@@ -155,9 +155,8 @@ async def test_a_tool_that_only_runs_as_a_task_is_run_for_a_client_without_tasks
 
 @pytest.mark.timeout(400)  # dozens of logins, each at a gateway of its own
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-async def test_as_a_client_the_gateway_does_what_each_revision_requires_but_for_two_kinds_of_login(tmp_path, revision):
+async def test_as_a_client_the_gateway_does_what_each_revision_requires(tmp_path, revision):
     async with users(tmp_path) as port:
         command = f"{sys.executable} -I -S {CLIENT} {port}"
-        known = ["--expected-failures", str(SERVERS / "conformance-as-client.yml")]
-        options = ["--command", command, "--timeout", PATIENCE_MS, "--requirements", revision, *known]
+        options = ["--command", command, "--timeout", PATIENCE_MS, "--requirements", revision]
         assert "Total:" in await run_suite(SUITE_OF_2026, tmp_path, "client", *options)

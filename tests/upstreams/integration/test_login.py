@@ -5,7 +5,7 @@ import logging
 import secrets
 import stat
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,8 @@ from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.lowlevel import Server
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
 from pydantic import AnyHttpUrl, AnyUrl
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from benchmarks.fault_kit import serving
 from tests.kit.upstream_actors import call, echo, free_port, list_work, running, settings_of, text
@@ -45,6 +47,7 @@ class Authority(OAuthAuthorizationServerProvider):  # its methods are called by 
         self.access: dict[str, AccessToken] = {}
         self.lifetime_s = 3600
         self.refreshed = 0
+        self.asked: list[list[str]] = []  # the scopes of each login
 
     async def get_client(self, client_id):
         return self.clients.get(client_id)
@@ -54,9 +57,10 @@ class Authority(OAuthAuthorizationServerProvider):  # its methods are called by 
 
     async def authorize(self, client, params):
         code = secrets.token_urlsafe()
+        self.asked.append(params.scopes or [])
         self.codes[code] = AuthorizationCode(
             code=code,
-            scopes=[],
+            scopes=params.scopes or [],
             expires_at=time.time() + 60,
             client_id=client.client_id,
             code_challenge=params.code_challenge,
@@ -68,8 +72,8 @@ class Authority(OAuthAuthorizationServerProvider):  # its methods are called by 
     async def load_authorization_code(self, _, authorization_code):
         return self.codes.get(authorization_code)
 
-    async def exchange_authorization_code(self, client, _):
-        return self._tokens(client)
+    async def exchange_authorization_code(self, client, authorization_code):
+        return self._tokens(client, authorization_code.scopes)
 
     async def load_refresh_token(self, _, refresh_token):
         return self.refreshes.get(refresh_token)
@@ -84,15 +88,17 @@ class Authority(OAuthAuthorizationServerProvider):  # its methods are called by 
     async def revoke_token(self, token):
         del self.access[token.token]
 
-    def _tokens(self, client) -> OAuthToken:
+    def _tokens(self, client, scopes: Sequence[str] = ()) -> OAuthToken:
         access, refresh = secrets.token_urlsafe(), secrets.token_urlsafe()
-        self.access[access] = AccessToken(token=access, client_id=client.client_id, scopes=[])
+        self.access[access] = AccessToken(token=access, client_id=client.client_id, scopes=list(scopes))
         self.refreshes[refresh] = RefreshToken(token=refresh, client_id=client.client_id, scopes=[])
         return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lifetime_s)
 
 
 @asynccontextmanager
-async def guarded_server() -> AsyncIterator[tuple[str, Authority]]:
+async def guarded_server(
+    within: Callable[[ASGIApp, Authority], ASGIApp] = lambda app, _: app,
+) -> AsyncIterator[tuple[str, Authority]]:
     port = free_port()
     authority = Authority()
     base = f"http://127.0.0.1:{port}"
@@ -106,7 +112,7 @@ async def guarded_server() -> AsyncIterator[tuple[str, Authority]]:
     app = server.streamable_http_app(
         auth=settings, auth_server_provider=authority, token_verifier=ProviderTokenVerifier(authority)
     )
-    async with serving(app, port):
+    async with serving(within(app, authority), port):
         yield f"{base}/mcp", authority
 
 
@@ -192,10 +198,12 @@ async def test_tokens_that_are_no_good_any_more_are_refreshed_once_for_all(tmp_p
 SECRET = "a-secret-of-the-client"
 
 
-def registered(authority: Authority, url: str, folder: Path, how: str, **other: Any) -> UpstreamSettings:
+def registered(
+    authority: Authority, url: str, folder: Path, how: str, client_id: str = "a client", **other: Any
+) -> UpstreamSettings:
     """What a gateway is configured as that somebody has registered with *authority*, whose clients ask by *how*."""
     port = free_port()
-    client_id, secret = "a client", None if how == "none" else SECRET
+    secret = None if how == "none" else SECRET
     authority.clients[client_id] = OAuthClientInformationFull(
         client_id=client_id,
         client_secret=secret,
@@ -288,3 +296,136 @@ async def test_a_login_that_fails_says_so(tmp_path):
     settings = settings_of({"url": f"http://127.0.0.1:{free_port()}/mcp"})
     with pytest.raises(LoginRequiredError, match="the login to 's' failed: no answer over HTTP"):
         await login(settings, tmp_path, show=print)
+
+
+# --- Client id metadata documents, and more rights --------------------------------------------------------------------
+
+
+DOCUMENT = "https://tools.example/client.json"
+
+
+class KnowsDocuments:
+    """An authorization server that says that it takes the address of a document as the id of a client."""
+
+    def __init__(self, app: ASGIApp, _: Authority) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith("/.well-known/oauth-authorization-server"):
+            return await self._app(scope, receive, send)
+        base = f"http://{dict(scope['headers'])[b'host'].decode()}"
+        told = {"authorization_endpoint": f"{base}/authorize", "token_endpoint": f"{base}/token"}
+        more = {"registration_endpoint": f"{base}/register", "response_types_supported": ["code"]}
+        answer = {"issuer": f"{base}/", **told, **more, "client_id_metadata_document_supported": True}
+        return await JSONResponse(answer)(scope, receive, send)
+
+
+async def test_the_address_of_a_document_is_the_id_where_the_authorization_server_takes_that(tmp_path):
+    async with guarded_server(KnowsDocuments) as (url, authority):
+        settings = registered(authority, url, tmp_path, "none", DOCUMENT)
+        await login(settings, tmp_path, show=Browser().show)
+        async with running(settings) as (_, told):
+            await told.until(lambda: bool(told.listings))
+        assert [token.client_id for token in authority.access.values()] == [DOCUMENT]
+        assert list(authority.clients) == [DOCUMENT]
+
+
+async def test_the_gateway_registers_itself_where_the_authorization_server_takes_no_address(tmp_path):
+    async with guarded_server() as (url, authority):
+        settings = registered(authority, url, tmp_path, "none", DOCUMENT)
+        await login(settings, tmp_path, show=Browser().show)
+        (token,) = authority.access.values()
+        assert token.client_id != DOCUMENT
+        assert list(authority.clients) == [DOCUMENT, token.client_id]
+
+
+@pytest.mark.parametrize("within", [KnowsDocuments, lambda app, _: app])
+async def test_the_address_of_a_document_goes_to_the_configured_authorization_server_alone(tmp_path, within):
+    async with guarded_server(within) as (url, authority):
+        settings = registered(authority, url, tmp_path, "none", DOCUMENT, issuer="https://login.example")
+        browser = Browser()
+        with pytest.raises(LoginRequiredError, match=r"another authorization server than https://login\.example"):
+            await login(settings, tmp_path, show=browser.show)
+    assert (browser.shown, authority.codes) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("client_id", "secret", "is_address"),
+    [
+        (DOCUMENT, None, True),
+        (DOCUMENT, SECRET, False),  # with a secret it is the id of a registration
+        ("https://tools.example", None, False),
+        ("http://tools.example/client.json", None, False),
+        ("https://me@tools.example/client.json", None, False),
+        (f"{DOCUMENT}#part", None, False),
+        ("a client", None, False),
+    ],
+)
+def test_an_id_is_the_address_of_a_document_if_it_is_https_with_a_path(client_id, secret, is_address):
+    assert OAuthClient(client_id, secret).document_url == (client_id if is_address else None)
+
+
+class WantsMoreForCalls:
+    """Calls need the scope ``write``; *calls* counts those that were let through."""
+
+    def __init__(self, app: ASGIApp, authority: Authority) -> None:
+        self._app = app
+        self._authority = authority
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != "/mcp":
+            return await self._app(scope, receive, send)
+        message = await receive()
+        token = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
+        known = self._authority.access.get(token)
+        if b'"tools/call"' in message["body"] and known is not None and "write" not in known.scopes:
+            challenge = 'Bearer error="insufficient_scope", scope="write"'
+            return await Response(status_code=403, headers={"WWW-Authenticate": challenge})(scope, receive, send)
+        if known is None:
+            answer = Response(status_code=401, headers={"WWW-Authenticate": 'Bearer scope="read"'})
+            return await answer(scope, receive, send)
+
+        read = [message]
+
+        async def again() -> Message:
+            return read.pop() if read else await receive()
+
+        return await self._app(scope, again, send)
+
+
+async def test_a_call_that_needs_more_rights_asks_for_a_login_with_all_of_them_and_is_not_repeated(tmp_path):
+    async with guarded_server(WantsMoreForCalls) as (url, authority):
+        settings = settings_of({"url": url}, tmp_path)
+        await login(settings, tmp_path, show=Browser().show)
+        async with running(settings) as (actor, told):
+            await told.until(lambda: bool(told.listings))
+            with pytest.raises(
+                LoginRequiredError, match=r"wants a login with more rights .* and the request did not run"
+            ):
+                await actor.request(call(id="1"))
+            assert authority.asked == [["read"]]
+            await login(settings, tmp_path, show=Browser().show)
+            assert authority.asked == [["read"], ["read", "write"]]
+            assert text(await actor.request(call(id="2"))) == "2"
+
+
+def refusal(status: int, challenge: str) -> httpx2.Response:
+    return httpx2.Response(status, headers={"WWW-Authenticate": challenge})
+
+
+def test_only_a_refusal_for_want_of_rights_changes_what_the_next_login_asks_for(tmp_path):
+    tokens = stored_tokens(settings_of({"url": "https://x.example/mcp"}, tmp_path))
+    assert tokens is not None
+    for told in (
+        refusal(401, 'Bearer error="insufficient_scope", scope="write"'),
+        refusal(403, 'Bearer error="invalid_token", scope="write"'),
+        refusal(403, 'Bearer error="insufficient_scope"'),
+    ):
+        tokens.widen(told)
+    assert tokens.stamp() == 0
+
+    tokens.widen(refusal(403, 'Bearer error="insufficient_scope", scope="write"'))
+    asked = tokens.anew().provider().context.client_metadata
+    asked.scope = "read"
+    assert asked.scope == "read write"
+    assert "wanted_scope" not in asked.model_dump()  # of a registration
