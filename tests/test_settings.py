@@ -16,6 +16,7 @@ from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError
+from toolsearch.service.settings import ServiceSettings
 from toolsearch.sessions.session_eviction import LruEvictionStrategy
 from toolsearch.settings import IndexSettings, Settings
 from toolsearch.telemetry import Telemetry
@@ -267,6 +268,31 @@ def test_a_strategy_may_have_the_name_that_other_tool_indexes_give_it_which_is_l
 
     assert settings.index.strategy == strategy
     assert f"the strategy '{synonym}' is called '{strategy}' here" in caplog.text
+
+
+def test_limits_that_users_name_come_from_the_file_and_from_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('[toolsearch.rates.tools.mail]\ntools = ["mail__*"]\nper_minute = 5\n', "utf-8")
+    environment = {"TOOLSEARCH_RATES__TOOLS__MAIL__AT_ONCE": "2", "TOOLSEARCH_RATES__TOOLS__ALL__PER_MINUTE": "90"}
+
+    rates = ServiceSettings.from_environment(environment, file).rates.tools
+
+    assert (rates["mail"].tools, rates["mail"].per_minute, rates["mail"].at_once) == (("mail__*",), 5, 2)
+    assert rates["all"].per_minute == 90
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "problem"),
+    [
+        ("TOOLSEARCH_RATES__TOOLS__MAIL__PER_HOUR", "5", "there is no setting TOOLSEARCH_RATES__TOOLS__MAIL__PER_HOUR"),
+        ("TOOLSEARCH_RATES__TOOLS__MAIL", "5", "there is no setting TOOLSEARCH_RATES__TOOLS__MAIL"),
+        ("TOOLSEARCH_RATES__TOOLS__MAIL__PER_MINUTE", "many", "TOOLSEARCH_RATES__TOOLS__MAIL__PER_MINUTE cannot be"),
+        ("TOOLSEARCH_RATES__TOOLS", "5", "TOOLSEARCH_RATES__TOOLS cannot be 5"),
+    ],
+)
+def test_a_limit_that_users_name_is_checked_as_any_setting(variable: str, text: str, problem: str) -> None:
+    with pytest.raises(BadSettingError, match=problem):
+        ServiceSettings.from_environment({variable: text})
 
 
 def test_the_token_of_the_gateway_command_is_no_setting():

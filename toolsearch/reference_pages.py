@@ -18,10 +18,11 @@ from pydantic.alias_generators import to_camel
 from toolsearch import errors
 from toolsearch.environment import NESTED, PREFIX
 from toolsearch.errors import ToolSearchError
-from toolsearch.gateway.settings import SECTION, GatewaySettings
+from toolsearch.gateway.settings import GatewaySettings
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.setting_sections import Setting, settings_in
+from toolsearch.setting_sections import NAMED, Setting, settings_in
 from toolsearch.settings import Settings
+from toolsearch.upstreams.sections import GATEWAY
 from toolsearch_indexes.errors import Case
 
 _ERRORS_INTRODUCTION = """\
@@ -317,7 +318,7 @@ def _tables(
     for section, group in groupby(settings, key=attrgetter("section")):
         rows = {_as_told(row): row for row in group}
         path = next(iter(rows.values())).path
-        title = " ".join(part for part in path[:-1] if part != "<name>").replace("_", " ").capitalize() or "General"
+        title = " ".join(part for part in path[:-1] if part != NAMED).replace("_", " ").capitalize() or "General"
         about = " ".join(str(section.__doc__).partition("\n\n")[0].split()).replace("``", "`")
         yield f"### {title}\n\n{about}\n"
         new = [row for what, row in rows.items() if what not in told]
@@ -346,7 +347,7 @@ def _variable(setting: Setting) -> str:
 
 
 def _key(setting: Setting) -> str:
-    return ".".join([SECTION, *(part if part == "<name>" else to_camel(part) for part in setting.path)])
+    return ".".join([GATEWAY, *(part if part == NAMED else to_camel(part) for part in setting.path)])
 
 
 def _as_code(default: str) -> str:

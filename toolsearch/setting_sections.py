@@ -22,6 +22,8 @@ from toolsearch.documents.json_values import is_object
 from toolsearch.setting_types import DURATION
 from toolsearch.tools.naming import did_you_mean
 
+NAMED: Final = "<name>"  # stands for a name of the user's in the path of a setting
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -61,13 +63,13 @@ class Setting:
 
 
 def settings_in(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[Setting]:
-    """Every setting of *section* and of the sections in it, in order; ``<name>`` stands for a name of the user's."""
+    """Every setting of *section* and of the sections in it, in order; see `NAMED`."""
     for name, field in fields_of(section).items():
         below, inner = section_of(field.annotation), (*path, name)
         if below is None:
             yield Setting(section, inner, field)
         else:
-            yield from settings_in(below, (*inner, "<name>") if get_origin(field.annotation) is Mapping else inner)
+            yield from settings_in(below, (*inner, NAMED) if get_origin(field.annotation) is Mapping else inner)
 
 
 def fields_of(section: type[Any]) -> Mapping[str, FieldInfo]:

@@ -32,7 +32,7 @@ from toolsearch.environment import NESTED, NO_SETTINGS, PREFIX
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import SearchOptions
 from toolsearch.sessions.session_eviction import MAX_SESSIONS
-from toolsearch.setting_sections import Setting, SettingsSection, settings_in
+from toolsearch.setting_sections import NAMED, Setting, SettingsSection, settings_in
 from toolsearch.setting_types import Count, Folder, Seconds, StrategyName
 from toolsearch_indexes.encoders.opening import AUTO
 
@@ -88,6 +88,11 @@ class GivenSettings:
             elif name in self._settings and self._settings[name].is_table:
                 self._values[name] = {**self._table(name), entry: _without_none(text)}
                 self._origins[f"{name}.{entry}"] = variable
+            elif (inner := self._inner(name, entry)) is not None:
+                key, field = entry.lower().split(NESTED)
+                named = self._table(name)
+                self._values[name] = {**named, key: {**named.get(key, {}), field: _read(text, inner)}}
+                self._origins[f"{name}.{key}.{field}"] = variable
             else:
                 self._unknown(f"{name}.{entry}", variable, "the environment")
 
@@ -114,17 +119,26 @@ class GivenSettings:
 
     def _add(self, name: str, value: Any, origin: str) -> None:
         setting = self._settings.get(name)
-        if setting is None:
+        if setting is None and not self._holds_sections(name):
             self._unknown(name, origin, "")
             return
         if name in self._given_here:
             self._problems.append(f"{self._origins[name]} and {origin} are the same setting; give it once")
         self._given_here.add(name)
         try:
-            self._values[name] = _read(value, setting)
+            self._values[name] = _read(value, setting) if setting else _table_in(value)
         except json.JSONDecodeError as error:
             self._problems.append(f"{origin} is not JSON: {error}")
         self._origins[name] = origin
+
+    def _holds_sections(self, name: str) -> bool:
+        """Whether *name* is a table of sections, which users name."""
+        return any(each.startswith(f"{name}.{NAMED}.") for each in self._settings)
+
+    def _inner(self, name: str, entry: str) -> Setting | None:
+        """The setting that a variable means with *entry*, such as ``MAIL__PER_MINUTE``, of a table of sections."""
+        _, _, field = entry.partition(NESTED)
+        return self._settings.get(f"{name}.{NAMED}.{field.lower()}")
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self._values.get(name, {})
@@ -173,6 +187,10 @@ def _read(value: Any, setting: Setting) -> Any:
     if get_origin(annotation) in (frozenset, tuple):
         return json.loads(text) if text.startswith("[") else [part.strip() for part in text.split(",") if part.strip()]
     return _without_none(value) if NoneType in get_args(annotation) else value
+
+
+def _table_in(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
 
 
 def _without_none(value: Any) -> Any:

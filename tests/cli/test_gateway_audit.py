@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from toolsearch.cli import main
-from toolsearch.cli.gateway_audit import recorded
+from toolsearch.cli.gateway import login
 from toolsearch.errors import StorageError
 from toolsearch.gateway.audit import AUDIT_FILE
-from toolsearch.gateway.settings import GatewaySettings
 from toolsearch.storage.audit import AuditRecord
 from toolsearch.storage.decisions import APPROVALS_FILE
 from toolsearch.storage.sqlite.stores import SqliteAuditLog, SqlitePins
@@ -118,26 +117,33 @@ def test_options_that_cannot_be_used_are_refused(run: Run, options: list[str], r
     assert (code, reason in told) == (2, True)
 
 
-async def test_a_login_is_recorded_before_it_is_made_where_there_is_an_audit(tmp_path: Path) -> None:
-    done: list[str] = []
+@pytest.mark.parametrize("section", [{"audit": {}}, {}])
+def test_a_login_is_recorded_before_it_is_made_where_there_is_an_audit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, section: dict[str, Any]
+) -> None:
+    file, kept = tmp_path / "mcp.json", tmp_path / "state" / AUDIT_FILE
+    seen: list[bool] = []
 
-    async def work(name: str) -> None:
-        done.append(name)
+    async def log_in(*_: object, **__: object) -> None:
+        seen.append(_is_there(kept))
 
-    on = GatewaySettings.model_validate({"stateDir": str(tmp_path / "on"), "audit": {}})
-    off = GatewaySettings.model_validate({"stateDir": str(tmp_path / "off")})
-    await recorded(on, "log in", "git", work("on"))
-    await recorded(off, "log in", "git", work("off"))
-    full = on.model_copy(update={"state_dir": tmp_path / "on" / AUDIT_FILE})
-    refused = work("full")
-    with pytest.raises(StorageError):
-        await recorded(full, "log in", "git", refused)
-    refused.close()
+    monkeypatch.setattr("toolsearch.upstreams.oauth.login", log_in)
 
-    with SqliteAuditLog(tmp_path / "on" / AUDIT_FILE) as log:
-        assert [(each.action, each.subject, each.server) for each in log.records(limit=9)] == [("log in", "git", "git")]
-    assert done == ["on", "off"]
-    assert not _is_there(tmp_path / "off")
+    def login_into(folder: Path) -> None:
+        servers = {"git": {"url": "https://git.example/mcp"}}
+        file.write_text(json.dumps({"mcpServers": servers, "toolsearch": {"stateDir": str(folder), **section}}))
+        login("git", config=file)
+
+    login_into(kept.parent)
+    assert seen == [bool(section)]
+    if section:
+        with SqliteAuditLog(kept) as log:
+            assert [(each.action, each.subject, each.server) for each in log.records(limit=9)] == [
+                ("log in", "git", "git")
+            ]
+        with pytest.raises(StorageError):
+            login_into(kept)
+        assert seen == [True]
 
 
 def _is_there(path: Path) -> bool:

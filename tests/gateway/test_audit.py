@@ -1,6 +1,7 @@
 """The audit of a gateway: who called what, with which outcome, and no contents; a call without a record is refused."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -8,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import MCPError
 
 from tests.kit.clock import Clock
-from tests.kit.fake_servers import FakeServer, call, entry
+from tests.kit.fake_servers import FakeServer, Nobody, call, entry
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.calling.hooks import Deny
 from toolsearch.errors import Kept, StorageError
@@ -86,6 +88,46 @@ async def test_a_call_is_recorded_before_it_is_sent_and_when_it_has_ended_withou
     assert b"git__log" in written
     assert SECRET.encode() not in written
     assert b"secret-session" not in written
+
+
+async def test_what_is_read_directly_is_recorded_like_a_call_by_the_name_of_the_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = {"ref": {"type": "ref/prompt", "name": "git__ask"}, "argument": {"name": "x", "value": SECRET}}
+    async with audited(tmp_path) as (gateway, server):
+        await server.lists(
+            "log",
+            prompts=({"name": "ask"},),
+            resources=({"uri": "git:///it", "name": "it"},),
+            resource_templates=({"uriTemplate": "git:///by/{id}", "name": "by-id"},),
+        )
+        server.has["ask"] = {"resultType": "input_required", "inputRequests": {}, "requestState": "x"}
+        await gateway.read_resource(ANN, {"uri": f"git:///by/{SECRET}"}, Nobody())
+        await gateway.content.get_prompt(replace(ANN, era=Era.MODERN), {"name": "git__ask"}, Nobody())
+        await gateway.content.complete(ANN, reference, Nobody())
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteAuditLog, "append", _no_space)
+            with pytest.raises(StorageError):
+                await gateway.read_resource(ANN, {"uri": "git:///it"}, Nobody())
+        sent = len(server.called)
+        server.request = _breaks
+        with pytest.raises(MCPError):
+            await gateway.read_resource(ANN, {"uri": "git:///it"}, Nobody())
+
+    assert sent == 3
+    assert told(kept(tmp_path)) == [
+        *(("ann", "resources/read", "git__by-id", outcome) for outcome in ("begun", "done")),
+        *(("ann", "prompts/get", "git__ask", outcome) for outcome in ("begun", "input_required")),
+        *(("ann", "completion/complete", "git__ask", outcome) for outcome in ("begun", "done")),
+        ("ann", "resources/read", "git__it", "audit_store_error"),
+        *(("ann", "resources/read", "git__it", outcome) for outcome in ("begun", "tool_failed")),
+    ]
+    assert SECRET.encode() not in b"".join(each.read_bytes() for each in files(tmp_path))
+
+
+async def _breaks(request: Any) -> dict[str, Any]:
+    request.admit()
+    raise MCPError(-32603, "it broke")
 
 
 async def test_how_calls_end_is_recorded_by_stable_codes(tmp_path: Path) -> None:
@@ -219,14 +261,36 @@ async def test_a_record_that_has_waited_a_moment_is_written_without_a_further_ca
 
 
 async def test_what_is_too_old_is_deleted_and_the_rest_is_still_a_chain(tmp_path: Path) -> None:
-    clock = Clock(NOW_S)
-    audit = GatewayAudit(SqliteAuditLog(tmp_path / AUDIT_FILE), keep_days=2, clock=clock)
-    for day in range(4):
-        clock.now_s = NOW_S + day * DAY_S
-        await audit.begins(ANN, LOG)
+    log = SqliteAuditLog(tmp_path / AUDIT_FILE)
+    log.append(*(AuditRecord(NOW_S + day * DAY_S, "ann", "call", "git__log", "begun") for day in range(3)))
+    audit = GatewayAudit(log, keep_days=2, clock=Clock(NOW_S + 3 * DAY_S))
+    await audit.begins(ANN, LOG.definition)
     await audit.aclose()
 
-    assert [each.at_s for each in kept(tmp_path)] == [NOW_S + day * DAY_S for day in (1, 2, 3)]
+    assert [each.at_s for each in kept(tmp_path)] == [NOW_S + day * DAY_S for day in (1, 2, 3, 3)]
+    assert [each.action for each in kept(tmp_path)] == ["call", "call", "call", "prune"]
+
+
+async def test_calls_wait_for_no_deletion_of_old_records_and_go_on_if_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    has_begun, may_go_on = threading.Event(), threading.Event()
+
+    def fails(*_: object, **__: object) -> int:
+        has_begun.set()
+        may_go_on.wait(20)
+        raise StorageError("no space left", Kept.AUDIT)
+
+    monkeypatch.setattr(SqliteAuditLog, "prune", fails)
+    audit = GatewayAudit(SqliteAuditLog(tmp_path / AUDIT_FILE), keep_days=2, clock=Clock(NOW_S))
+    await audit.begins(ANN, LOG.definition)
+    assert await asyncio.to_thread(has_begun.wait, 20)
+    await audit.note("ann", "log in", "git")  # while it is under way
+    may_go_on.set()
+    await audit.aclose()
+
+    assert [each.action for each in kept(tmp_path)] == ["call", "log in"]
+    assert "could not be deleted" in caplog.text
 
 
 async def test_changes_of_the_configuration_are_recorded_before_they_are_made(

@@ -1,6 +1,6 @@
 """Whose prompts and resources a caller knows of: those of servers that it may use, and of no other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,6 +47,12 @@ def caller(name: str = "ann", allow: tuple[str, ...] = ("*",), deny: tuple[str, 
 ANN = caller(deny=("mail__*",))
 
 
+async def sent(
+    _: Caller, __: str, ___: ToolDefinition, send: Callable[[], Awaitable[dict[str, Any]]]
+) -> dict[str, Any]:
+    return await send()
+
+
 async def content(
     *listings: Listing, deny: tuple[str, ...] = (), links: SeenLinks | None = None, gate: ToolGate | None = None
 ) -> ContentProxy:
@@ -55,7 +61,7 @@ async def content(
     registry = Registry(Catalog(), gate or OpenGate(), rules)
     for each in listings:
         await registry.publish(each)
-    return ContentProxy(registry, Relay({}, StateSeal(b"k" * 32, lambda: 0.0), links), links)
+    return ContentProxy(registry, Relay({}, StateSeal(b"k" * 32, lambda: 0.0), links), links, sent)
 
 
 def names(entries: list[dict[str, Any]]) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic.alias_generators import to_camel
 
 from toolsearch.gateway.daemon import place as places
 from toolsearch.gateway.daemon.place import NoPlaceError, Place
@@ -76,8 +77,16 @@ def test_a_name_that_json_escapes_counts_as_well(tmp_path: Path, environment: di
     assert identity(path, environment, TOKEN="two") != identity(path, environment)
 
 
-@pytest.mark.parametrize("name", ["PATH", "HOME", "HTTPS_PROXY", "https_proxy"])
-def test_what_servers_inherit_counts(tmp_path: Path, environment: dict[str, str], name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PATH", "HOME", "HTTPS_PROXY", "https_proxy"),
+        *("TOOLSEARCH_SECRET_KEY", "TOOLSEARCH_SECRET_KEY_FILE", "OTEL_EXPORTER_OTLP_HEADERS"),
+    ],
+)
+def test_what_servers_inherit_and_what_the_process_reads_counts(
+    tmp_path: Path, environment: dict[str, str], name: str
+) -> None:
     path = config(tmp_path)
 
     assert identity(path, environment, **{name: "/other"}) != identity(path, environment)
@@ -97,6 +106,17 @@ def test_settings_that_are_only_read_at_the_start_count_and_those_that_a_running
     )
     assert GatewaySettings().needing_restart(changed) == []
     assert GatewaySettings().needing_restart(GatewaySettings.model_validate({"usage": True})) == ["usage"]
+
+
+@pytest.mark.parametrize("setting", GatewaySettings.model_fields)
+def test_another_process_serves_exactly_the_settings_that_a_running_gateway_cannot_change_to(
+    tmp_path: Path, environment: dict[str, str], setting: str
+) -> None:
+    written, running = to_camel(setting), GatewaySettings()
+    changed = running.model_copy(update={setting: object()})
+    is_another = identity(config(tmp_path, {written: "new"}), environment) != identity(config(tmp_path), environment)
+
+    assert running.needing_restart(changed) == [written] * is_another
 
 
 @pytest.mark.parametrize(
@@ -239,8 +259,8 @@ def test_one_process_has_the_lock_and_a_socket_that_one_before_has_left_is_taken
         assert reached is not None
         reached.close()
         listening.accept()[0].close()
-    place.leave()
-    place.give_up()
+    place.leave(lock)
+    place.give_up(lock)
     os.close(lock)
     again = place.lock()
     assert again is not None
@@ -252,7 +272,7 @@ def test_a_lock_that_was_removed_is_none(tmp_path: Path, environment: dict[str, 
     place = Place.of(config(tmp_path), environment)
     held = place.lock()
     assert held is not None
-    place.give_up()
+    place.give_up(held)
     other = place.lock()
     assert other is not None  # of a new file
     assert place.lock() is None
@@ -268,11 +288,35 @@ def test_a_lock_that_is_removed_while_it_is_taken_is_none(
     take = fcntl.flock
 
     def late(handle: int, how: int) -> None:
-        place.give_up()
+        place.give_up(handle)
         take(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
     assert place.lock() is None
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_process_whose_files_were_removed_leaves_those_of_its_successor_alone(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Cleaners of temporary folders remove files of processes that run."""
+    place = Place.of(config(tmp_path), environment)
+    lock = place.lock()
+    assert lock is not None
+    with place.listen():
+        assert place.is_here(lock)
+        place.leave(lock)
+        place.give_up(lock)
+        successors = place.lock()
+        assert successors is not None
+        with place.listen():
+            assert not place.is_here(lock)
+            place.leave(lock)
+            place.give_up(lock)
+            assert place.is_here(successors)
+            assert place.lock() is None
+    for handle in (lock, successors):
+        os.close(handle)
 
 
 @pytest.mark.usefixtures("processes")

@@ -81,6 +81,30 @@ def test_a_text_of_json_stays_json(document: object, masked: object, indent: int
     assert json.loads(masked_text(json.dumps(document, indent=indent))) == masked
 
 
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("an\u200bn@exa\u00admple.org", "[e-mail]"),
+        ("ann\uff20example.org", "[e-mail]"),
+        ("ghp_" + "a1B2c3D4e5\u2060" * 4, "***"),
+        ("4111\u200b111111111111", "[card number]"),
+    ],
+)
+def test_signs_that_a_reader_does_not_see_hide_nothing(text: str, masked: str) -> None:
+    assert masked_text(text) == masked
+
+
+def test_signs_that_hide_nothing_stay() -> None:
+    text = "a\u200bb\uff20c"
+    assert masked_text(text) is text
+
+
+def test_what_looked_like_a_secret_and_is_none_hides_nothing_behind_it() -> None:
+    assert masked_text("password:ann@example.org") == "password:[e-mail]"
+    assert masked_text(f"secret:{'a' * 10_000}/ann@example.org") == f"secret:{'a' * 10_000}/[e-mail]"
+    assert masked_text("tel: 4111 1111 1111 1111") == "tel: [card number]"
+
+
 @pytest.mark.parametrize("odd", ["\ud800 ann@example.com", "\x00ann@example.com\x00", "é" * 100 + "@example.com"])
 def test_odd_characters_do_no_harm(odd: str) -> None:
     assert "[e-mail]" in masked_text(odd)

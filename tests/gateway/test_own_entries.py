@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -12,11 +14,12 @@ from tests.kit.callers import caller_with
 from tests.kit.clock import Clock
 from tests.kit.fake_servers import FakeServer, Nobody, call, entry, search
 from tests.kit.fake_servers import names as all_names
-from toolsearch.access.principals import LOCAL, Grant
+from toolsearch.access.principals import LOCAL, Grant, Principal
+from toolsearch.access.reach import Reach
 from toolsearch.errors import CallDeniedError, LoginRequiredError, ServerUnavailableError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.proxy.addresses import Address
+from toolsearch.gateway.proxy.addresses import Address, wrap
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.upstreams import personal
@@ -128,6 +131,18 @@ async def test_contents_are_of_the_user_alone_to_whom_they_are_listed():
     assert {each.user: each.called for each in made} == {"alice": [("file:///alice.txt", None)], "bob": []}
 
 
+async def test_a_prompt_of_one_user_is_hidden_from_others_even_where_they_have_a_tool_of_its_name(monkeypatch):
+    hers = {**CONTENTS["alice"], "prompts": ({"name": "common"},)}
+    monkeypatch.setitem(CONTENTS, "alice", hers)
+    async with gateway() as (running, _):
+        await both(running)
+        shown = {who: running.content.prompts(running.seen_by(each)) for who, each in (("a", ALICE), ("b", BOB))}
+        assert [each["name"] for each in shown["a"]] == ["s__common"]
+        assert "s__common" not in [each["name"] for each in shown["b"]]
+        with pytest.raises(MCPError, match="Unknown prompt"):
+            await running.content.get_prompt(running.seen_by(BOB), {"name": "s__common"}, Nobody())
+
+
 async def test_calls_go_over_the_callers_own_connection():
     async with gateway() as (running, made):
         await both(running)
@@ -149,6 +164,17 @@ async def test_a_definition_that_becomes_another_right_before_a_call_is_not_call
         assert not (await call(running, "s__common", {}, ALICE)).get("isError")
 
 
+async def test_what_no_list_names_is_not_read_once_the_server_lists_its_user_nothing_right_before():
+    async with gateway() as (running, made):
+        await both(running)
+        his, unlisted = next(each for each in made if each.user == "bob"), wrap(Address("s", "other:///unlisted"))
+        his.lists_first = (entry("pay", title="yet another"),)
+        with pytest.raises(MCPError, match="Resource not found"):
+            await running.read_resource(BOB, {"uri": unlisted}, Nobody())
+        assert his.called == []
+        await running.read_resource(ALICE, {"uri": unlisted}, Nobody())
+
+
 async def test_the_connection_itself_sends_no_call_of_what_is_defined_otherwise_for_its_user():
     async with gateway() as (running, made):
         await both(running)
@@ -165,6 +191,29 @@ async def test_one_user_with_other_claims_has_another_connection():
         assert await names(running, caller_with("alice", sub="bob")) == ["s__common", "s__his"]
         await call(running, "s__hers", {}, ALICE)
     assert [(each.user, len(each.called)) for each in made] == [("alice", 1), ("bob", 0)]
+
+
+async def test_two_principals_with_the_same_claims_have_a_connection_each():
+    async with gateway() as (running, made):
+        for caller in (ALICE, caller_with("eve", sub="alice")):
+            assert await names(running, caller) == ["s__common", "s__hers", "s__pay"]
+    assert [each.user for each in made] == ["alice", "alice"]
+
+
+async def test_tokens_of_other_scopes_are_exchanged_for_another_connection():
+    async with gateway() as (running, _):
+        exchanged = replace(running.personal["s"]._settings, credentials="exchange")
+        reads, writes = (caller_with("alice", scopes=(each,)).grant for each in ("read", "write"))
+        assert personal._owner(reads, exchanged) != personal._owner(writes, exchanged)
+
+
+async def test_what_a_principal_may_not_reach_stays_so_where_its_account_is_listed_it():
+    denied = replace(BOB, grant=replace(BOB.grant, principal=Principal("bob", Reach.parse(deny=["s__common"]))))
+    async with gateway() as (running, made):
+        assert await names(running, denied) == ["s__his", "s__pay"]
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await call(running, "s__common", {}, denied)
+    assert [each.called for each in made] == [[]]
 
 
 async def test_a_user_sees_more_or_less_as_its_list_changes_and_others_do_not():
@@ -236,6 +285,41 @@ async def test_the_state_of_a_suspended_call_of_one_user_is_none_of_another():
         await running.call(ALICE, brought, Nobody())
         with pytest.raises(MCPError, match="Invalid or expired requestState"):
             await running.call(BOB, brought, Nobody())
+
+
+async def test_a_task_of_one_user_is_unknown_to_another_and_asked_about_over_the_users_own_connection():
+    knows = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    alice, bob = (replace(each, capabilities=knows) for each in (ALICE, BOB))
+    asked: list[str] = []
+    done = {"status": "completed", "result": {"content": []}}
+    async with gateway() as (running, made):
+        await both(running)
+
+        def answering(server: OwnServer) -> Any:
+            async def request(request: UpstreamRequest) -> dict[str, Any]:
+                asked.append(f"{server.user} {request.method}")
+                task = {"resultType": "task", "taskId": "1", "status": "working", "pollIntervalMs": 1}
+                return task | ({} if request.method == "tools/call" else done)
+
+            return request
+
+        for each in made:
+            each.is_modern = True
+            each.request = answering(each)  # type: ignore[method-assign]
+        given = await running.call(alice, {"name": "s__common", "arguments": {}}, Following())
+        with pytest.raises(MCPError, match="Task not found"):
+            running.tasks.find(running.seen_by(bob), given["taskId"])
+        assert running.tasks.of(running.seen_by(bob)) == []
+        task = running.tasks.find(running.seen_by(alice), given["taskId"])
+        await asyncio.wait([task.run])
+        assert task.detailed()["status"] == "completed"
+    assert asked == ["alice tools/call", "alice tasks/get"]
+
+
+class Following(Nobody):
+    """A client that follows tasks itself."""
+
+    capabilities = MappingProxyType({"extensions": {"io.modelcontextprotocol/tasks": {}}})
 
 
 async def test_connections_that_nobody_uses_are_closed_and_those_of_subscribers_and_running_calls_are_not():

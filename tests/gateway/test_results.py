@@ -56,14 +56,40 @@ async def test_texts_data_contents_and_errors_are_masked_and_addresses_and_bytes
 
 @pytest.mark.parametrize(
     "data",
-    [{"secret_key": "x"}, {"a": {"password": "x"}}, {"n": CARD}, [CARD], {MAIL: 1}, {"a": [[{"b": MAIL}]]}],
+    [
+        *({"secret_key": "x"}, {"a": {"password": "x"}}, {"n": CARD}, [CARD], {MAIL: 1}, {"a": [[{"b": MAIL}]]}),
+        *([-CARD], [float(CARD)], {"password": 123456}, {"a": {"hint": "password:required"}, "b": MAIL}),
+    ],
 )
 async def test_whatever_is_to_be_masked_is_found_wherever_it_stands(data: Any) -> None:
     assert await masked({"structuredContent": data}) != {"structuredContent": data}
 
 
+async def test_what_one_text_ends_with_does_not_hide_what_the_next_one_begins_with() -> None:
+    """Neither in fields nor in blocks; the end of one may look like the beginning of something."""
+    assert await masked({"structuredContent": {"hint": "password:required", "email": MAIL}}) == {
+        "structuredContent": {"hint": "password:required", "email": "[e-mail]"}
+    }
+    long = {"hint": "password:required", "email": MAIL, "more": "a" * 1_000}
+    assert await masked({"structuredContent": long}) == {"structuredContent": {**long, "email": "[e-mail]"}}
+    block = {"type": "text", "text": "Your secret: forgotten"}
+    shown = await masked({"content": [block, {"type": "text", "text": MAIL}]})
+    assert shown["content"] == [block, {"type": "text", "text": "[e-mail]"}]
+
+
+async def test_every_text_and_number_under_a_secret_name_is_masked() -> None:
+    """Truth values and what is empty say nothing. In ``_meta``, names are the server's as well."""
+    told = {"password": ["a", {"b": 1, "c": ["", None, True]}], "pin": 1}
+    hidden = {"password": ["***", {"b": "***", "c": ["", None, True]}], "pin": 1}
+
+    assert await masked({"structuredContent": told, "_meta": told}) == {"structuredContent": hidden, "_meta": hidden}
+    block = {"type": "text", "text": "plain"}
+    shown = await masked({"content": [{**block, "_meta": {"api_key": "x"}}]})
+    assert shown["content"] == [{**block, "_meta": {"api_key": "***"}}]
+
+
 async def test_a_result_without_anything_to_mask_stays_the_same_object() -> None:
-    result = {**of_text("plain"), "structuredContent": {"a": [1, "b"], "password": ""}}
+    result = {**of_text("plain"), "structuredContent": {"a": [1, "b", "10.0.0.1"], "password": ""}}
     assert await masked(result) is result
     question = {"resultType": "input_required", "inputRequests": {"a": MAIL}, "requestState": MAIL}
     assert await masked(question) is question

@@ -101,19 +101,24 @@ async def test_hooks_see_the_new_name_and_the_old_one_and_no_fixed_argument() ->
 async def test_a_claim_of_the_callers_token_is_sent_as_it_is() -> None:
     fixed = {"owner": "${claim:org}", "state": {"of": ["${claim:teams}"]}}
     async with listing(OWNED, settings=config(list_issues={"arguments": fixed})) as (gateway, server):
-        await call(gateway, "hub__list_issues", {}, caller({"org": "acme", "teams": [1, 2]}))
-        await call(gateway, "hub__list_issues", {}, caller({"org": "other", "teams": [3]}))
+        await call(gateway, "hub__list_issues", {}, caller({"org": "acme", "teams": 12}))
+        await call(gateway, "hub__list_issues", {}, caller({"org": "other", "teams": "3"}))
         assert [arguments for _, arguments in server.called] == [
-            {"owner": "acme", "state": {"of": [[1, 2]]}},
-            {"owner": "other", "state": {"of": [[3]]}},
+            {"owner": "acme", "state": {"of": [12]}},
+            {"owner": "other", "state": {"of": ["3"]}},
         ]
 
 
-async def test_a_call_without_the_claim_is_refused_before_anything_is_sent() -> None:
+async def test_a_call_without_the_claim_as_a_text_or_a_whole_number_is_refused_before_anything_is_sent() -> None:
     shown: list[Any] = []
     settings = config(list_issues={"arguments": {"owner": "${claim:org}"}})
     async with listing(OWNED, settings=settings, after=[lambda *given: shown.append(given)]) as (gateway, server):
-        for who in (MODERN, caller({}), caller({"orgs": "acme"}), caller({"org": None})):
+        claims: list[dict[str, Any]] = [
+            {},
+            {"orgs": "acme"},
+            *({"org": each} for each in (None, {"$ne": 1}, [""], True, 1.5)),
+        ]
+        for who in (MODERN, *map(caller, claims)):
             result = await call(gateway, "hub__list_issues", {}, who)
             assert code(result) == "call_denied"
             assert "'org'" in text(result)
@@ -129,6 +134,17 @@ async def test_a_search_finds_the_words_of_the_team_and_the_old_ones_no_more() -
         assert "zebra" not in found.text
         with pytest.raises(MCPError, match="Unknown tool"):
             await call(gateway, "hub__zebra", {})
+
+
+async def test_a_rule_that_denies_the_old_name_or_the_new_one_denies_the_tool() -> None:
+    tools = {"zebra": {"name": "invoice"}}
+    for denied in ("hub__zebra", "hub__zeb*", "hub__invoice"):
+        async with listing(entry("zebra"), settings=config(rules={"deny": [denied]}, **tools)) as (gateway, _):
+            assert gateway.registry.servers["hub"].ruled_out == ("hub__invoice",)
+        async with listing(entry("zebra"), settings=config(**tools)) as (gateway, server):
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await call(gateway, "hub__invoice", {}, caller({}, Reach.parse(deny=[denied])))
+            assert server.called == []
 
 
 async def test_a_tool_that_is_off_cannot_be_found_or_called() -> None:

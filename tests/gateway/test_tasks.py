@@ -131,6 +131,22 @@ async def test_a_task_is_unknown_to_every_other_principal():
     await tasks.aclose()
 
 
+async def test_clients_of_one_user_that_share_a_process_know_nothing_of_each_others_tasks():
+    first, second = (
+        Caller(Grant(LOCAL), Era.LEGACY, session_key=each, connection=each) for each in ("client 1", "client 2")
+    )
+    tasks, work = made(), Work()
+    answer = await tasks.begin(first, "it__work", Client(), work, is_wanted=True)
+    id_ = answer["task"]["taskId"]
+    with pytest.raises(MCPError, match="Task not found"):
+        tasks.find(second, id_)
+    with pytest.raises(MCPError, match="Task not found"):
+        await tasks.result(second, id_, Client())
+    assert (tasks.of(second), [each.id for each in tasks.of(first)]) == ([], [id_])
+    await work.ended(tasks.find(first, id_))
+    await tasks.aclose()
+
+
 async def test_a_task_whose_tool_is_out_of_reach_by_now_is_unknown():
     reached, work = {"it__work"}, Work()
     tasks = Tasks(lambda _, name: name in reached)
@@ -200,9 +216,10 @@ async def test_a_task_that_has_ended_cannot_be_cancelled_any_more():
 
 
 async def test_a_client_that_leaves_before_there_is_a_task_cancels_the_call():
-    stopped = asyncio.Event()
+    begun, stopped = asyncio.Event(), asyncio.Event()
 
     async def waiting(_: Any) -> dict[str, Any]:
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -211,10 +228,12 @@ async def test_a_client_that_leaves_before_there_is_a_task_cancels_the_call():
 
     tasks = made()
     call = asyncio.create_task(tasks.begin(ANN, "it__work", Client(), waiting, is_wanted=False))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await begun.wait()
     call.cancel()
-    await stopped.wait()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    async with asyncio.timeout(20):
+        await stopped.wait()
 
 
 @pytest.mark.parametrize(
@@ -274,6 +293,47 @@ async def test_all_principals_together_have_only_so_many_tasks(monkeypatch):
     second.go_on.set()
     assert await tasks.begin(BOB, "it__work", Client(), second, is_wanted=False) == {"content": []}
     await tasks.aclose()
+
+
+async def test_ended_tasks_make_room_for_those_of_others_the_oldest_of_whoever_has_most_first(monkeypatch):
+    monkeypatch.setattr(tasks_module, "MAX_TASKS_IN_ALL", 4)
+    now = Now()
+    tasks = made(now)
+    carl = Caller(Grant(Principal("carl")), Era.MODERN, capabilities=KNOWS)
+    kept = {}
+    for name, owner in (("bob's", BOB), ("first", ANN), ("second", ANN)):
+        now.seconds += 1
+        work = Work()
+        kept[name] = await begun(tasks, owner, work)
+        await work.ended(kept[name])
+    await begun(tasks, ANN, Work())  # it runs, and is not forgotten
+    await begun(tasks, carl, Work())
+    assert tasks.of(ANN)[0] is kept["second"]
+    assert len(tasks.of(ANN)) == 2
+    assert tasks.of(BOB) == [kept["bob's"]]
+    await tasks.aclose()
+
+
+async def test_results_of_one_principal_are_kept_up_to_a_size_and_the_latest_always(monkeypatch):
+    monkeypatch.setattr(tasks_module, "MAX_KEPT", 100)
+    now = Now()
+    tasks = made(now)
+    ids = []
+    for owner, length in ((BOB, 60), (ANN, 50), (ANN, 30), (ANN, 20), (ANN, 200)):
+        now.seconds += 1
+        result = {"x": "a" * (length - len('{"x": ""}'))}
+
+        async def work(client: Any, result: dict[str, Any] = result) -> dict[str, Any]:
+            client.as_task()
+            await asyncio.sleep(0)
+            return result
+
+        task = await begun(tasks, owner, work)
+        await asyncio.wait([task.run])
+        await asyncio.sleep(0)
+        ids.append([each.size for each in tasks.of(ANN)])
+    assert ids == [[], [50], [50, 30], [50, 30, 20], [200]]
+    assert [each.size for each in tasks.of(BOB)] == [60]
 
 
 async def test_a_tool_that_only_runs_as_a_task_is_listed_as_one_that_need_not():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.clock import Clock
-from tests.kit.fake_servers import MODERN, call, entry, gateway_of, text
+from tests.kit.fake_servers import MODERN, Nobody, call, entry, gateway_of, text
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.access.settings import ToolRate
@@ -69,6 +69,56 @@ async def test_a_call_over_a_limit_is_told_when_to_try_again_and_its_server_hear
     )
     assert answers[2]["isError"]
     assert [name for name, _ in servers["git"].called] == ["log", "show", "log"]
+
+
+async def test_what_is_read_directly_counts_with_the_calls_so_that_no_method_avoids_a_limit(clock: Clock) -> None:
+    uri, prompt = {"uri": "git:///log"}, {"name": "git__ask"}
+    template = {"ref": {"type": "ref/resource", "uri": "git:///{id}"}, "argument": {"name": "id", "value": "l"}}
+    section = limited(perMinute=4)
+    section["limits"]["rates"]["by-id"] = {"tools": ["git__by-id"], "perMinute": 1}
+    async with gateway_of("git", clock=clock, section=section) as (gateway, servers):
+        await servers["git"].lists(
+            "log",
+            prompts=({"name": "ask"},),
+            resources=({**uri, "name": "log file"},),
+            resource_templates=({"uriTemplate": "git:///{id}", "name": "by-id"},),
+        )
+        asks = [
+            lambda: gateway.read_resource(ANN, uri, Nobody()),
+            lambda: gateway.content.get_prompt(ANN, prompt, Nobody()),
+            lambda: gateway.content.complete(ANN, template, Nobody()),
+        ]
+        for ask in asks:
+            await ask()
+        with pytest.raises(TooManyError, match="'by-id' allows 1 calls"):
+            await gateway.read_resource(ANN, {"uri": "git:///7"}, Nobody())
+        assert code(await call(gateway, "git__log", {}, ANN)) is None
+        for ask in asks:
+            with pytest.raises(TooManyError, match="'git' allows 4 calls"):
+                await ask()
+        assert code(await call(gateway, "git__log", {}, ANN)) == "rate_limited"
+        await gateway.read_resource(BEN, uri, Nobody())
+
+    assert len(servers["git"].called) == 5
+
+
+async def test_what_is_read_directly_counts_by_its_tokens_and_runs_until_it_is_answered(clock: Clock) -> None:
+    uri, words = {"uri": "git:///log"}, "words of a file " * 100
+    section = limited(tokensPerMinute=100, atOnce=1)
+    async with gateway_of("git", clock=clock, section=section) as (gateway, servers):
+        await servers["git"].lists("log", resources=({**uri, "name": "log file"},), prompts=({"name": "ask"},))
+        servers["git"].has |= {
+            "git:///log": {"contents": [{**uri, "text": words}]},
+            "ask": {"messages": [{"role": "user", "content": {"type": "text", "text": words}}]},
+        }
+        await gateway.read_resource(ANN, uri, Nobody())
+        await gateway.content.get_prompt(BEN, {"name": "git__ask"}, Nobody())
+        refused = [await call(gateway, "git__log", {}, who) for who in (ANN, BEN)]
+        clock.now_s += 3_600
+        later = await call(gateway, "git__log", {}, ANN)
+
+    assert ["tokens of results" in text(each) for each in refused] == [True, True]
+    assert code(later) is None
 
 
 async def test_a_call_through_a_call_tool_counts_for_the_tool(clock: Clock) -> None:

@@ -108,9 +108,13 @@ class Browser:
         self._client = httpx2.AsyncClient(headers={"x-user": user}, timeout=30)
         self._password = httpx2.BasicAuth("me", token)
 
-    async def visit(self, url: str, method: str = "GET") -> httpx2.Response:
+    async def open(self, url: str, method: str = "GET") -> httpx2.Response:
+        """Ask for a page, and go nowhere from there."""
         is_gateway = httpx2.URL(url).path.startswith("/login")
-        answer = await self._client.request(method, url, auth=self._password if is_gateway else None)
+        return await self._client.request(method, url, auth=self._password if is_gateway else None)
+
+    async def visit(self, url: str, method: str = "GET") -> httpx2.Response:
+        answer = await self.open(url, method)
         if answer.next_request is None:
             return answer
         return await self.visit(str(answer.next_request.url))

@@ -11,9 +11,7 @@ def test_all_that_has_changed_in_the_files_of_a_skill_is_in_the_difference() -> 
     main, rules = before["resources"]
     now = {**before, "resources": [{**rules, "uri": "skill://refunds/r%75les.md", "note": "Look here."}, main]}
     held = ReviewItem("shop__skill://refunds", "shop", "pin", ReviewReason.CHANGED, kind=Kind.SKILL)
-    shown = _waiting_body(Waiting("shop", REFUND, held, before, now)).difference
-    assert [line.strip() for line in shown if line[0] in "+-"] == [
-        '+      "note": "Look here.",',
-        '-      "uri": "skill://refunds/rules.md"',
-        '+      "uri": "skill://refunds/r%75les.md"',
+    assert _waiting_body(Waiting("shop", REFUND, held, before, now)).difference == [
+        "files.rules.md.uri: skill://refunds/[-rules-]{+r%75les+}.md",
+        "files.rules.md.note: {+Look here.+}",
     ]

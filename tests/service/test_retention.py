@@ -37,7 +37,7 @@ def test_each_kind_is_kept_for_its_own_time(storage: SqliteStorage) -> None:
     assert storage.receipts.page("a", limit=9) == [receipt("r2", 14_490.0)]
     assert [each.amount for each in storage.figures.sums("a", by="hour", since_s=0, until_s=DAY_S)] == [2.0]
     assert [each.query for each in storage.misses.page("a", None, limit=9)] == ["new"]
-    assert storage.audit.records(limit=9) == [decision(14_460.0, "a")]
+    assert [each.at_s for each in storage.audit.records(limit=9)] == [14_460.0, 14_500.0]  # the second says so
     assert prune(storage, SETTINGS, now_s=14_500.0) == Pruned()
 
 

@@ -36,7 +36,7 @@ FILLED = {
     "audit (at_us, who, action, subject, outcome, tenant, server, session, took_us, request_id, digest)": (
         "n, '', '', '', '', t, '', '', 0, '', ''"
     ),
-    "audit_chains": "t || n, '', '', 1, n",
+    "audit_chains": "t || n, '', '', 1, 0, n",
     "conversations": "'c' || n, '[]'",
     "vectors": "sha256(n::text::bytea), '\\x00'",
 }
@@ -108,7 +108,7 @@ def requests(storage: PostgresStorage) -> list[Callable[[int], object]]:
         lambda _: audit.append(AuditRecord(1.0, "ann", "create", "x", "done", "t7")),
         lambda _: audit.records(limit=9),
         lambda _: audit.records(limit=9, tenant="t7", before=40_000),
-        lambda _: audit.prune(before_s=0.000_000_1, limit=2),
+        lambda _: audit.prune(before_s=0.000_000_1, limit=2, at_s=1.0),
         lambda _: usage.load("t7"),
         lambda n: usage.add("t7", {UsageCell(f"term{n}", "tool"): 1.0}, at_s=1.0, half_life_s=1.0),
         lambda n: usage.drop("t7", [UsageCell(f"term{n}", "tool")]),

@@ -39,6 +39,7 @@ OURS_AS_WELL = {  # what is said to people, who know the field by its name, and 
     "cli/show.py": {"input_schema", "output_schema"},  # what the command prints of a definition
     "reference_pages.py": {"isError", "_meta", "media_type"},  # where people find an error's code, and one of HTTP's
     "gateway/proxy/suspended_calls.py": {"requestState"},
+    "gateway/reports/metrics.py": {"tool_calls", "tool_result"},  # names of figures of ours
     "gateway/settings.py": {"_meta"},
     "gateway/status.py": {"input_schema"},  # a definition as its tokens are counted, in no API's format
     "tokens.py": {"input_schema"},  # the same

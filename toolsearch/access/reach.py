@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any, cast
@@ -16,7 +16,7 @@ import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[rep
 
 from toolsearch.errors import BadSettingError
 from toolsearch.option_values import name_list
-from toolsearch.tools.definition import DESTRUCTIVE, KINDS, READ_ONLY, SafetyClass, ToolDefinition, safety_of
+from toolsearch.tools.definition import DESTRUCTIVE, KINDS, READ_ONLY, SafetyClass, Tool, ToolDefinition, safety_of
 from toolsearch.tools.naming import MAX_NAME_LENGTH, NAME_CHARACTERS, namespaced
 
 _re2: Any = untyped_re2
@@ -243,6 +243,13 @@ class Reach:
             and not self._denied.matches(original, shown)
             and not self._denied.matches(definition)
         )
+
+    def admits(self, tool: Tool) -> bool:
+        """Whether *tool* is allowed as it is shown, and not denied by the name that its server has for it either."""
+        as_listed = (
+            tool.definition if tool.listed_name == tool.name else replace(tool.definition, name=tool.listed_name)
+        )
+        return self.allows(tool.definition, tool.original) and not self._denied.matches(as_listed)
 
     def denies(self, definition: ToolDefinition) -> bool:
         """Whether a deny rule matches *definition*, whatever is allowed, or *only* leaves it out."""

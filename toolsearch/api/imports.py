@@ -199,7 +199,7 @@ class WaitingBody(_EntryBody):
     changes: list[str] = Field(description="Differences from the approved definition: + new, - gone, ~ changed.")
     approved: dict[str, Any] | None = Field(description="The definition that was approved; null if none was.")
     waiting: dict[str, Any] = Field(description="The definition that waits.")
-    difference: list[str] = Field(description="Line by line, or the whole definition if none was approved.")
+    difference: list[str] = Field(description="A line for each place that differs: `[-gone-]` and `{+new+}` words.")
 
 
 class ApprovedBody(_EntryBody):

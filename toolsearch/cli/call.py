@@ -29,7 +29,7 @@ from toolsearch.cli.opening import opened_engine
 from toolsearch.cli.options import IndexOption, JsonOption, SettingsOption, SourceOption, tool_names
 from toolsearch.cli.options import arguments as completed_arguments
 from toolsearch.cli.output import print_error, print_json, print_text
-from toolsearch.documents.json_values import as_list, as_object
+from toolsearch.documents.json_values import as_list, as_object, name_of_step
 from toolsearch.errors import BadArgumentsError, BadSettingError, SourceError, ToolExecutionError
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
@@ -135,7 +135,7 @@ def _types(schema: JsonObject, root: JsonObject, references: int = _MOST_REFEREN
 def _followed(reference: str, root: JsonObject) -> JsonObject:
     place: Json = root
     for part in reference.removeprefix("#/").split("/"):
-        place = (as_object(place) or {}).get(part.replace("~1", "/").replace("~0", "~"))
+        place = (as_object(place) or {}).get(name_of_step(part))
     return as_object(place) or {}
 
 

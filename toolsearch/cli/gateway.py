@@ -25,7 +25,7 @@ import typer
 from toolsearch.cli import gateway_door
 from toolsearch.cli.command_line import CommandLine, ExitCode
 from toolsearch.cli.gateway_approve import approve, approving
-from toolsearch.cli.gateway_audit import audit, recorded
+from toolsearch.cli.gateway_audit import audit, record
 from toolsearch.cli.gateway_check import check
 from toolsearch.cli.gateway_daemon import clients_in_words, reload, settings_of, stop
 from toolsearch.cli.gateway_import import import_servers
@@ -91,8 +91,12 @@ def login(
     from toolsearch.upstreams.oauth import login as log_in
 
     opens = browser and has_screen(os.environ, sys.platform)
-    log = log_in(settings, read.settings.state_folder, show=print_text, open_page=open_page if opens else None)
-    asyncio.run(recorded(read.settings, "log in", server, log))
+
+    async def recorded() -> None:
+        await record(read.settings, "log in", server)
+        await log_in(settings, read.settings.state_folder, show=print_text, open_page=open_page if opens else None)
+
+    asyncio.run(recorded())
     return ExitCode.OK
 
 

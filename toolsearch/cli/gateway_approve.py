@@ -14,7 +14,7 @@ import typer
 
 from toolsearch.cli.command_line import ExitCode
 from toolsearch.cli.options import ConfigOption, JsonOption, read_config
-from toolsearch.cli.output import legible, line, print_diff, print_json, program, stderr, stdout, table, warn
+from toolsearch.cli.output import legible, line, print_json, print_text, program, stderr, stdout, table, warn
 from toolsearch.documents.json_values import as_object
 from toolsearch.errors import BadSettingError, UnknownToolError
 from toolsearch.tools.json_types import JsonObject
@@ -255,9 +255,7 @@ def _show(waiting: Waiting) -> None:
     console.print(line(f"{held.label}: {held.why.value}", "bold"))
     if against := reasons(held):
         console.print(line(against, "yellow"))
-    from toolsearch.gateway.trust.gate import definition_diff
-
-    print_diff(definition_diff(waiting.before, waiting.now))
+    print_text("\n".join(waiting.difference))
     console.print()
 
 

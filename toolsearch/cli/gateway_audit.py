@@ -6,7 +6,7 @@ import csv
 import sys
 import time
 from collections import deque
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from heapq import merge
@@ -81,18 +81,18 @@ def audit(
 _AT: Final = attrgetter("at_s")
 
 
-async def recorded(settings: GatewaySettings, action: str, server: str, work: Awaitable[None]) -> None:
-    """Do *work* once it is recorded, if *settings* ask for an audit. Raises StorageError."""
-    if settings.audit is not None:
-        from toolsearch.gateway.approvals import local_person
-        from toolsearch.gateway.audit import GatewayAudit
+async def record(settings: GatewaySettings, action: str, server: str) -> None:
+    """Record what is about to be done to *server*, if *settings* ask for an audit. Raises StorageError."""
+    if settings.audit is None:
+        return
+    from toolsearch.gateway.approvals import local_person
+    from toolsearch.gateway.audit import GatewayAudit
 
-        kept = GatewayAudit.of(settings.audit, settings.state_folder)
-        try:
-            await kept.note(local_person(), action, server, server=server)
-        finally:
-            await kept.aclose()
-    await work
+    kept = GatewayAudit.of(settings.audit, settings.state_folder)
+    try:
+        await kept.note(local_person(), action, server, server=server)
+    finally:
+        await kept.aclose()
 
 
 def _opened(settings: GatewaySettings, closing: ExitStack) -> dict[str, AuditLog | None]:
@@ -124,7 +124,8 @@ def _verify(logs: dict[str, AuditLog | None], *, as_json: bool) -> int:
 def _in_words(check: AuditCheck) -> str:
     if check.fault:
         return f"{check.fault}; the {check.records:,} records before it are as they were written"
-    return f"{check.records:,} records are as they were written; the newest digest is {check.head or 'none'}"
+    gone = f", {check.pruned:,} older ones were deleted by age" if check.pruned else ""
+    return f"{check.records:,} records are as they were written{gone}; the newest digest is {check.head or 'none'}"
 
 
 def _show(records: Iterator[AuditRecord], *, as_json: bool, as_csv: bool) -> None:

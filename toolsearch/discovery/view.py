@@ -183,7 +183,7 @@ class View:
 
     def _admits(self, tool: Tool) -> bool:
         is_of_server = self._server is None or tool.definition.server == self._server
-        return is_of_server and self._reach.allows(tool.definition, tool.original)
+        return is_of_server and self._reach.admits(tool)
 
     def _listing(self) -> _Listing:
         snapshot = self._catalog.snapshot()

@@ -9,13 +9,13 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from toolsearch.documents.json_values import as_list, as_object, is_object
+from toolsearch.documents.json_values import as_list, as_object, is_object, texts_in
 from toolsearch.documents.reading import parse_yaml
 from toolsearch.errors import BadArgumentsError, BadToolError, ChangedSkillError, shown_name
 from toolsearch.tools.definition import READ_ONLY, Tool, ToolDefinition
@@ -145,7 +145,7 @@ class Skill:
         known.
         """
         others = {key: value for key, value in self.frontmatter.items() if key not in ("name", "description")}
-        said = "\n".join([*_texts_in(others), instructions])
+        said = "\n".join([*texts_in(others), instructions])
         return ToolDefinition(
             name,
             self.description,
@@ -156,16 +156,6 @@ class Skill:
             kind="skill",
             text=said[:_MOST_SEARCHED].strip(),
         )
-
-
-def _texts_in(value: Json) -> Iterator[str]:
-    """All texts in a value, at any depth and in order; keys are left out."""
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            yield each
-        waiting += reversed(as_list(each) or list((as_object(each) or {}).values()))
 
 
 def _as_json(value: JsonObject) -> str:

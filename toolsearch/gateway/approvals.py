@@ -18,7 +18,7 @@ from toolsearch.errors import BadToolError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.registry import Registry, content_entries, with_files_of_skills
 from toolsearch.gateway.settings import GatewayConfig
-from toolsearch.gateway.trust.differences import Place, places_of
+from toolsearch.gateway.trust.differences import Place, places_of, worded
 from toolsearch.gateway.trust.gate import PinStore, make_gate
 from toolsearch.gateway.trust.verdicts import FOUND, Entry, Kind, ReviewItem, ToolGate, content_entry, tool_entry
 from toolsearch.storage.decisions import APPROVALS_FILE
@@ -62,6 +62,11 @@ class Waiting:
     def places(self) -> list[Place]:
         """Every place of either version, with the words that differ marked."""
         return places_of(*self.compared)
+
+    @property
+    def difference(self) -> list[str]:
+        """A line for each place that differs; for every place if nothing was approved before."""
+        return [f"{place.name}: {worded(place)}" for place in self.places if place.is_changed]
 
 
 def _by_file(entry: JsonObject) -> JsonObject:

@@ -10,8 +10,8 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -22,7 +22,7 @@ from toolsearch.gateway.status import CallEnd
 from toolsearch.request_ids import request_id_now
 from toolsearch.storage.audit import AuditRecord
 from toolsearch.storage.sqlite.stores import SqliteAuditLog
-from toolsearch.tools.definition import Tool
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.upstreams.faults import RepeatedWarning
 
 AUDIT_FILE: Final = "audit.db"  # in the state folder
@@ -54,6 +54,8 @@ class GatewayAudit:
         self._writing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._pruned_s = 0.0
+        self._pruning: asyncio.Task[None] | None = None
+        self._is_closing = False
         self._warning = RepeatedWarning(logger)
 
     @classmethod
@@ -66,28 +68,31 @@ class GatewayAudit:
         record = AuditRecord(self._clock(), who, action, subject, DONE, server=server, request_id=request_id_now())
         await self._keep(record)
 
-    async def begins(self, caller: Caller, tool: Tool) -> None:
+    async def begins(self, caller: Caller, called: ToolDefinition, action: str = CALL) -> None:
         """Record a call that is about to be sent. Raises StorageError: it must not be sent then."""
-        await self._keep(self._record(caller, tool.name, BEGUN, tool.definition.server))
+        await self._keep(self._record(caller, action, called.name, BEGUN, called.server))
 
-    def ended(self, caller: Caller, end: CallEnd) -> None:
+    def ended(self, caller: Caller, end: CallEnd, action: str = CALL) -> None:
         """Record the end of a call, or its refusal."""
         name, server = shown_name(end.name), end.definition.server if end.definition is not None else ""
-        self._ends.append(self._record(caller, name, end.code or DONE, server, end.seconds))
+        self._ends.append(self._record(caller, action, name, end.code or DONE, server, end.seconds))
         del self._ends[:-_MOST_ENDS]
         if self._timer is None and self._writing is None:
             self._timer = asyncio.get_running_loop().call_later(_WITHIN_S, self._begin_to_write)
 
     async def aclose(self) -> None:
         """Write what waits, and close the log."""
+        self._is_closing = True
         self._begin_to_write()
-        while self._writing is not None:
-            await asyncio.wait([self._writing])
+        while running := [each for each in (self._writing, self._pruning) if each is not None]:
+            await asyncio.wait(running)
         await asyncio.to_thread(self._log.close)
 
-    def _record(self, caller: Caller, name: str, outcome: str, server: str, seconds: float = 0.0) -> AuditRecord:
+    def _record(
+        self, caller: Caller, action: str, name: str, outcome: str, server: str, seconds: float = 0.0
+    ) -> AuditRecord:
         return AuditRecord(
-            *(self._clock(), caller.principal.id, CALL, name, outcome),
+            *(self._clock(), caller.principal.id, action, name, outcome),
             server=server,
             session=_digest_of_session(caller.session or caller.session_key or caller.connection),
             seconds=seconds,
@@ -113,12 +118,13 @@ class GatewayAudit:
         self._ends, self._begins = [], []
         fault: Exception | None = None
         try:
-            await asyncio.to_thread(self._append, [*ends, *(record for record, _ in begins)])
+            await asyncio.to_thread(self._log.append, *ends, *(record for record, _ in begins))
         except Exception as error:  # noqa: BLE001  whatever it is, nobody may wait for ever
             fault, self._ends = error, [*ends, *self._ends][-_MOST_ENDS:]
             self._warning.warn(f"calls are refused, since the audit cannot be written: {error}")
         else:
             self._warning.is_well()
+            self._begin_to_prune()
         for _, kept in begins:
             if not kept.done():  # its call has been cancelled
                 kept.set_result(None) if fault is None else kept.set_exception(fault)
@@ -126,13 +132,22 @@ class GatewayAudit:
         if self._begins or (self._ends and fault is None):
             self._begin_to_write()
 
-    def _append(self, records: Sequence[AuditRecord]) -> None:
-        self._log.append(*records)
+    def _begin_to_prune(self) -> None:
         now_s = self._clock()
-        if now_s - self._pruned_s >= _PRUNED_EVERY_S:
+        if self._pruning is None and now_s - self._pruned_s >= _PRUNED_EVERY_S:
             self._pruned_s = now_s
-            while self._log.prune(before_s=now_s - self._keep_s, limit=_PRUNED_AT_ONCE):
+            self._pruning = asyncio.create_task(self._prune(now_s))
+
+    async def _prune(self, now_s: float) -> None:
+        """Delete what is too old, some records at a time: calls are recorded between."""
+        old = partial(self._log.prune, before_s=now_s - self._keep_s, limit=_PRUNED_AT_ONCE, at_s=now_s)
+        try:
+            while await asyncio.to_thread(old) and not self._is_closing:
                 pass
+        except Exception:  # whatever it is, calls go on
+            logger.exception("old records of the audit could not be deleted; that is tried again in an hour")
+        finally:
+            self._pruning = None
 
 
 @lru_cache(maxsize=1_024)

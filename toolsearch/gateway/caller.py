@@ -10,8 +10,8 @@ import binascii
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from mcp import MCPError
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -53,6 +53,7 @@ class Caller:
     request_id    the id of the request, as logs, errors and the audit name it
     reached_at    the address at which the client reaches the gateway over HTTP: ``https://tools.example``, or ""
     own           knows what this caller is listed by servers that are others for each user; None: there are none
+    principal     the principal, whose reach ends at what its own account was listed when this was made; see `again`
     """
 
     grant: Grant
@@ -65,11 +66,15 @@ class Caller:
     connection: str = ""
     reached_at: str = ""
     own: OwnEntries | None = field(default=None, repr=False, compare=False)
+    principal: Principal = field(init=False, repr=False, compare=False)
 
-    @property
-    def principal(self) -> Principal:
-        """The principal, whose reach ends at what its own account is listed at this moment."""
-        return self.grant.principal if self.own is None else self.own.principal(self.grant)
+    def __post_init__(self) -> None:
+        seen = self.grant.principal if self.own is None else self.own.principal(self.grant)
+        object.__setattr__(self, "principal", seen)
+
+    def again(self) -> Self:
+        """The caller, whose reach ends at what its own account is listed by now: after a wait, and before sending."""
+        return self if self.own is None else replace(self)
 
     def lists(self, server: str, which: ListOf, name: str) -> bool:
         """Whether *server*, which lists this entry to somebody, lists it to the caller, too."""
@@ -89,9 +94,11 @@ class Caller:
 
     @property
     def owner(self) -> str:
-        """The owner of the states and links in its requests: the principal, or the session made for the principal."""
-        who = self.grant.principal.id
-        return f"{who} {self.session}" if self.session else who
+        """The owner of the states, links and tasks in its requests: the principal, the session made for the principal,
+        or its connection over stdio, because clients that share a process are strangers to each other.
+        """
+        who, apart = self.grant.principal.id, self.session or self.connection
+        return f"{who} {apart}" if apart else who
 
 
 class GrantToken(AccessToken):

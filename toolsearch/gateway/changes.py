@@ -132,7 +132,7 @@ class ListChanges:
     async def _hear(self, caller: Caller, uri: str, stream: str, streams: _Streams) -> bool:
         """Whether *stream* is told of changes of the resource *uri*: not if the caller may not know of it."""
         try:
-            address = self._gateway.content.locate(caller, uri)
+            address = self._gateway.content.locate(caller.again(), uri)
             await self._gateway.subscriptions.subscribe(
                 caller.grant, address, stream, lambda: streams.bus.publish(ResourceUpdated(uri))
             )
@@ -190,7 +190,7 @@ class ListChanges:
 
     async def _digests(self, caller: Caller) -> dict[str, str]:
         await self._gateway.lists_settled()  # no client has seen a list before that
-        content = self._gateway.content
+        caller, content = caller.again(), self._gateway.content
         return {
             "tools": await asyncio.to_thread(lambda: _digest(self._gateway.surface.entries(caller))),
             "prompts": _digest(content.prompts(caller)),

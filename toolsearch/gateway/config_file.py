@@ -20,13 +20,17 @@ logger = logging.getLogger(__name__)
 class ConfigFile:
     """The file at *path*, in which ``${NAME}`` is filled in from *environment*.
 
-    check    raises ToolSearchError if the gateway must not change to a content
+    check    raises ToolSearchError if the gateway must not change to a content; called before each try
     applied  the content that the gateway works by
     problem  why the gateway does not work by the file as it is now; "" if it does
     """
 
     def __init__(
-        self, path: Path, environment: Mapping[str, str], *, check: Callable[[bytes], None] = lambda _: None
+        self,
+        path: Path,
+        environment: Mapping[str, str],
+        *,
+        check: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> None:
         self.path = path
         self.applied = b""
@@ -84,7 +88,8 @@ class ConfigFile:
                 if content != before:
                     return
                 config = await asyncio.to_thread(self._config_in, content)
-                self._check(content)
+                if self._check is not None:
+                    await self._check(content)
                 await apply(config)
                 self.applied = content
                 logger.info("%s has changed, and the gateway follows it", self.path.name)

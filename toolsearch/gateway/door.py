@@ -5,7 +5,6 @@ Each client's process imports this module, so it imports little itself.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable
@@ -15,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from toolsearch.documents.json_values import object_in
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.relayed import failed, line_of
 
 if TYPE_CHECKING:
     from toolsearch.gateway.greeting import Greeter
 
-FAILED = -32603  # the code of an error that the client has not caused
 _MOST_WAITING = 1_000  # lines kept until somebody takes them
 
 
@@ -67,7 +66,7 @@ class Door:
                 self.put(message)
 
     def put(self, message: JsonObject) -> None:
-        self._send(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        self._send(line_of(message))
 
     def fail(self, reason: str) -> None:
         """Answer every request that waits for the gateway with *reason*, because the gateway cannot start."""
@@ -75,7 +74,7 @@ class Door:
             waiting, self._waiting = self._waiting, []
         for request in map(object_in, waiting):
             if "id" in request and "method" in request and not (self.greeter and self.greeter.has_answered(request)):
-                self.put({"jsonrpc": "2.0", "id": request["id"], "error": {"code": FAILED, "message": reason}})
+                self.put(failed(request["id"], reason))
 
     def _read(self) -> None:
         with suppress(RuntimeError, OSError):  # nobody reads any more: the event loop is closed or the client gone

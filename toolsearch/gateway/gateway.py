@@ -163,6 +163,7 @@ class Gateway:
             on_listed=self._count_tokens,
             on_updated=self._updated,
             on_removed=self._forget_server,
+            on_login=lambda who, server: self.note(who, "log in", server, server=server),
         )
         self._session_listeners: list[Callable[[str], None]] = []
         self.upstreams: Mapping[str, Upstream] = self._servers.upstreams
@@ -191,7 +192,6 @@ class Gateway:
             telemetry=self.engine.telemetry,
         )
         self.entries = Entries(self.registry, self.relay, self.engine.counter)
-        self.content = ContentProxy(self.registry, self.relay, links)
         self.subscriptions = Subscriptions(self.upstreams)
         self._calls = ClientCalls(
             self.engine,
@@ -203,7 +203,9 @@ class Gateway:
             limits=SessionLimits.of(settings, clock),
             rates=rates or _rates_of(settings, self.engine, clock),
             audit=self._audit,
+            clock=clock,
         )
+        self.content = ContentProxy(self.registry, self.relay, links, self._calls.count_content)
         self.tasks = Tasks(lambda caller, name: self._calls.may_know(self.seen_by(caller), name))
 
     async def __aenter__(self) -> Self:
@@ -255,6 +257,13 @@ class Gateway:
         """See `Servers.remove`."""
         await self._servers.remove(name)
 
+    async def note(self, who: str, action: str, subject: str, *, server: str = "") -> None:
+        """Record in the audit, if there is one, what is about to be done and is no call. Raises StorageError: it must
+        not be done then.
+        """
+        if self._audit is not None:
+            await self._audit.note(who, action, subject, server=server)
+
     async def reconfigure(self, config: GatewayConfig) -> None:
         """Change to *config* while running. Servers whose settings are equal are left alone, and so are those that were
         added by `add_server`.
@@ -269,8 +278,8 @@ class Gateway:
         for refusal in config.refused:
             if refusal.name in running:
                 raise BadSettingError(f"the running server {refusal.name!r} could not be used: {refusal.reason}")
-        if self._audit is not None and (changes := before.changes(config)):
-            await self._audit.note("", "change configuration", ", ".join(changes))
+        if changes := before.changes(config):
+            await self.note("", "change configuration", ", ".join(changes))
         # What goes has to go first: other rules may allow what a server has that is about to be removed.
         await self._servers.keep(config.upstreams, of=running)
         if (settings.rules, settings.servers) != (before.settings.rules, before.settings.servers):
@@ -314,9 +323,9 @@ class Gateway:
         """The list of *caller*; see `Surface.entries`. Soon after the start it waits a little for servers that are
         starting. It waits longer for a list of every tool, since many clients list once.
         """
-        caller = self.seen_by(caller)
         await self.own.listed(caller, self.config.settings.exposure.first_list_wait_s)
         await (self.settled() if self.surface.lists_every_tool(caller) else self.lists_settled())
+        caller = self.seen_by(caller)
         entries, shown = await search_threads.run(self._list, caller)
         counts = self.ledger.listed(caller, tools=len(entries), shown_tokens=shown)
         listed = _List(caller, shown, counts_all=counts)
@@ -328,10 +337,9 @@ class Gateway:
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
         """See `Surface.search`."""
-        caller = self.seen_by(caller)
         await self.own.listed(caller, _FIRST_USE_S)
         await self.settled()
-        started_s = self._clock()
+        caller, started_s = self.seen_by(caller), self._clock()
         found, written, tokens = await search_threads.run(
             self._search, caller, arguments, await self.own.invitations(caller)
         )
@@ -365,7 +373,7 @@ class Gateway:
                 asked = await self._approval_questions.put(made)
                 if asked.result is not None:
                     return asked.result
-                made = self._calls.read(caller, asked.params, client)
+                made = self._calls.read(caller.again(), asked.params, client)
             return mcp_answer(made, await self._completed(made))
 
         if not follows_tasks(caller.era, caller.capabilities, params):
@@ -376,7 +384,7 @@ class Gateway:
     async def waiting(self, caller: Caller, name: str) -> Waiting | None:
         """What awaits approval under *name*, if it is in the reach of *caller*."""
         held = self.registry.held.get(name)
-        if held is None or self.pins is None or not self.seen_by(caller).principal.reach.allows(held.definition):
+        if held is None or self.pins is None or not self.seen_by(caller).principal.reach.admits(held):
             return None
         return await asyncio.to_thread(waiting_of, self.registry, self.pins, held)
 
@@ -423,7 +431,7 @@ class Gateway:
             await self.settled()
             unseen = await self.own.unseen_of(caller, name)
             call = self._calls.again(call)
-            tool = call.tool
+            caller, tool = call.caller, call.tool
             call = call if tool is not None else replace(call, fault=call.fault or unseen)
         definition = tool.definition if tool is not None else None
         try:
@@ -546,7 +554,7 @@ class Gateway:
         """Record a list, and the cost of a list of every tool in reach, which is known by now."""
         everything = 0
         if listed.counts_all:
-            view = self.engine.view(listed.caller.principal.reach)
+            view = self.engine.view(listed.caller.again().principal.reach)
             everything = await search_threads.run(lambda: view.request_tokens)
             self.ledger.counted(everything)
         if self._observer is not None:

@@ -21,10 +21,11 @@ from typing import Any, Self
 from toolsearch.documents.json_values import as_list, as_object, is_object, object_in
 from toolsearch.storage.decisions import APPROVALS_FILE, decisions_version
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.upstreams.sections import SERVERS, gateway_section
 from toolsearch.wire.mcp import opening
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS
+from toolsearch.wire.relayed import subscription_of
 
-SECTION = "toolsearch"  # the section of the configuration that holds the gateway's settings
 BESIDE_TOOLS = (PROMPTS, RESOURCES, TEMPLATES)
 _MOST_BYTES = 1_000_000  # longest greeting that is kept
 _FOLDER = "greetings"  # subfolder of the state folder
@@ -130,8 +131,8 @@ def _first(document: JsonObject) -> Greeting:
 
     The other lists of servers are announced once they are known; until then they are empty.
     """
-    servers = as_object(document.get("mcpServers")) or as_object(document.get("servers")) or {}
-    section = as_object(document.get(SECTION, {}))
+    servers = next(filter(None, (as_object(document.get(name)) for name in SERVERS)), {})
+    section = gateway_section(document)
     names = [name for name, entry in servers.items() if is_object(entry) and entry.get("disabled") is not True]
     from toolsearch.gateway.exposure.own_tools import OwnTools
 
@@ -155,7 +156,7 @@ class Greeter:
         self.file = file
         self.greeting = file.read()
         self._send = send
-        self._server = opening.ServerInfo(SECTION, own_version())
+        self._server = opening.ServerInfo("toolsearch", own_version())
         self._said: dict[str, JsonObject] = {}  # answers given here, until the gateway gives the same ones
         self._acknowledged: list[dict[str, Any]] = []  # subscriptions of a 2026 client that were acknowledged here
         self._is_shaken = False  # whether the client opened with a handshake, as clients did before 2026
@@ -208,7 +209,7 @@ class Greeter:
         """
         message = object_in(line)
         method = message.get("method", "")
-        said = self._said.pop(_key_of(method, opening.subscription_of(message) if method else message.get("id")), None)
+        said = self._said.pop(_key_of(method, subscription_of(message) if method else message.get("id")), None)
         if said is None:
             return None
         if "error" in message:
@@ -228,7 +229,7 @@ class Greeter:
 def state_folder(config: Path) -> Path:
     """The state folder of `GatewaySettings`; a setting that it cannot read keeps the gateway from starting."""
     with suppress(OSError, ValueError):
-        section = as_object((as_object(json.loads(config.read_bytes())) or {}).get(SECTION)) or {}
+        section = gateway_section(json.loads(config.read_bytes())) or {}
         given = section.get("stateDir", section.get("state_dir"))
         if isinstance(given, str):
             return Path(given)

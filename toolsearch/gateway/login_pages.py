@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from toolsearch.access.principals import LOCAL, Grant
-from toolsearch.errors import LoginRequiredError
+from toolsearch.errors import LoginRequiredError, StorageError
 from toolsearch.gateway.caller import GrantToken
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.upstreams.logins import CALLBACK_PATH, LOGIN_PATH
@@ -101,11 +101,16 @@ class _LoginPages:
         return _page("".join(rows) or "<p>There is no server at which each user logs in.")
 
     async def log_out(self, request: Request, grant: Grant) -> Response:
-        server = self._gateway.personal.get(request.path_params["server"])
+        name, principal = request.path_params["server"], grant.principal.id
+        server = self._gateway.personal.get(name)
         if server is None:
             return _said("There is no such server.", 404)
+        try:
+            await self._gateway.note(principal, "log out", name, server=name)
+        except StorageError as error:
+            return _said(f"You are still logged in: {error}", 503)
         async with asyncio.timeout(_ENDING_S):
-            await server.log_out(grant.principal.id)
+            await server.log_out(principal)
         return RedirectResponse(_LOGINS, 303, headers=_HEADERS)
 
 

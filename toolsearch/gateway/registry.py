@@ -238,11 +238,11 @@ class Registry:
 
     def held_within(self, reach: Reach) -> list[Tool]:
         """The entries in *reach* that await approval, sorted by name."""
-        return [tool for _, tool in sorted(self._held.items()) if reach.allows(tool.definition)]
+        return [tool for _, tool in sorted(self._held.items()) if reach.admits(tool)]
 
     def require_approved(self, name: str, reach: Reach) -> None:
         """Raise UnapprovedToolError if the entry of that name awaits approval and *reach* allows it."""
-        if (tool := self._held.get(name)) and reach.allows(tool.definition):
+        if (tool := self._held.get(name)) and reach.admits(tool):
             raise self.unapproved(tool)
 
     def unapproved(self, tool: Tool) -> UnapprovedToolError:
@@ -313,7 +313,7 @@ class Registry:
         listing = replace(listing, tools=tuple(shaped))
         contents, unusable = read_contents(listing)
         sound, refused = sift((*listing.tools, *contents), listing.server)
-        in_rules = {_key(tool_entry(tool)): tool for tool in sound if self.rules.allows(tool.definition)}
+        in_rules = {_key(tool_entry(tool)): tool for tool in sound if self.rules.admits(tool)}
         entries = [tool_entry(tool) for (kind, _), tool in in_rules.items() if kind in FOUND]
         entries += [each for each in content_entries(listing) if each.kind is not Kind.SKILL]
         skills = [each for each in self.catalog.contents.values() if each.is_skill]
@@ -329,7 +329,7 @@ class Registry:
             entries=tuple(tool for key, tool in in_rules.items() if key in keys),
             held=verdict.held,
             refused=(*listing.refused, *unusable, *unfit, *refused),
-            ruled_out=tuple(tool.name for tool in sound if not self.rules.allows(tool.definition)),
+            ruled_out=tuple(tool.name for tool in sound if not self.rules.admits(tool)),
             warnings=verdict.warnings,
         )
         by_key = {_key(tool_entry(tool)): tool for tool in contents}

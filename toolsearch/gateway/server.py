@@ -333,7 +333,7 @@ class _Face:
             await self.changes.follow(ctx, caller)
             require_first_page(params)
             await self.gateway.lists_settled()
-            return carrying(ctx.method, listed.page(entries(caller)))
+            return carrying(ctx.method, listed.page(entries(caller.again())))
 
         return answer
 
@@ -356,7 +356,7 @@ class _Face:
 
     def passing_on(self, request: Callable[..., Awaitable[dict[str, Any]]]) -> _Answer:
         async def answer(ctx: Context, caller: Caller, _: object) -> Any:
-            async with self._content(caller):
+            async with self._content(caller) as caller:
                 wire: Mapping[str, Any] = ctx.params or {}
                 return carrying(ctx.method, await request(caller, wire, SdkDownstream(ctx, caller)))
 
@@ -364,7 +364,7 @@ class _Face:
 
     async def read_resource(self, ctx: Context, caller: Caller, _: object) -> Any:
         wire: Mapping[str, Any] = ctx.params or {}
-        async with self._content(caller):
+        async with self._content(caller) as caller:
             if self.gateway.content.file_of_skill(caller, wire["uri"]) is not None:
                 await self.allow(caller, "call")  # since it is read by one
             read = await self.gateway.read_resource(caller, wire, SdkDownstream(ctx, caller))
@@ -395,26 +395,26 @@ class _Face:
     async def list_tasks(self, _: Context, caller: Caller, params: types.PaginatedRequestParams) -> Any:
         require_era(caller, Era.LEGACY)
         require_first_page(params)
-        async with self._content(caller):
+        async with self._content(caller) as caller:
             return {"tasks": [task.written(caller.era) for task in self.gateway.tasks.of(caller)]}
 
     async def _task(self, ctx: Context, caller: Caller, params: _TaskParams) -> Task:
         """Raises MCPError if the caller may not know of it, or does not say that it knows tasks at all."""
         require_task_request(ctx, caller, params.task_id)
-        async with self._content(caller):
+        async with self._content(caller) as caller:
             return self.gateway.tasks.find(caller, params.task_id)
 
     async def list_skills(self, _: Context, caller: Caller, params: types.PaginatedRequestParams) -> Any:
-        async with self._content(caller):
+        async with self._content(caller) as caller:
             require_first_page(params)
             return carrying(LIST_SKILLS, SKILLS.page(self.gateway.content.skills(caller)))
 
     async def get_skill(self, _: Context, caller: Caller, params: _SkillParams) -> Any:
-        async with self._content(caller):
+        async with self._content(caller) as caller:
             return carrying(GET_SKILL, {"skill": self.gateway.content.skill(caller, params.uri)})
 
     async def read_directory(self, _: Context, caller: Caller, params: _DirectoryParams) -> Any:
-        async with self._content(caller):
+        async with self._content(caller) as caller:
             require_first_page(params)
             return carrying(READ_DIRECTORY, RESOURCES.page(self.gateway.content.directory(caller, params.uri)))
 
@@ -422,7 +422,7 @@ class _Face:
         """Only sessions can subscribe, and a subscription ends with its session. The client is told of the resource by
         the URI that it used.
         """
-        async with self._content(caller):
+        async with self._content(caller) as caller:
             address = self.gateway.content.locate(caller, params.uri)
             if caller.session_key is None:
                 raise MCPError(INVALID_REQUEST, "There is no session that could be told of changes")
@@ -436,20 +436,20 @@ class _Face:
     async def unsubscribe(
         self, _: Context, caller: Caller, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        async with self._content(caller):
+        async with self._content(caller) as caller:
             address = self.gateway.content.locate(caller, params.uri)
             await self.gateway.subscriptions.unsubscribe(caller.grant, address, caller.session_key or "")
         return types.EmptyResult()
 
     @asynccontextmanager
-    async def _content(self, caller: Caller) -> AsyncGenerator[None]:
-        """Answer a request for content within the block, where our errors become MCP errors: the results have no field
-        for an error.
+    async def _content(self, caller: Caller) -> AsyncGenerator[Caller]:
+        """Answer a request for content within the block, for the caller as it is by then. Our errors become MCP errors
+        there: the results have no field for an error.
         """
         try:
             await self.allow(caller, "content")
             await self.gateway.settled()
-            yield
+            yield caller.again()
         except ToolSearchError as error:
             code = INVALID_REQUEST if isinstance(error, NotPermittedError) else INTERNAL_ERROR
             raise MCPError(code, str(error), about_error(error.code)) from error

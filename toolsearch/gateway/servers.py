@@ -134,6 +134,7 @@ class Servers:
     on_listed   awaited with the name of a server when its tools have been judged, or judged again
     on_updated  called with a server, the URI of a subscribed resource that has changed, and the owner of the connection
     on_removed  called with the name of a removed server
+    on_login    see `Logins`
     """
 
     def __init__(
@@ -148,6 +149,7 @@ class Servers:
         on_listed: Callable[[str], Awaitable[None]],
         on_updated: Callable[[str, str, str], None],
         on_removed: Callable[[str], None],
+        on_login: Callable[[str, str], Awaitable[None]],
     ) -> None:
         self._registry = registry
         self._gate = gate
@@ -159,7 +161,7 @@ class Servers:
         self._settings: dict[str, UpstreamSettings] = {}
         self.upstreams: dict[str, Upstream] = {}
         self.personal: dict[str, PersonalUpstream] = {}  # those of them that are others for each user
-        self.logins = Logins()
+        self.logins = Logins(on_login)
         self._log_guard = LogGuard(())
         self._following: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()

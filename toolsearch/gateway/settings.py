@@ -9,7 +9,7 @@ using the same file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from itertools import combinations
@@ -32,6 +32,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
+from toolsearch.access.claims import CLAIM_BEGINS, claim_of
 from toolsearch.access.reach import EVERY_TOOL, GlobSet, Reach, Rule, RuleKind, is_glob
 from toolsearch.access.settings import (
     AllowRules,
@@ -45,7 +46,7 @@ from toolsearch.access.settings import (
 from toolsearch.calling.limits import CallLimits, PerTool, Repeats, Total
 from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.pass_through import PassThrough
-from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.documents.json_values import texts_in
 from toolsearch.documents.references import References
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
@@ -56,13 +57,12 @@ from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import SEPARATOR, did_you_mean
 from toolsearch.upstreams.config import HttpServer, McpServer, mcp_document, read_mcp_config
+from toolsearch.upstreams.sections import CHANGEABLE, GATEWAY
 from toolsearch.upstreams.settings import Credentials, OAuthClient, ServerSettings, UpstreamSettings
 
-SECTION = "toolsearch"
 _NOBODY = "no_principal"  # error kinds in the style of pydantic's
 _UNUSABLE_OAUTH = "unusable_oauth"
 _TWO_OF_A_NAME = "two_of_a_name"
-_CHANGEABLE = frozenset({"limits", "rules", "servers"})  # sections that a running gateway can change
 _MAX_SHOWN = 60  # characters of a name that a message shows
 
 Exposing: TypeAlias = Literal["fixed", "expand", "whole"]
@@ -230,27 +230,13 @@ class OAuthSettings(SettingsSection):
         return OAuthClient(self.client_id, secret, self.issuer, self.callback_port)
 
 
-_CLAIM: Final = "${claim:"
 _NO_CLAIM: Final = "unusable_claim"
-
-
-def claim_of(value: Json) -> str | None:
-    """The NAME in ``${claim:NAME}``; None for anything else."""
-    return value[len(_CLAIM) : -1] if isinstance(value, str) and value.startswith(_CLAIM) else None
-
-
-def _texts_in(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif is_object(value) or is_list(value):
-        for each in value.values() if is_object(value) else value:
-            yield from _texts_in(each)
 
 
 def _with_whole_claims(arguments: Mapping[str, Json]) -> Mapping[str, Json]:
     """Refuse a claim within a longer text: what a caller's issuer writes could change the meaning of the rest."""
-    for text in _texts_in(arguments):
-        if _CLAIM in text and not (text.startswith(_CLAIM) and len(_CLAIM) < text.find("}") == len(text) - 1):
+    for text in texts_in(arguments):
+        if CLAIM_BEGINS in text and claim_of(text) is None:
             raise PydanticCustomError(_NO_CLAIM, "a claim has to be the whole value, as ${claim:NAME}")
     return arguments
 
@@ -379,7 +365,7 @@ class GatewaySettings(RankingSettings):
 
     def needing_restart(self, other: GatewaySettings) -> list[str]:
         """The sections and settings of *other* that a running gateway cannot change to, as they are written."""
-        return [name for name in self.changes(other) if name not in _CHANGEABLE]
+        return [name for name in self.changes(other) if name not in CHANGEABLE]
 
     def changes(self, other: GatewaySettings) -> list[str]:
         """The sections and settings that differ in *other*, as they are written."""
@@ -447,7 +433,7 @@ def read_gateway_config(
         origin, document, folder = Path(config).name, mcp_document(Path(config)), Path(config).parent
     _require_section_name(document)
     references = References(environment, folder)
-    settings = _read_section(with_hashed_tokens(document.get(SECTION, {}), references), references)
+    settings = _read_section(with_hashed_tokens(document.get(GATEWAY, {}), references), references)
     mcp = read_mcp_config(document, environment, origin=origin, folder=folder)
     kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
     kept, unusable = _without_unusable(kept, settings, mcp.origin)
@@ -514,8 +500,8 @@ def _require_section_name(document: Mapping[str, Any]) -> None:
     clients' keys.
     """
     for key in document:
-        if key != SECTION and "".join(filter(str.isalnum, key)).casefold() == SECTION:
-            raise BadSettingError(f"the section {key!r} must be spelt {SECTION!r}: as it is, none of it would hold")
+        if key != GATEWAY and "".join(filter(str.isalnum, key)).casefold() == GATEWAY:
+            raise BadSettingError(f"the section {key!r} must be spelt {GATEWAY!r}: as it is, none of it would hold")
 
 
 def _rules_of_unknown_servers(settings: GatewaySettings, servers: Collection[str]) -> list[str]:
@@ -535,7 +521,7 @@ def _read_section(section: object, references: References) -> GatewaySettings:
     try:
         return GatewaySettings.model_validate(section, context=references)
     except ValidationError as error:
-        raise _bad_setting(SECTION, error) from error
+        raise _bad_setting(GATEWAY, error) from error
 
 
 def _bad_setting(place: str, error: ValidationError) -> BadSettingError:

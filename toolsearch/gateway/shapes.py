@@ -5,12 +5,12 @@ A tool to which its settings cannot be applied is left out, because without them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from toolsearch.access.reach import GlobSet, is_glob
-from toolsearch.documents.json_values import as_list, as_object, is_list, is_object
+from toolsearch.documents.json_values import as_list, as_object, pointer_step, texts_in
 from toolsearch.errors import BadToolError
 from toolsearch.gateway.settings import GatewaySettings, ToolSettings
 from toolsearch.tools.definition import Refusal, Tool, ToolDefinition, ToolShape
@@ -138,17 +138,17 @@ def _without(definition: ToolDefinition, wanted: ToolSettings) -> ToolDefinition
 def _without_unused(schema: JsonObject) -> JsonObject:
     """*schema* without the definitions that nothing in it refers to."""
     parts = {
-        f"#/{key}/{_escaped(name)}": (key, name, part)
+        f"#/{key}/{pointer_step(name)}": (key, name, part)
         for key in _DEFINITIONS
         for name, part in (as_object(schema.get(key)) or {}).items()
     }
     kept: dict[str, Json] = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
-    waiting, used = list(_pointers_in(kept)), set[str]()
+    waiting, used = list(texts_in(kept)), set[str]()
     while waiting:
         pointer = "/".join(waiting.pop().split("/")[:3])
         if pointer in parts and pointer not in used:
             used.add(pointer)
-            waiting += _pointers_in(parts[pointer][2])
+            waiting += texts_in(parts[pointer][2])
     for pointer, (key, name, part) in parts.items():
         if pointer in used:
             kept.setdefault(key, {})[name] = part
@@ -156,20 +156,3 @@ def _without_unused(schema: JsonObject) -> JsonObject:
 
 
 _DEFINITIONS = ("$defs", "definitions")
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
-
-
-def _pointers_in(value: Json) -> Iterator[str]:
-    """All texts in *value* that may be references within its schema."""
-    stack = [value]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, str) and value.startswith("#"):
-            yield value
-        elif is_object(value):
-            stack += value.values()
-        elif is_list(value):
-            stack += value

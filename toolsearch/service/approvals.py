@@ -17,7 +17,7 @@ from toolsearch.api.imports import Approval, ApprovedBody, FindingBody, Revocati
 from toolsearch.errors import ConflictError, UnknownRecordError
 from toolsearch.gateway.approvals import Waiting, waiting_in
 from toolsearch.gateway.trust.differences import Place
-from toolsearch.gateway.trust.gate import PinStore, definition_diff
+from toolsearch.gateway.trust.gate import PinStore
 from toolsearch.gateway.trust.verdicts import Kind, shown_name, tool_entry
 from toolsearch.service.catalogs.catalogs import Catalogs
 from toolsearch.service.catalogs.imports.imports import Imports
@@ -194,7 +194,7 @@ def _waiting_body(waiting: Waiting) -> WaitingBody:
         changes=list(held.changes),
         approved=dict(waiting.before) if waiting.before is not None else None,
         waiting=dict(waiting.now),
-        difference=definition_diff(*waiting.compared),
+        difference=waiting.difference,
     )
 
 

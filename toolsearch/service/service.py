@@ -115,7 +115,7 @@ def prune(
         receipts=by_age(storage.receipts.prune, settings.receipts_s),
         figures=by_age(storage.figures.prune, settings.figures_s),
         misses=by_age(storage.misses.prune, settings.misses_s),
-        audit=by_age(storage.audit.prune, settings.audit_s),
+        audit=by_age(partial(storage.audit.prune, at_s=now_s), settings.audit_s),
     )
 
 

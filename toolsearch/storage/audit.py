@@ -2,7 +2,8 @@
 
 The records of a tenant are a chain: the digest of each covers its content and the digest of the one before it. So a
 record that was changed, added or taken out afterwards is found. Whoever can write the database can also write a whole
-new chain; to find that, keep the digest of the newest record elsewhere from time to time.
+new chain; to find that, keep the digest of the newest record elsewhere from time to time. Deleting the oldest ones is
+recorded in the chain itself, so that a chain without its beginning is found, too.
 """
 
 from __future__ import annotations
@@ -51,13 +52,16 @@ class AuditCheck(NamedTuple):
     records  how many are sound, from the first one on
     head     the digest of the newest record, as the log keeps it
     fault    where the chain is broken; "" if every record is as it was written
+    pruned   how many more there were, which were too old
     """
 
     records: int
     head: str
     fault: str = ""
+    pruned: int = 0
 
 
+PRUNE: Final = "prune"  # the action of deleting what is too old
 _COLUMNS: Final = "at_us, who, action, subject, outcome, tenant, server, session, took_us, request_id, position, digest"
 _NEWEST = f"SELECT {_COLUMNS} FROM audit WHERE position < ?{{}} ORDER BY position DESC LIMIT ?"  # noqa: S608
 _NEXT = f"SELECT {_COLUMNS} FROM audit WHERE tenant = ? AND position > ? ORDER BY position LIMIT ?"  # noqa: S608
@@ -68,12 +72,17 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 # It locks the chain of the tenant until the transaction ends.
 _LENGTHEN: Final = """
-INSERT INTO audit_chains (tenant, anchor, head, kept, oldest_us) VALUES (?, '', '', ?, ?)
+INSERT INTO audit_chains (tenant, anchor, head, kept, pruned, oldest_us) VALUES (?, '', '', ?, 0, ?)
 ON CONFLICT (tenant) DO UPDATE SET kept = audit_chains.kept + excluded.kept,
-    oldest_us = CASE WHEN audit_chains.kept = 0 THEN excluded.oldest_us ELSE audit_chains.oldest_us END
+    oldest_us = CASE WHEN audit_chains.kept = 0 OR excluded.oldest_us < audit_chains.oldest_us
+        THEN excluded.oldest_us ELSE audit_chains.oldest_us END
 RETURNING head
 """
-_SHORTEN: Final = "UPDATE audit_chains SET anchor = ?, kept = kept - ?, oldest_us = ? WHERE tenant = ?"
+_SHORTEN: Final = """
+UPDATE audit_chains SET anchor = ?, kept = kept - ?, pruned = pruned + ?, oldest_us = ? WHERE tenant = ?
+RETURNING pruned
+"""
+_PUT_ASIDE: Final = "UPDATE audit_chains SET oldest_us = ? WHERE tenant = ?"
 _WITH_OLD: Final = "SELECT tenant FROM audit_chains WHERE oldest_us < ? ORDER BY oldest_us, tenant LIMIT ?"
 _END: Final = (1 << 63) - 1  # greater than all positions
 _PAGE: Final = 1_000  # records that are read at a time
@@ -122,43 +131,53 @@ class AuditLog(SqlStore):
     def verify(self, tenant: str = "") -> AuditCheck:
         """Whether every record of *tenant* is as it was written, and none is missing since the last that was pruned."""
         with self._snapshot() as database:
-            kept = "SELECT anchor, head, kept FROM audit_chains WHERE tenant = ?"
-            digest, head, count = database.execute(kept, (tenant,)).fetchone() or ("", "", 0)
-            sound = 0
+            kept = "SELECT anchor, head, kept, pruned FROM audit_chains WHERE tenant = ?"
+            anchor, head, count, pruned = database.execute(kept, (tenant,)).fetchone() or ("", "", 0, 0)
+            digest, sound, is_told = anchor, 0, not anchor
             for record in self.all_of(tenant):
                 digest = digest_of(record, digest)
                 if digest != record.digest:
                     fault = f"record {record.position} was changed, or one before it was taken out"
-                    return AuditCheck(sound, head, fault)
+                    return AuditCheck(sound, head, fault, pruned)
+                is_told |= (record.action, record.subject) == (PRUNE, _pruned(pruned, anchor))
                 sound += 1
-        is_whole = (sound, digest) == (count, head)
-        return AuditCheck(sound, head, "" if is_whole else f"{sound} records are left of {count} at the end")
+        if (sound, digest) != (count, head):
+            return AuditCheck(sound, head, f"{sound} records are left of {count} at the end", pruned)
+        fault = "" if is_told else "the first records were taken out, and not because of their age"
+        return AuditCheck(sound, head, fault, pruned)
 
-    def prune(self, *, before_s: float, limit: int) -> int:
-        """Delete at most *limit* records of an earlier time; return how many.
+    def prune(self, *, before_s: float, limit: int, at_s: float) -> int:
+        """Delete at most *limit* records of an earlier time, and record that as done at *at_s*; return how many.
 
-        The first ones of a tenant go first, and none that stands behind a later one: a chain has no gaps.
+        The first ones of a tenant go first, and none that stands behind a later one: a chain has no gaps. A record of a
+        time after *at_s* had a wrong clock, and goes with the next one.
         """
         before_us, deleted = microseconds(before_s), 0
         with self._reading() as database:
             tenants = database.execute(_WITH_OLD, (before_us, limit)).fetchall()
         for (tenant,) in tenants:
             if deleted < limit:
-                deleted += self._prune_chain(tenant, before_us, limit - deleted)
+                deleted += self._prune_chain(tenant, before_us, limit - deleted, at_s)
         return deleted
 
-    def _prune_chain(self, tenant: str, before_us: int, limit: int) -> int:
+    def _prune_chain(self, tenant: str, before_us: int, limit: int, at_s: float) -> int:
         """Delete the first records of one chain. The digest of the last one stays, so that the rest can be verified."""
         with self._transaction() as database:
             database.execute(_LENGTHEN, (tenant, 0, _END)).fetchone()
             first = "SELECT position, at_us, digest FROM audit WHERE tenant = ? ORDER BY position LIMIT ?"
             rows = database.execute(first, (tenant, limit + 1)).fetchall()
-            old = list(takewhile(lambda row: row[1] < before_us, rows[:limit]))
-            if old:
-                last, _, anchor = old[-1]
-                oldest_us = rows[len(old)][1] if len(rows) > len(old) else _END
-                database.execute("DELETE FROM audit WHERE tenant = ? AND position <= ?", (tenant, last))
-                database.execute(_SHORTEN, (anchor, len(old), oldest_us, tenant))
+            now_us = microseconds(at_s)
+            old = list(takewhile(lambda row: not before_us <= row[1] <= now_us, rows[:limit]))
+            while old and old[-1][1] >= before_us:
+                old.pop()
+            oldest_us = min(rows[len(old)][1], now_us) if len(rows) > len(old) else _END
+            if not old:
+                database.execute(_PUT_ASIDE, (oldest_us, tenant))
+                return 0
+            last, _, anchor = old[-1]
+            database.execute("DELETE FROM audit WHERE tenant = ? AND position <= ?", (tenant, last))
+            (pruned,) = database.execute(_SHORTEN, (anchor, len(old), len(old), oldest_us, tenant)).fetchone()
+            append(database, AuditRecord(at_s, "", PRUNE, _pruned(pruned, anchor), "done", tenant))
         return len(old)
 
     def _page(self, tenant: str, after: int) -> list[AuditRecord]:
@@ -166,11 +185,17 @@ class AuditLog(SqlStore):
             return list(map(_record, database.execute(_NEXT, (tenant, after, _PAGE)).fetchall()))
 
 
+def _pruned(count: int, anchor: str) -> str:
+    """What a record of pruning is about: all that was ever pruned."""
+    return f"{count} records up to {anchor}"
+
+
 def append(database: DatabaseConnection, *records: AuditRecord) -> None:
     """Append *records* within the transaction in which what they tell of is done."""
     for tenant, of_tenant in groupby(sorted(map(_storable, records), key=attrgetter("tenant")), attrgetter("tenant")):
         linked = list(of_tenant)
-        (head,) = database.execute(_LENGTHEN, (tenant, len(linked), microseconds(linked[0].at_s))).fetchone()
+        oldest_us = microseconds(min(record.at_s for record in linked))
+        (head,) = database.execute(_LENGTHEN, (tenant, len(linked), oldest_us)).fetchone()
         rows: list[tuple[object, ...]] = []
         for record in linked:
             head = digest_of(record, head)

@@ -57,7 +57,8 @@ CREATE TABLE audit_chains (
     anchor TEXT NOT NULL,  -- the digest of the last record that was pruned
     head TEXT NOT NULL,  -- the digest of the newest record
     kept {number} NOT NULL,  -- how many records there are
-    oldest_us {number} NOT NULL  -- the time of the first of them
+    pruned {number} NOT NULL,  -- how many more there were
+    oldest_us {number} NOT NULL  -- a time that is not after the first record that is to be pruned
 ){clustered};
 CREATE INDEX audit_chains_by_age ON audit_chains (oldest_us);
 CREATE TABLE pins (

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 from urllib.parse import urlsplit, urlunsplit
 
+from toolsearch.access.claims import CLAIM, claim_of
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.documents.reading import document_in, read_bytes
 from toolsearch.documents.references import References
@@ -28,18 +29,16 @@ from toolsearch.upstreams.secrets import (
     secrets_of_headers,
     secrets_of_url,
 )
+from toolsearch.upstreams.sections import GATEWAY, SERVERS
 
 Mode: TypeAlias = Literal["auto", "legacy"]
 HttpKind: TypeAlias = Literal["http", "sse"]
-_SECTIONS = ("mcpServers", "servers")  # the second is the name in VS Code
-_GATEWAY_SECTION = "toolsearch"  # the gateway's own settings, in a file that other clients read too
-_OWN_SECTIONS = (_SECTIONS[0], _GATEWAY_SECTION)
+_OWN_SECTIONS = (SERVERS[0], GATEWAY)
 _HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")
 _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "mode"})
 _GEMINI_URL = "httpUrl"  # Gemini's key for streamable HTTP; its "url" means the older transport
 _HTTP_KEYS = frozenset({"type", "url", _GEMINI_URL, "headers", "disabled", "mode"})
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
-_CLAIM = re.compile(r"\$\{claim:([^{}]+)\}")
 _LONGEST_CLAIM = 1_024  # characters of a claim in a header
 
 
@@ -97,7 +96,7 @@ class HttpServer:
         Raises CallDeniedError for a claim that is missing, is neither a text nor a whole number, or could not stand in
         a header as it is.
         """
-        return {name: _CLAIM.sub(lambda found: _claim(claims, found[1]), text) for name, text in self.claimed.items()}
+        return {name: CLAIM.sub(lambda found: _claim(claims, found[1]), text) for name, text in self.claimed.items()}
 
 
 McpServer: TypeAlias = StdioServer | HttpServer
@@ -127,7 +126,7 @@ def read_mcp_config(
     environment: Mapping[str, str],
     *,
     only: Collection[str] | None = None,
-    origin: str = _SECTIONS[0],
+    origin: str = SERVERS[0],
     folder: Path | None = None,
 ) -> McpConfig:
     """Read *config*, a path or the document itself, and fill in ``${NAME}`` from *environment*.
@@ -148,7 +147,7 @@ def read_mcp_config(
     warnings = [
         f"{origin}: left {key!r} alone, it means nothing here{did_you_mean(key, _OWN_SECTIONS)}"
         for key in document
-        if key not in (section, _GATEWAY_SECTION)
+        if key not in (section, GATEWAY)
     ]
     servers: list[McpServer] = []
     refused: list[Refusal] = []
@@ -176,7 +175,7 @@ def mcp_document(path: Path, content: bytes | None = None) -> JsonObject:
 
 
 def _server_section(origin: str, document: JsonObject) -> tuple[str, dict[str, Json]]:
-    for section in _SECTIONS:
+    for section in SERVERS:
         if section in document:
             entries = document[section]
             if not is_object(entries):
@@ -259,7 +258,7 @@ def _read_http(name: str, fields: JsonObject, expand: _Expansion) -> HttpServer:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise _UnusableServerError(f"{key!r} must start with http:// or https:// and name a host")
     headers = _texts(fields, "headers", expand.but_claims)
-    claimed = {name: value for name, value in headers.items() if _CLAIM.search(value)}
+    claimed = {name: value for name, value in headers.items() if CLAIM.search(value)}
     credentials = as_secrets(secrets_of_headers(headers), secrets_of_url(url), expand.used)
     certain = as_secrets(certain_secrets([url], headers))
     return HttpServer(
@@ -322,7 +321,7 @@ class _Expansion:
 
     def but_claims(self, text: str) -> str:
         """The same for a header, in which ``${claim:NAME}`` is left as it is."""
-        return _PLACEHOLDER.sub(lambda found: found[0] if _CLAIM.fullmatch(found[0]) else self._fill(found), text)
+        return _PLACEHOLDER.sub(lambda found: found[0] if claim_of(found[0]) else self._fill(found), text)
 
     def _fill(self, placeholder: re.Match[str]) -> str:
         try:

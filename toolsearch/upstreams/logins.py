@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -32,6 +32,10 @@ _MOST: Final = 1_000  # the oldest go first
 logger = logging.getLogger(__name__)
 
 
+def _nothing() -> None:
+    """What is done once a login has succeeded, if nobody waits for that."""
+
+
 @dataclass(eq=False, slots=True)
 class BegunLogin:
     """One login. *page* is where the browser goes to log in, *answer* what it brings back.
@@ -50,7 +54,7 @@ class BegunLogin:
     answer: asyncio.Future[AuthorizationCodeResult] = field(default_factory=asyncio.Future[AuthorizationCodeResult])
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     failure: str = ""
-    on_success: Callable[[], object] = bool
+    on_success: Callable[[], object] = _nothing
     task: asyncio.Task[None] | None = None
 
     @property
@@ -66,9 +70,14 @@ class BegunLogin:
 
 
 class Logins:
-    """To be used from one event loop."""
+    """To be used from one event loop. *record* is awaited with a principal and a server before that login counts; it
+    raises ToolSearchError if it must not.
+    """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, record: Callable[[str, str], Awaitable[None]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._record = record
         self._clock = clock
         self._begun: dict[tuple[str, str], BegunLogin] = {}  # principal and server -> login, oldest first
 
@@ -161,7 +170,9 @@ class Logins:
             login.page.set_result(url)
 
         async def answer() -> AuthorizationCodeResult:
-            return await asyncio.wait_for(asyncio.shield(login.answer), LOGIN_S)
+            answered = await asyncio.wait_for(asyncio.shield(login.answer), LOGIN_S)
+            await self._record(login.principal, login.server)
+            return answered
 
         try:
             async with AsyncExitStack() as stack:

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
-from toolsearch.documents.json_values import as_texts, is_list
+from toolsearch.documents.json_values import as_texts, is_list, name_of_step
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.request_parts import is_plain_object
 
@@ -183,7 +183,7 @@ class References:
             return None
         if fragment and not fragment.startswith("/"):
             return self._places.get(f"#{fragment}")
-        return (*base, *(unquote(step).replace("~1", "/").replace("~0", "~") for step in fragment.split("/")[1:]))
+        return (*base, *(name_of_step(unquote(step)) for step in fragment.split("/")[1:]))
 
     def _at(self, steps: Steps) -> Json:
         found: Json = self._root

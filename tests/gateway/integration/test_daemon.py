@@ -20,8 +20,9 @@ from tests.kit.gateway import raw_server
 from tests.kit.stdio_client import Client
 from tests.kit.waiting import until
 from toolsearch.gateway.daemon.host import Host
-from toolsearch.gateway.daemon.place import Place, asked, line_of
+from toolsearch.gateway.daemon.place import Place, asked
 from toolsearch.gateway.reports.commands import running_gateways
+from toolsearch.wire.relayed import line_of
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "whoever", "version": "1"}}
 META = {
@@ -315,6 +316,26 @@ def test_settings_that_are_read_at_the_start_move_clients_to_a_new_process_and_l
     assert set(faulty.runs.values()) == {1}
 
 
+def test_settings_with_which_no_process_starts_leave_clients_where_they_are_and_reload_tries_again(
+    machine: Machine,
+) -> None:
+    client = machine.shaken()
+    server, process = called(client, 1, "raw__pid"), machine.process
+    machine.section["requestsFiles"] = [str(machine.folder / "none-yet.jsonl")]
+    failed = command(machine, "reload")
+
+    assert failed.returncode == 2
+    assert "no process can be started with it" in failed.stderr
+    assert "none-yet.jsonl" in failed.stderr
+    assert called(client, 2, "raw__pid") == server
+    assert machine.process == process
+
+    (machine.folder / "none-yet.jsonl").touch()
+    assert "another process serves it" in command(machine, "reload").stderr
+    assert called(client, 3, "raw__pid") != server
+    assert machine.process != process
+
+
 def test_a_configuration_that_cannot_be_used_is_told_to_the_client_and_on_stderr(machine: Machine) -> None:
     machine.section["limits"] = {"nonsense": 1}
     client = machine.start(errors=subprocess.PIPE)
@@ -398,7 +419,9 @@ def is_of_another(_: object) -> bool:
 
 async def test_another_user_is_told_nothing(machine: Machine) -> None:
     place = Place.of(machine.config, os.environ)
-    host = Host(place, machine.config, "warning")
+    lock = place.lock()
+    assert lock is not None
+    host = Host(place, lock, machine.config, "warning")
     with place.listen() as listening:
         serving = asyncio.create_task(host.run(listening))
         with pytest.MonkeyPatch.context() as patched:
@@ -408,6 +431,7 @@ async def test_another_user_is_told_nothing(machine: Machine) -> None:
             writer.close()
         assert await asyncio.to_thread(asked, place.path, "stop") == {}
         await serving
+    os.close(lock)
 
 
 def test_the_program_that_a_client_starts_loads_nothing_heavy() -> None:

@@ -14,7 +14,6 @@ from mcp import Client, types
 
 from tests.kit.gateway import connected
 from tests.kit.own_logins import (
-    TOKENS,
     Browser,
     Guarded,
     Team,
@@ -26,6 +25,9 @@ from tests.kit.own_logins import (
     team,
     token_of,
 )
+from toolsearch.errors import Kept, StorageError
+from toolsearch.gateway.audit import AUDIT_FILE
+from toolsearch.storage.sqlite.stores import SqliteAuditLog
 from toolsearch.upstreams.personal import OwnConnection
 
 pytestmark = needs_authority
@@ -168,7 +170,8 @@ async def test_the_link_of_one_user_is_worth_nothing_to_another_and_is_used_once
         his = await (await people.browser("mallory", gateway_user="bob")).visit(link)
         nobodys = await (await people.browser("mallory", gateway_user="bob")).visit(link.rpartition("/")[0] + "/other")
         assert (his.status_code, nobodys.status_code) == (404, 404)
-        unknown = await httpx2.AsyncClient().get(link)
+        async with httpx2.AsyncClient(timeout=30) as nobody:
+            unknown = await nobody.get(link)
         assert unknown.status_code == 401
         assert "wants you to log in" in await call(bob, 1)
 
@@ -185,8 +188,7 @@ async def test_the_answer_of_the_authorization_server_counts_only_in_the_browser
     async with parts(tmp_path) as (guarded, people):
         bob = await people.client("bob")
         link = await link_for(bob)
-        async with httpx2.AsyncClient(auth=httpx2.BasicAuth("me", TOKENS["bob"])) as his:
-            page = (await his.get(link)).headers["location"]
+        page = (await (await people.browser("bob")).open(link)).headers["location"]
         refused = await (await people.browser("alice")).visit(page)
         assert refused.status_code == 400
         assert "not one of yours" in refused.text
@@ -200,12 +202,11 @@ async def test_a_login_that_is_never_finished_leaves_the_earlier_one_and_its_lin
         await people.log_in("alice", alice)
         connection = own(people)["alice"]
         link = await connection.link(people.url.removesuffix("/mcp"))
-        async with httpx2.AsyncClient(auth=httpx2.BasicAuth("me", TOKENS["alice"])) as browser:
-            assert (await browser.get(link)).status_code == 302  # and the page is closed
+        browser = await people.browser("alice")
+        assert (await browser.open(link)).status_code == 302  # and the page is closed
         assert await call(alice, 1) == "alice 1 alice"
         people.gateway.logins._clock = lambda: 1e9
-        async with httpx2.AsyncClient(auth=httpx2.BasicAuth("me", TOKENS["alice"])) as browser:
-            assert (await browser.get(link)).status_code == 404
+        assert (await browser.open(link)).status_code == 404
         assert await connection.link(people.url.removesuffix("/mcp")) != link
 
 
@@ -236,6 +237,27 @@ async def test_who_logs_out_on_the_page_is_logged_out_there_too_and_others_are_n
         link = re.findall('href="([^"]+)"', page.text)[0]
         assert "You are logged in" in (await browser.visit(link)).text
         assert await call(clients["alice"], 3) == "alice 3 alice"
+
+
+async def test_logins_and_log_outs_are_in_the_audit_and_are_not_made_without_it(tmp_path, monkeypatch):
+    def breaks(*_: object) -> None:
+        raise StorageError("no space left", Kept.AUDIT)
+
+    async with parts(tmp_path, section={"audit": {}}) as (_, people):
+        alice, logins = await people.client("alice"), f"{people.url.removesuffix('/mcp')}/logins"
+        link, browser = await link_for(alice), await people.browser("alice")
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteAuditLog, "append", breaks)
+            assert "did not succeed" in (await browser.visit(link)).text
+        await people.log_in("alice", alice)
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteAuditLog, "append", breaks)
+            assert (await browser.visit(f"{logins}/guarded", "POST")).status_code == 503
+        assert "guarded: logged in" in (await browser.visit(logins)).text
+        await browser.visit(f"{logins}/guarded", "POST")
+    with SqliteAuditLog(tmp_path / AUDIT_FILE) as log:
+        noted = [(each.who, each.action, each.server) for each in log.records(limit=99) if each.action != "call"]
+    assert noted == [("alice", "log in", "guarded"), ("alice", "log out", "guarded")]
 
 
 async def test_each_reads_ones_own_resource(tmp_path):

@@ -168,9 +168,16 @@ def test_an_operator_approves_one_tool_and_refuses_another_with_one_click_each(
         page.goto("/")
         expect(page.get_by_text("Get current time in a specific timezone")).to_be_visible()
         assert violations(page) == []
+        other = page.locator("button[aria-label='Refuse time__convert_time']")
+        where = (
+            "(node) => node.getBoundingClientRect().y - document.querySelector('#decisions').getBoundingClientRect().y"
+        )
+        place = other.evaluate(where)
         page.get_by_role("button", name="Approve time__get_current_time").click()
         expect(page.get_by_role("status").filter(has_text="approved")).to_be_visible()
         expect(page.get_by_text("1 awaiting approval")).to_be_visible()
+        expect(page.locator(".entry[inert]")).to_have_count(1)
+        assert other.evaluate(where) == place  # no button moves under the pointer
         page.get_by_role("button", name="Refuse time__convert_time").click()
         expect(page.get_by_role("status").filter(has_text="refused, and still held")).to_be_visible()
         expect(page.get_by_text("1 awaiting approval")).to_be_visible()

@@ -75,10 +75,21 @@ class AuditLogContract:
         for at_s in (1.0, 2.0, 3.0, 4.0):
             log.append(decision(at_s, "a"))
 
-        assert log.prune(before_s=4.0, limit=2) == 2
-        assert log.records(limit=10) == [decision(3.0, "a"), decision(4.0, "a")]
-        assert (log.prune(before_s=4.0, limit=2), log.prune(before_s=4.0, limit=2)) == (1, 0)
-        assert log.records(limit=10) == [decision(4.0, "a")]
+        assert log.prune(before_s=4.0, limit=2, at_s=100.0) == 2
+        assert _decisions(log) == [decision(3.0, "a"), decision(4.0, "a")]
+        assert (log.prune(before_s=4.0, limit=2, at_s=100.0), log.prune(before_s=4.0, limit=2, at_s=100.0)) == (1, 0)
+        assert _decisions(log) == [decision(4.0, "a")]
+
+    def test_a_record_of_a_wrong_future_time_stops_no_pruning(self, log: AuditLog) -> None:
+        """It goes with the old ones that stand behind it. What is new stays, also behind one of the past."""
+        for at_s in (1_000.0, 1.0, 2.0, 50.0, 1_000.0, 1.0):
+            log.append(decision(at_s, "a"))
+
+        assert log.prune(before_s=4.0, limit=9, at_s=100.0) == 3
+        assert log.prune(before_s=4.0, limit=9, at_s=100.0) == 0
+        assert _decisions(log) == [decision(50.0, "a"), decision(1_000.0, "a"), decision(1.0, "a")]
+        assert log.prune(before_s=60.0, limit=9, at_s=160.0) == 3
+        assert not log.verify("a").fault
 
     def test_nothing_is_pruned_that_stands_behind_a_later_record(self, log: AuditLog) -> None:
         """A clock was put back in between; what would be left has no gaps."""
@@ -86,9 +97,9 @@ class AuditLogContract:
             log.append(decision(at_s, "a"))
         log.append(decision(1.0, "b"))
 
-        assert (log.prune(before_s=4.0, limit=9), log.prune(before_s=4.0, limit=9)) == (2, 0)
-        assert log.records(limit=10) == [decision(5.0, "a"), decision(2.0, "a")]
-        assert (log.verify("a").fault, log.verify("b")) == ("", AuditCheck(0, digest_of(decision(1.0, "b"), "")))
+        assert (log.prune(before_s=4.0, limit=9, at_s=100.0), log.prune(before_s=4.0, limit=9, at_s=100.0)) == (2, 0)
+        assert _decisions(log) == [decision(5.0, "a"), decision(2.0, "a")]
+        assert [log.verify(tenant)[2:] for tenant in "ab"] == [("", 1), ("", 1)]
 
     def test_every_field_of_a_record_is_kept(self, log: AuditLog) -> None:
         record = AuditRecord(1.5, "ann", "call", "git__log", "done", "a", "git", "s1", 0.25, "req_1")
@@ -164,18 +175,43 @@ class AuditLogContract:
         assert chained.verify("a") == AuditCheck(2, _head(chained), _broken(after))
 
     def test_what_is_left_after_pruning_is_still_verified(self, chained: AuditLog) -> None:
-        head = _head(chained)
-        assert chained.prune(before_s=6.0, limit=2) == 2
-        assert chained.verify("a") == AuditCheck(3, head)
-        assert chained.prune(before_s=6.0, limit=9) == 3
-        assert (chained.verify("a"), chained.verify("b").fault) == (AuditCheck(2, head), "")
-        assert chained.prune(before_s=99.0, limit=9) == 2
-        assert chained.verify("a") == AuditCheck(0, head)
+        assert chained.prune(before_s=6.0, limit=2, at_s=100.0) == 2
+        assert chained.verify("a") == AuditCheck(4, _head(chained), "", 2)
+        assert chained.prune(before_s=6.0, limit=9, at_s=100.0) == 3
+        assert [chained.verify(tenant)[2:] for tenant in "ab"] == [("", 3), ("", 2)]
+        assert chained.prune(before_s=99.0, limit=9, at_s=100.0) == 2
+        assert chained.verify("a") == AuditCheck(3, _head(chained), "", 5)
 
         chained.append(decision(8.0, "a"))
-        assert chained.verify("a") == AuditCheck(1, digest_of(decision(8.0, "a"), head))
+        assert chained.verify("a") == AuditCheck(4, _head(chained), "", 5)
         changed(chained, "UPDATE audit SET who = 'eve'")
         assert chained.verify("a").fault
+
+    def test_pruning_is_recorded_in_the_chain(self, chained: AuditLog) -> None:
+        anchor = list(chained.all_of("a"))[1].digest
+        chained.prune(before_s=4.0, limit=9, at_s=100.0)
+
+        assert chained.records(limit=1, tenant="a") == [
+            AuditRecord(100.0, "", "prune", f"2 records up to {anchor}", "done", "a")
+        ]
+
+    @pytest.mark.parametrize("is_pruned_before", [False, True])
+    def test_first_records_that_were_taken_out_as_if_they_were_pruned_are_found(
+        self, chained: AuditLog, *, is_pruned_before: bool
+    ) -> None:
+        """Also if what is kept of the chain is changed to fit, and the newest digest stays the same."""
+        if is_pruned_before:
+            chained.prune(before_s=2.0, limit=9, at_s=100.0)
+        head, first = _head(chained), next(chained.all_of("a"))
+        changed(chained, "DELETE FROM audit WHERE position = ?", first.position)
+        changed(
+            chained,
+            "UPDATE audit_chains SET anchor = ?, kept = kept - 1, pruned = pruned + 1 WHERE tenant = 'a'",
+            first.digest,
+        )
+
+        checked = chained.verify("a")
+        assert (checked.head, checked.fault) == (head, "the first records were taken out, and not because of their age")
 
     def test_records_that_are_appended_at_once_are_one_chain(self, log: AuditLog) -> None:
         with ThreadPoolExecutor(4) as pool:
@@ -190,6 +226,10 @@ def changed(log: AuditLog, statement: str, *values: object) -> None:
     database: Any = vars(log)["_database"]
     with database.transaction() as connection:
         connection.execute(statement, values)
+
+
+def _decisions(log: AuditLog) -> list[AuditRecord]:
+    return [each for each in log.records(limit=10) if each.action != "prune"]
 
 
 def _head(log: AuditLog) -> str:

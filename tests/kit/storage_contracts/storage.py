@@ -105,7 +105,7 @@ class StorageContract:
         for _ in range(2):
             pins.approve("sums@1", "t", "p1", by="ann", at_s=1.0)
             versions.append(pins.version())
-            storage.audit.prune(before_s=2.0, limit=9)
+            storage.audit.prune(before_s=2.0, limit=9, at_s=2.0)
 
         assert len({*versions, pins.version()}) == 2
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from urllib.parse import unquote, urlsplit
 
-from toolsearch.documents.json_values import as_list, as_object, as_texts, is_list, is_object
+from toolsearch.documents.json_values import as_list, as_object, as_texts, is_list, is_object, name_of_step
 from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import legal_name
 from toolsearch.tools.json_types import Json, JsonObject
@@ -219,7 +219,7 @@ class SchemaLibrary:
             raise BadToolError(f"it refers to {reference!r}, outside of this document, and nothing is fetched")
         found: Json = self._document
         for step in reference[2:].split("/"):
-            key = unquote(step).replace("~1", "/").replace("~0", "~")
+            key = name_of_step(unquote(step))
             if is_object(found) and key in found:
                 found = found[key]
             elif is_list(found) and key.isdecimal() and int(key) < len(found):

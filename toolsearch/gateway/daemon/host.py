@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from toolsearch.documents.json_values import as_list, as_object, is_object, object_in
 from toolsearch.errors import BadSettingError, ToolSearchError
-from toolsearch.gateway.daemon.place import MOVED, STOPPED, NoPlaceError, Place, is_own, line_of, pid_of
+from toolsearch.gateway.daemon.place import MOVED, STOPPED, NoPlaceError, Place, is_own, pid_of
+from toolsearch.gateway.daemon.way import Way
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.relayed import line_of
 
 if TYPE_CHECKING:
     from toolsearch.gateway.caller import Caller, Context
@@ -48,17 +50,17 @@ def main() -> None:
         os.set_inheritable(inherited, False)  # noqa: FBT003  it has no name
     place, listening = Place.of(config, os.environ), socket.socket(fileno=handle)
     try:
-        _serve(place, listening, config, level)
+        _serve(place, lock, listening, config, level)
     finally:
-        place.give_up()
+        place.give_up(lock)
 
 
-def _serve(place: Place, listening: socket.socket, config: Path, level: str) -> None:
+def _serve(place: Place, lock: int, listening: socket.socket, config: Path, level: str) -> None:
     try:
-        host = Host(place, config, level)
+        host = Host(place, lock, config, level)
     except Exception as error:  # whatever it is, the clients have to know that nobody serves them
         logger.exception("the background process cannot start")
-        place.leave()
+        place.leave(lock)
         _refuse_all(listening, str(error) if isinstance(error, ToolSearchError) else repr(error))
         return
     try:
@@ -93,13 +95,14 @@ class _Client:
 
 
 class Host:
-    def __init__(self, place: Place, config: Path, level: str) -> None:
+    def __init__(self, place: Place, lock: int, config: Path, level: str) -> None:
         """Loads everything. Raises ToolSearchError if the configuration cannot be used."""
         from toolsearch.freed_memory import share_one_arena
         from toolsearch.gateway.greeting import state_folder
         from toolsearch.lazy_packages import import_sdk_lazily
 
         self._place = place
+        self._lock = lock
         self._log = state_folder(config) / "logs" / f"{place.identity[:20]}.log"
         _log_to(self._log, level)
         share_one_arena()
@@ -118,6 +121,11 @@ class Host:
         self._numbers = count(1)
         self._is_ending = False
         self._news = asyncio.Event()  # a client has left, or it is time to end
+        self._way = Way(config, level)
+        self._refused, self._refusal = (
+            b"",
+            "",
+        )  # the content for which another process was tried last, and why it failed
         self._has_moved = False
         self._idle_since_s = time.monotonic() + _HELLO_S  # the first client has this time to come
 
@@ -136,7 +144,7 @@ class Host:
             try:
                 await self._until_the_end()
             finally:
-                self._place.leave()
+                self._place.leave(self._lock)
                 serving.close()
                 for client in self._clients.values():
                     client.writer.write(STOPPED)
@@ -150,7 +158,7 @@ class Host:
         linger_s = self._gateway.config.settings.linger_s
         while not self._is_ending:
             left_s = linger_s - (time.monotonic() - self._idle_since_s)
-            if not self._clients and (left_s <= 0 or self._has_moved or not self._place.is_here()):
+            if not self._clients and (left_s <= 0 or self._has_moved or not self._place.is_here(self._lock)):
                 return
             self._news.clear()
             with suppress(TimeoutError):
@@ -178,6 +186,7 @@ class Host:
                 case "serve" if hello.get("identity") == self._place.identity:
                     await self._serve_client(reader, writer, hello)
                 case "reload":
+                    self._refused = b""
                     await self._file.reload(self._gateway.reconfigure)
                     writer.write(line_of({"problem": self._file.problem}))
                 case "stop":
@@ -218,19 +227,34 @@ class Host:
             client.name, client.version = caller.client_name, caller.client_version
         return caller
 
-    def _require_same_place(self, content: bytes) -> None:
+    async def _require_same_place(self, content: bytes) -> None:
         """Leave *content* to another process if it needs what is only read at the start: settings, or variables, whose
         values may be others for a client that we serve.
         """
         with suppress(NoPlaceError):
             if Place.of(self._file.path, os.environ, content).identity == self._place.identity:
                 return
-            self._has_moved = True
-            self._place.leave()
-            for client in self._clients.values():
-                client.writer.write(MOVED)
-            self._news.set()
+            if not self._has_moved:
+                await self._start_another(content)
             raise BadSettingError("another process serves it, since its settings, variables or folders are others")
+
+    async def _start_another(self, content: bytes) -> None:
+        """Start the process that *content* needs, and tell the clients to move there. Raises BadSettingError if it does
+        not start: then we go on, and another content or a `reload` makes the next try.
+        """
+        if content != self._refused:
+            self._refused, self._refusal = content, ""
+            try:
+                (await asyncio.to_thread(self._way.connect, lambda: self._is_ending)).close()
+            except (NoPlaceError, OSError) as error:
+                self._refusal = str(error)
+        if self._refusal:
+            raise BadSettingError(f"no process can be started with it: {self._refusal}")
+        self._has_moved = True
+        self._place.leave(self._lock)
+        for client in self._clients.values():
+            client.writer.write(MOVED)
+        self._news.set()
 
     def _banner(self) -> JsonObject:
         return {

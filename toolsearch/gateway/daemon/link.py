@@ -7,30 +7,27 @@ client has said of itself is said again, and requests without an answer are answ
 from __future__ import annotations
 
 import os
-import select
 import signal
-import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from toolsearch.documents.json_values import as_list, object_in
-from toolsearch.gateway.daemon.place import MOVED, STOPPED, NoPlaceError, Place, line_of
-from toolsearch.gateway.daemon.session import ClientSession, failed
+from toolsearch.documents.json_values import as_list
+from toolsearch.gateway.daemon.place import MOVED, STOPPED, NoPlaceError
+from toolsearch.gateway.daemon.session import ClientSession
+from toolsearch.gateway.daemon.way import Connection, Way
 from toolsearch.gateway.door import Door
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.relayed import line_of
 
-# Nothing of the working folder may be imported, so the folder of the package is named instead.
-_START = "import sys; sys.path.append(sys.argv[1]); from toolsearch.gateway.daemon.host import main; main()"
-_PACKAGES = str(Path(__file__).parents[3])
-_AT_ONCE_S = 0.03  # a process that is running answers within this time, unless it is busy
-_START_S = 60.0
-_LOOK_S = 0.01
-_MOST_STARTS = 3
+if TYPE_CHECKING:
+    from toolsearch.gateway.greeting import Greeter
+
 _SHORT_S = 1.0  # a process that ends sooner than this is only started again when the client asks for something
 
 
@@ -40,130 +37,34 @@ def serve(config: Path, log_level: str) -> Door | None:
 
     Raises OSError if *config* cannot be read.
     """
-    way = _Way(config.absolute(), log_level)
+    way, opened = Way(config.absolute(), log_level), list[Door]()
+
+    def greet() -> None:
+        """Open the door early, so that the client is greeted while it waits."""
+        if not opened:
+            opened.append(Door(greets=config.absolute()))
+
     try:
-        connection = way.connect(lambda: False)
+        connection = way.connect(is_slow=greet)
     except NoPlaceError as error:
         _report(f"toolsearch: served by this process alone: {error}")
-        return way.door or Door(greets=config)
-    _Link(way, way.door or Door(), connection).run()
+        greet()
+        return opened[0]
+    door = opened[0] if opened else Door()
+    _ask_to_serve(connection, door.greeter)
+    Link(way, door, connection).run()
     return None
 
 
-class _Connection:
-    """A connection with the background process. *banner* is what that says of itself; {} if it has ended before."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
-        self.lines = connection.makefile("rb")
-        self.banner: JsonObject = {}
-        connection.settimeout(_START_S)
-        with suppress(OSError):
-            self.banner = object_in(self.lines.readline())
-        connection.settimeout(None)
-        self.since_s = time.monotonic()
-
-    def send(self, line: bytes) -> None:
-        """A process that is gone is noticed where its lines are read."""
-        with suppress(OSError):
-            self._socket.sendall(line)
-
-    def end(self) -> None:
-        """Send nothing more; what still comes can be read."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_WR)
-
-    def close(self) -> None:
-        self.lines.close()
-        self._socket.close()
-
-
-class _Way:
-    """The way to the background process of the configuration as it is now, which is started if there is none.
-
-    door  opened as soon as the first connection takes longer than a moment, so that the client is greeted
-    """
-
-    def __init__(self, config: Path, log_level: str) -> None:
-        self._config = config
-        self._log_level = log_level
-        self._is_first = True
-        self.door: Door | None = None
-
-    def connect(self, is_given_up: Callable[[], bool]) -> _Connection:
-        """Raises NoPlaceError."""
-        place = Place.of(self._config, os.environ)
-        ends_s, starts = time.monotonic() + _START_S, 0
-        while time.monotonic() < ends_s and not is_given_up():
-            reached = place.connect()
-            if self._is_first and self.door is None and (reached is None or not _is_ready(reached)):
-                self.door = Door(greets=self._config)  # before a process starts that wants the same processors
-            if reached is None and (lock := place.lock()) is not None:
-                if starts == _MOST_STARTS:
-                    place.give_up()
-                    os.close(lock)
-                    break
-                starts += 1
-                self._start(place, lock)
-                reached = place.connect()
-            if reached is not None and (connection := self._greeted(reached, place)) is not None:
-                self._is_first = False
-                _tell(connection.banner)
-                return connection
-            time.sleep(_LOOK_S)
-        raise NoPlaceError("the background process does not start, or does not answer")
-
-    def _greeted(self, reached: socket.socket, place: Place) -> _Connection | None:
-        """None if the process has ended before it said who it is. Raises NoPlaceError if it cannot serve us."""
-        connection = _Connection(reached)
-        banner = connection.banner
-        if banner.get("identity") != place.identity:
-            connection.close()
-            if banner:
-                raise NoPlaceError(str(banner.get("failed", "the background process is of another configuration")))
-            return None
-        greeter = self.door.greeter if self.door is not None and self._is_first else None
-        said = greeter.greeting if greeter is not None else None
-        listed = None if said is None else {"instructions": said.instructions, "entries": said.tools}
-        connection.send(line_of({"do": "serve", "identity": place.identity, "listed": listed}))
-        return connection
-
-    def _start(self, place: Place, lock: int) -> None:
-        """Start the background process, which gets the lock and the socket that it listens at."""
-        try:
-            listening = place.listen()
-        except NoPlaceError:
-            os.close(lock)
-            raise
-        given = (lock, listening.fileno())
-        command = [sys.executable, "-P", "-c", _START, _PACKAGES, *map(str, given), str(self._config), self._log_level]
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for handle in given:
-            os.set_inheritable(handle, True)  # noqa: FBT003  it has no name
-        try:
-            actions = [(os.POSIX_SPAWN_DUP2, nothing, standard) for standard in range(3)]
-            pid = os.posix_spawn(sys.executable, command, os.environ, file_actions=actions)
-        except OSError as error:
-            raise NoPlaceError(f"{sys.executable}: {error.strerror}") from error
-        finally:
-            os.close(nothing)
-            os.close(lock)
-            listening.close()
-        threading.Thread(target=os.waitpid, args=(pid, 0), daemon=True).start()  # it forks, and ends at once
-
-
-class _Link:
+class Link:
     """Carries lines between the client at *door* and the background process."""
 
-    def __init__(self, way: _Way, door: Door, connection: _Connection) -> None:
+    def __init__(self, way: Way, door: Door, connection: Connection) -> None:
         self._way = way
         self._door = door
         self._session = ClientSession()
         self._changed = threading.Condition(threading.RLock())
-        self._connection: _Connection | None = connection
-        self._held: list[bytes] = []  # requests for the next process, while the connection is moving
-        self._refusal = ""  # why there is no connection, for the request that waits for one
-        self._is_wanted = False  # whether the client waits for a connection
+        self._connection: Connection | None = connection
         self._is_leaving = False  # whether the client has closed our stdin
         self._is_moving = False  # whether the connection ends once every request is answered
 
@@ -179,13 +80,13 @@ class _Link:
                 self._connection.close()
                 self._connection, self._is_moving = None, False
                 left = self._session.lost()
-            for message in left:
-                self._say(line_of(message))
+            self._tell(left)
             if was_short:
-                self._wait(lambda: self._is_wanted)
+                self._wait_for_a_request()
             self._connect_again()
+        self._tell(self._session.refused("the client has left before it was sent"))
 
-    def _read(self, connection: _Connection) -> bool:
+    def _read(self, connection: Connection) -> bool:
         """Pass on what the background process says, until it ends or has told us to move. Returns whether to start no
         other before it is needed.
         """
@@ -204,30 +105,24 @@ class _Link:
         return time.monotonic() - connection.since_s < _SHORT_S
 
     def _take(self, line: bytes) -> None:
-        """Pass on a line of the client, which waits while there is no connection."""
+        """Pass on a line of the client. A request is held while there is no process to send it to."""
         with self._changed:
-            if self._is_moving and _is_request(object_in(line)):
-                self._held.append(line)
-                return
-            self._is_wanted = True
+            connection, passed = self._connection, None
             self._is_leaving = not line
+            is_for_next = connection is None or self._is_moving
+            if not (is_for_next and self._session.holds(line)):
+                passed = self._session.passed_to_gateway(line)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._connection or self._refusal or self._is_leaving)
-            connection, reason = self._connection, self._refusal
-            self._is_wanted, self._refusal = False, ""
-            self._changed.notify_all()
-            passed = self._session.passed_to_gateway(line) if connection else None
         if connection is None:
-            self._refuse(line, reason)
-        elif not line:
+            return
+        if not line:
             connection.end()
         elif passed is not None:
             connection.send(passed)
 
-    def _refuse(self, line: bytes, reason: str) -> None:
-        request = object_in(line)
-        if _is_request(request):
-            self._say(line_of(failed(request["id"], reason)))
+    def _tell(self, messages: Iterable[JsonObject]) -> None:
+        for message in messages:
+            self._say(line_of(message))
 
     def _say(self, line: bytes) -> None:
         try:
@@ -241,26 +136,23 @@ class _Link:
                 connection = self._way.connect(lambda: self._is_leaving)
             except (NoPlaceError, OSError) as error:
                 with self._changed:
-                    self._refusal = f"the gateway cannot be started again: {error}"
-                    self._changed.notify_all()
-                self._wait(lambda: not self._refusal)  # one request is refused, and the next has us try again
-                self._wait(lambda: self._is_wanted)
+                    refused = self._session.refused(f"the gateway cannot be started again: {error}")
+                self._tell(refused)
+                self._wait_for_a_request()
                 continue
+            _ask_to_serve(connection)
             with self._changed:
-                for message in self._session.replay():
-                    connection.send(line_of(message))
+                for line in self._session.said_again():
+                    connection.send(line)
                 self._connection = connection
-                held, self._held = self._held, []
-                for line in held:
-                    self._take(line)
-                self._changed.notify_all()
-            for message in self._session.changes():
-                self._say(line_of(message))
+                if self._is_leaving:
+                    connection.end()
+            self._tell(self._session.changes())
             return
 
-    def _wait(self, condition: Callable[[], bool]) -> None:
+    def _wait_for_a_request(self) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: condition() or self._is_leaving)
+            self._changed.wait_for(lambda: self._session.is_holding or self._is_leaving)
 
 
 def _end(_: int, __: FrameType | None) -> None:
@@ -268,16 +160,13 @@ def _end(_: int, __: FrameType | None) -> None:
     os._exit(0)
 
 
-def _is_request(message: JsonObject) -> bool:
-    return "id" in message and "method" in message
-
-
-def _is_ready(reached: socket.socket) -> bool:
-    return bool(select.select([reached], [], [], _AT_ONCE_S)[0])
-
-
-def _tell(banner: JsonObject) -> None:
-    """Say on stderr who serves the client, and what people have to know of the configuration."""
+def _ask_to_serve(connection: Connection, greeter: Greeter | None = None) -> None:
+    """Become a client of the process, which is told how *greeter* has greeted us. Say on stderr who that is, and what
+    people have to know of the configuration.
+    """
+    banner, said = connection.banner, None if greeter is None else greeter.greeting
+    listed = None if said is None else {"instructions": said.instructions, "entries": said.tools}
+    connection.send(line_of({"do": "serve", "identity": banner["identity"], "listed": listed}))
     _report(f"toolsearch: served by process {banner['pid']}, which logs to {banner['log']}")
     for notice in as_list(banner.get("notices")) or ():
         _report(f"warning: {notice}")

@@ -16,23 +16,25 @@ import struct
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from toolsearch.documents.json_values import as_list, as_object, is_object, object_in
+from toolsearch.documents.json_values import as_object, object_in, texts_in
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.upstreams.sections import CHANGEABLE, SERVERS, gateway_section
+from toolsearch.wire.relayed import line_of
 
 _PROGRAM: Final = Path(__file__).parents[2]  # the package toolsearch
 _KEY_BYTES = 32
 _ANSWER_S = 30.0
 _LOCAL_PEERCRED = 1  # of macOS, as in sys/un.h; Python has no name for it
-# Variables that servers inherit or that say where things are, beside those that the configuration names.
+# Variables that servers inherit, that say where things are, or that the process reads, beside those that the
+# configuration names.
 _PROXIES = ("all_proxy", "http_proxy", "https_proxy", "no_proxy")
 _ALWAYS = (
     *("HOME", "PATH", "XDG_STATE_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *(name for proxy in _PROXIES for name in (proxy, proxy.upper())),
 )
-_SECTION = "toolsearch"
-_CHANGEABLE = ("limits", "rules", "servers")  # sections that a running gateway changes to
+_ALWAYS_FROM = ("TOOLSEARCH_", "OTEL_")  # all variables that begin so
 # Settings that may name a place relative to the working folder.
 _PLACES = ("stateDir", "state_dir", "requestsFiles", "requests_files", "encoder", "reader")
 
@@ -92,10 +94,12 @@ class Place:
             raise NoPlaceError(f"{self._lock_path}: {error.strerror}") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(handle), os.stat(self._lock_path)):  # noqa: PTH116  not if it was removed
-                return handle
         except OSError:
-            pass
+            is_ours = False
+        else:
+            is_ours = self._is_locked_by(handle)
+        if is_ours:
+            return handle
         os.close(handle)
         return None
 
@@ -112,17 +116,26 @@ class Place:
             raise NoPlaceError(f"{self.path}: {error.strerror or error}") from error
         return listening
 
-    def is_here(self) -> bool:
-        """Whether clients still find the socket."""
-        return self.path.exists()
+    def is_here(self, lock: int) -> bool:
+        """Whether clients still find the socket of whoever has *lock*."""
+        return self._is_locked_by(lock) and self.path.exists()
 
-    def leave(self) -> None:
-        """Remove the socket, so that nobody comes any more. To be called with the lock."""
-        self.path.unlink(missing_ok=True)
+    def leave(self, lock: int) -> None:
+        """Remove the socket, so that nobody comes any more."""
+        if self._is_locked_by(lock):
+            self.path.unlink(missing_ok=True)
 
-    def give_up(self) -> None:
-        """Remove the lock as the last thing. To be called with the lock."""
-        self._lock_path.unlink(missing_ok=True)
+    def give_up(self, lock: int) -> None:
+        """Remove the lock as the last thing."""
+        if self._is_locked_by(lock):
+            self._lock_path.unlink(missing_ok=True)
+
+    def _is_locked_by(self, lock: int) -> bool:
+        """Whether *lock* is the lock of this place. If its file was removed, the socket may be another's too."""
+        try:
+            return os.path.samestat(os.fstat(lock), os.stat(self._lock_path))  # noqa: PTH116
+        except OSError:
+            return False
 
 
 def asked(path: Path, what: str) -> JsonObject:
@@ -136,10 +149,6 @@ def asked(path: Path, what: str) -> JsonObject:
             lines.readline()  # what it says of itself
             connection.sendall(line_of({"do": what}))
             return object_in(lines.readline())
-
-
-def line_of(message: Mapping[str, Any]) -> bytes:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def is_own(connection: socket.socket) -> bool:
@@ -202,39 +211,37 @@ def _identity(config: Path, content: bytes, environment: Mapping[str, str], key:
     except ValueError as error:
         raise NoPlaceError(f"{config.name} is no JSON") from error
     program = (_PROGRAM / "__init__.py").stat()
-    names = sorted({*_ALWAYS, *_variables(document)})
+    names = {*_ALWAYS, *_variables(document), *(name for name in environment if name.startswith(_ALWAYS_FROM))}
     what = [
         *(str(_PROGRAM), program.st_mtime_ns, program.st_ino, sys.executable),
         str(config.absolute()),
         str(Path.cwd()) if _depends_on_folder(document) else "",
         _read_once(document),
-        {name: environment[name] for name in names if name in environment},
+        {name: environment[name] for name in sorted(names) if name in environment},
     ]
     return hashlib.blake2b(json.dumps(what).encode(), key=key, digest_size=32).hexdigest()
 
 
 def _read_once(document: Json) -> Json:
     """The settings that a gateway only reads at its start: with others, another process serves."""
-    section = (as_object(document) or {}).get(_SECTION)
-    if not is_object(section):
-        return section
-    return {name: section[name] for name in sorted(section) if name not in _CHANGEABLE}
+    section = gateway_section(document)
+    if section is None:
+        return None
+    return {name: section[name] for name in sorted(section) if name not in CHANGEABLE}
 
 
 def _variables(value: Json) -> Iterator[str]:
     """The NAMEs of each ``${NAME}``, ``${env:NAME}`` and ``${NAME:-default}`` in a document."""
-    if isinstance(value, str):
-        for piece in value.split("${")[1:]:
+    for text in texts_in(value):
+        for piece in text.split("${")[1:]:
             yield piece.partition("}")[0].removeprefix("env:").partition(":-")[0]
-    for each in value.values() if is_object(value) else as_list(value) or ():
-        yield from _variables(each)
 
 
 def _depends_on_folder(document: Json) -> bool:
     """Whether the working folder may matter: a server without an absolute ``cwd`` runs in it."""
     whole = as_object(document) or {}
-    servers, section = as_object(whole.get("mcpServers")), as_object(whole.get(_SECTION, {}))
-    if servers is None or section is None or "servers" in whole:
+    servers, section = as_object(whole.get(SERVERS[0])), gateway_section(whole)
+    if servers is None or section is None or SERVERS[1] in whole:
         return True
     entries = [as_object(each) for each in servers.values()]
     places = [section[name] for name in _PLACES if name in section]

@@ -8,16 +8,14 @@ from __future__ import annotations
 import json
 
 from toolsearch.documents.json_values import as_object, object_in
-from toolsearch.gateway.daemon.place import line_of
-from toolsearch.gateway.door import FAILED
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.relayed import failed, line_of, notification, subscription_of, unanswered
 
 _INITIALIZE = "initialize"
 _INITIALIZED = "notifications/initialized"
 _CANCELLED = "notifications/cancelled"
 _LISTEN = "subscriptions/listen"
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
-_CALL = "tools/call"
 _HEAD = b'{"jsonrpc":"2.0","id":'
 _DECODER = json.JSONDecoder()
 _LONGEST_ID = 24  # longer ids are texts, and their lines are read whole
@@ -34,6 +32,7 @@ class ClientSession:
         self._requests: dict[str, JsonObject] = {}  # the client's requests without an answer: id -> id and method
         self._questions: dict[str, Json] = {}  # the gateway's requests: their id for the client -> their own
         self._acknowledged: set[str] = set()  # ids of the subscriptions that the client knows to be heard
+        self._held: dict[str, bytes] = {}  # requests for the next process: id -> line
         self._generation = 0
 
     @property
@@ -85,7 +84,7 @@ class ClientSession:
         elif "id" in message:
             return self._asked(line, message)
         elif method == _ACKNOWLEDGED:
-            key = _key(_subscription_of(message))
+            key = _key(subscription_of(message))
             if key in self._acknowledged:
                 return None
             self._acknowledged.add(key)
@@ -100,7 +99,31 @@ class ClientSession:
 
     def _ended(self, key: str) -> None:
         self._requests.pop(key, None)
+        self._held.pop(key, None)
         self._opening.pop(_LISTEN + key, None)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether a request is held for the next process."""
+        return bool(self._held)
+
+    def holds(self, line: bytes) -> bool:
+        """Hold a line for the next process if it is a request. Returns whether it is one."""
+        message = object_in(line)
+        if is_request := "id" in message and "method" in message:
+            self._held[_key(message["id"])] = line
+        return is_request
+
+    def refused(self, reason: str) -> list[JsonObject]:
+        """What the client is told if there is no next process: errors for the requests that are held."""
+        held, self._held = self._held, {}
+        return [failed(json.loads(key), reason) for key in held]
+
+    def said_again(self) -> list[bytes]:
+        """What a new process is told: what it has to know, and the requests that are held."""
+        replayed = [line_of(message) for message in self.replay()]
+        held, self._held = self._held, {}
+        return [*replayed, *(line for line in map(self.passed_to_gateway, held.values()) if line is not None)]
 
     def lost(self) -> list[JsonObject]:
         """What the client is told when the connection has ended: errors for its requests, and no more questions."""
@@ -109,8 +132,8 @@ class ClientSession:
         self._requests = {key: each for key, each in self._requests.items() if _is_said_again(each)}
         self._generation += 1
         return [
-            *(_lost(each) for each in left),
-            *(_notification(_CANCELLED, {"requestId": json.loads(key)}) for key in questions),
+            *(unanswered(each["id"], each["method"], _LOST) for each in left),
+            *(notification(_CANCELLED, {"requestId": json.loads(key)}) for key in questions),
         ]
 
     def replay(self) -> list[JsonObject]:
@@ -136,31 +159,9 @@ def _is_said_again(request: JsonObject) -> bool:
     return request["method"] in {_INITIALIZE, _LISTEN}
 
 
-def _subscription_of(message: JsonObject) -> Json:
-    meta = as_object((as_object(message.get("params")) or {}).get("_meta")) or {}
-    return meta.get("io.modelcontextprotocol/subscriptionId")
-
-
 def _key(id_: Json) -> str:
     """Tells ids apart: 1 and "1" are two."""
     return json.dumps(id_)
-
-
-def _notification(method: str, params: JsonObject) -> JsonObject:
-    return {"jsonrpc": "2.0", "method": method, "params": params}
-
-
-def failed(id_: Json, reason: str) -> JsonObject:
-    """The answer to a request that fails for *reason*."""
-    return {"jsonrpc": "2.0", "id": id_, "error": {"code": FAILED, "message": reason}}
-
-
-def _lost(request: JsonObject) -> JsonObject:
-    """A call of a tool is answered with a result, because models read it."""
-    if request["method"] != _CALL:
-        return failed(request["id"], _LOST)
-    result: JsonObject = {"content": [{"type": "text", "text": _LOST}], "isError": True}
-    return {"jsonrpc": "2.0", "id": request["id"], "result": result}
 
 
 def _head_of_answer(line: bytes) -> JsonObject | None:

@@ -20,7 +20,6 @@ from toolsearch.gateway.approvals import Waiting, person_of
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.calls import ClientCall
 from toolsearch.gateway.proxy.suspended_calls import Binding, Pending, StateSeal, SuspendedCalls
-from toolsearch.gateway.trust.differences import Place, worded
 from toolsearch.gateway.trust.verdicts import ReviewReason
 from toolsearch.scanning.texts import printable
 from toolsearch.tools.json_types import Json
@@ -157,11 +156,10 @@ def _lines(waiting: Waiting) -> Iterator[str]:
     yield f"{label} of the MCP server {waiting.server} {_WHY[held.why]}, so the call waits for you."
     yield "Approve it only if you want all of this. Lines that begin with | are the server's words:"
     for finding in held.findings:
-        yield f"The scan has found {finding.rule} in {finding.place}:"
-        yield f"| {finding.evidence}"
-    changed: list[Place] = [place for place in waiting.places if place.is_changed]
-    for place in changed:
-        yield f"| {place.name}: {worded(place)}"
+        yield f"The scan has found {finding.rule} in:"
+        yield f"| {printable(finding.place, _LONGEST_LABEL)}: {finding.evidence}"
+    changed = waiting.difference
+    yield from (f"| {each}" for each in changed)
     if waiting.before is not None and not changed:
         yield "Its definition is the one that was approved before."
     elif waiting.before is not None:

@@ -5,9 +5,11 @@ A server's answer is passed on whole: neither cut nor converted.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
@@ -36,10 +38,10 @@ from toolsearch.gateway.exposure.clients import ClientSessions
 from toolsearch.gateway.proxy.entries import Entries
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import GatewaySettings
-from toolsearch.gateway.status import SESSION_IDLE_S
+from toolsearch.gateway.status import ASKS, CANCELLED, INTERNAL_ERROR, SESSION_IDLE_S, CallEnd
 from toolsearch.sessions.skills import place_of
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
+from toolsearch.tools.definition import Tool, ToolCallback, ToolContext, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.results import ToolOutput, text_block
 from toolsearch.upstreams.interface import Downstream
@@ -50,6 +52,7 @@ from toolsearch.wire.mcp.requests import (
     asks_for_input,
     call_params,
     read_call,
+    read_content,
     read_result,
     write_result,
 )
@@ -179,6 +182,7 @@ class ClientCalls:
         limits: SessionLimits | None = None,
         rates: ToolRates | None = None,
         audit: GatewayAudit | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine = engine
         self._registry = registry
@@ -192,6 +196,7 @@ class ClientCalls:
         self.limits = limits
         self.rates = rates
         self._audit = audit
+        self._clock = clock
 
     def read(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> ClientCall:
         call = ClientCall(caller, params, downstream, self._engine.view(caller.principal.reach), read_call(params))
@@ -203,7 +208,10 @@ class ClientCalls:
 
     def again(self, call: ClientCall) -> ClientCall:
         """*call*, with what is in the reach of its caller by now."""
-        return call if call.caller.own is None else replace(call, view=self._engine.view(call.caller.principal.reach))
+        caller = call.caller.again()
+        if caller is call.caller:
+            return call
+        return replace(call, caller=caller, view=self._engine.view(caller.principal.reach))
 
     def may_know(self, caller: Caller, name: str) -> bool:
         """Whether *caller* reaches the tool of that name, and it is approved."""
@@ -234,6 +242,38 @@ class ClientCalls:
                 await running.answered(outcome.result)
         return outcome
 
+    async def count_content(
+        self, caller: Caller, method: str, definition: ToolDefinition, send: Callable[[], Awaitable[dict[str, Any]]]
+    ) -> dict[str, Any]:
+        """Have *send* answer a request by *method* for what an entry contains. It counts as a call of the entry.
+
+        Raises as *send*, and TooManyError and StorageError before anything is sent.
+        """
+        started_s, code = self._clock(), INTERNAL_ERROR
+        try:
+            running = self.rates.begin(caller, definition) if self.rates is not None else None
+            try:
+                if self._audit is not None:
+                    await self._audit.begins(caller, definition, method)
+                raw = await send()
+            finally:
+                if running is not None:
+                    running.end()
+            code = ASKS if asks_for_input(raw) else ""
+            if running is not None and not code:
+                await running.answered(ToolResult("", definition.name, read_content(raw)))
+        except asyncio.CancelledError:
+            code = CANCELLED
+            raise
+        except (ToolSearchError, MCPError) as error:
+            code = error.code if isinstance(error, ToolSearchError) else ToolExecutionError.code
+            raise
+        finally:
+            if self._audit is not None:
+                seconds = self._clock() - started_s
+                self._audit.ended(caller, CallEnd(definition.name, definition, code=code, seconds=seconds), method)
+        return raw
+
     def _counted(self, call: ClientCall) -> tuple[Admitted | Refused, RunningCall | None]:
         """Admit the call, and only then count it: nobody learns of a limit of a tool that is out of reach."""
         try:
@@ -262,8 +302,9 @@ class ClientCalls:
         Raises UnknownToolError with near names, UnapprovedToolError for a tool in reach that awaits approval, and
         CallDeniedError for one that needs another call tool.
         """
+        call = self.again(call)
         self._registry.require_approved(name, call.caller.principal.reach)
-        tool = self.again(call).view.get_entry(name)
+        tool = call.view.get_entry(name)
         if call.inner is not None:
             call.inner.require_allowed(tool)
         return tool
@@ -290,7 +331,7 @@ class ClientCalls:
         """Run the tool, or read the skill as far as the budget of the caller's model allows."""
         if self._audit is not None:
             try:
-                await self._audit.begins(call.caller, admitted.tool)
+                await self._audit.begins(call.caller, admitted.tool.definition)
             except ToolSearchError as error:
                 return self._pipeline.failed(admitted.call, error, was_run=False)
         if call.is_for_program or not admitted.tool.is_skill:

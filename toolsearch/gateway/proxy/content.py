@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS
@@ -44,6 +44,30 @@ _CHANGED: Final = "What was asked for has changed; list it again"
 _RESOURCE_NOT_FOUND = -32002  # the code up to 2025-11-25; the protocol of 2026 has no code for this
 
 
+class Counted(Protocol):
+    """Sends a request by *method* for what an entry contains, and records it."""
+
+    async def __call__(
+        self,
+        caller: Caller,
+        method: str,
+        definition: ToolDefinition,
+        send: Callable[[], Awaitable[dict[str, Any]]],
+    ) -> dict[str, Any]: ...
+
+
+class _Found(NamedTuple):
+    """What a request is about. *own* are the parameters by which *server* knows it."""
+
+    server: str
+    own: Mapping[str, Any]
+    definition: ToolDefinition
+
+    @property
+    def asked_for(self) -> tuple[str, Mapping[str, Any]]:
+        return self.server, self.own
+
+
 class ContentProxy:
     """The prompts, resources and skills of the servers that a caller may know.
 
@@ -52,11 +76,13 @@ class ContentProxy:
     that no rule denies, if it reaches a tool of the same server, since results of tools refer to resources. Only those
     who reach a skill may know of its files.
 
-    Prompts are named like tools, ``server__prompt``; for resources see `Addresses`. Every list has one page.
+    Prompts are named like tools, ``server__prompt``; for resources see `Addresses`. Every list has one page. *counted*
+    sends the requests for what entries contain, as far as limits allow.
     """
 
-    def __init__(self, registry: Registry, relay: Relay, links: SeenLinks) -> None:
+    def __init__(self, registry: Registry, relay: Relay, links: SeenLinks, counted: Counted) -> None:
         self._registry = registry
+        self._counted = counted
         self._relay = relay
         self._links = links
         self._skills = SkillFiles(registry.catalog)
@@ -125,34 +151,48 @@ class ContentProxy:
 
     async def read(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """Answer ``resources/read``, except for a file of a skill, which only a call of the skill verifies. Raises as
-        `Relay.send`, and MCPError for an unknown resource.
+        `Relay.send`, MCPError for an unknown resource, and TooManyError and StorageError as *counted*.
         """
 
-        def find() -> Address:
-            address = self.locate(caller, params["uri"])
+        def find() -> _Found:
+            address = self.locate(caller.again(), params["uri"])
             if self._is_of_skill(address):
                 raise MCPError(INVALID_PARAMS, _CHANGED)
-            return address
+            return _Found(address.server, {"uri": address.uri}, self._definition_of(address))
 
-        address = find()
-        sent = {**params, "uri": address.uri}
-        admit = _finding_the_same(find, address)
-        return await self._relay.send(caller, address.server, READ_RESOURCE, sent, downstream, admit)
+        return await self._answer(caller, READ_RESOURCE, params, find, downstream)
 
     async def get_prompt(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-        """Answer ``prompts/get``; raises as `Relay.send`, and MCPError for an unknown prompt."""
-        find = partial(self._prompt, caller, params["name"])
-        server, name = find()
-        admit = _finding_the_same(find, (server, name))
-        return await self._relay.send(caller, server, GET_PROMPT, {**params, "name": name}, downstream, admit)
+        """Answer ``prompts/get``; raises as `read`, and MCPError for an unknown prompt."""
+
+        def find() -> _Found:
+            server, name = self._prompt(caller.again(), params["name"])
+            return _Found(server, {"name": name}, self._definition_of_prompt(server, params["name"], name))
+
+        return await self._answer(caller, GET_PROMPT, params, find, downstream)
 
     async def complete(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-        """Answer ``completion/complete`` for an argument of a prompt, or of a resource's template."""
-        find = partial(self._reference, caller, params["ref"])
-        server, reference = find()
-        sent = {**params, "ref": reference}
-        admit = _finding_the_same(find, (server, reference))
-        return await self._relay.send(caller, server, COMPLETE, sent, downstream, admit)
+        """Answer ``completion/complete`` for an argument of a prompt, or of a resource's template; raises as `read`."""
+
+        def find() -> _Found:
+            server, reference, definition = self._reference(caller.again(), params["ref"])
+            return _Found(server, {"ref": reference}, definition)
+
+        return await self._answer(caller, COMPLETE, params, find, downstream)
+
+    async def _answer(
+        self,
+        caller: Caller,
+        method: str,
+        params: Mapping[str, Any],
+        find: Callable[[], _Found],
+        downstream: Downstream,
+    ) -> dict[str, Any]:
+        found = find()
+        admit = _finding_the_same(lambda: find().asked_for, found.asked_for)
+        sent = {**params, **found.own}
+        send = partial(self._relay.send, caller, found.server, method, sent, downstream, admit)
+        return await self._counted(caller, method, found.definition, send)
 
     def _resolve(self, caller: Caller, uri: str) -> Address | None:
         """The one resource, or file of a skill, that *uri* means for *caller*."""
@@ -160,16 +200,17 @@ class ContentProxy:
         linked_by = self._links.server_of(caller.owner, uri)
         return self._addresses(caller).resolve(uri, linked_by, skills=skills)
 
-    def _reference(self, caller: Caller, reference: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The server that *reference* points to, and the server's own name for it."""
+    def _reference(self, caller: Caller, reference: Mapping[str, Any]) -> tuple[str, dict[str, Any], ToolDefinition]:
+        """The server that *reference* points to, the server's own name for it, and its definition."""
         if reference["type"] == "ref/prompt":
             server, name = self._prompt(caller, reference["name"])
-            return server, {**reference, "name": name}
+            return server, {**reference, "name": name}, self._definition_of_prompt(server, reference["name"], name)
         address = self._addresses(caller).resolve_template(reference["uri"])
         if address is None or self._is_held(address) or not self._may_read(caller, address):
             self._require_approved(caller, reference["uri"])
             raise MCPError(INVALID_PARAMS, "Unknown resource template", {"uri": reference["uri"]})
-        return address.server, {**reference, "uri": address.uri}
+        definition = _definition(self._registry.contents[address.server], TEMPLATES, address.uri)
+        return address.server, {**reference, "uri": address.uri}, definition
 
     def _prompt(self, caller: Caller, name: str) -> tuple[str, str]:
         """The server of a prompt, and its name there."""
@@ -266,6 +307,17 @@ class ContentProxy:
             return any(may_know(contents, TEMPLATES, each) for each in templates)
         definition = _definition(contents, RESOURCES, address.uri)
         return self._reaches_tools(caller, contents) and not self._denies(caller, definition)
+
+    def _definition_of(self, address: Address) -> ToolDefinition:
+        """The definition of a resource, or of the template that it is read by."""
+        contents = self._registry.contents[address.server]
+        listed = contents.lists(RESOURCES, address.uri)
+        template = None if listed else next(iter(fitting(contents, address.uri)), None)
+        return _definition(contents, TEMPLATES if template else RESOURCES, template or address.uri)
+
+    def _definition_of_prompt(self, server: str, name: str, remote_name: str) -> ToolDefinition:
+        entry = self._registry.contents[server].entries.get((Kind.PROMPT, remote_name))
+        return _unlisted(server, name, "prompt") if entry is None else entry.definition
 
     def _is_of_skill(self, address: Address) -> bool:
         contents = self._registry.contents.get(address.server)

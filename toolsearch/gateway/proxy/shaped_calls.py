@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from toolsearch.access.claims import claim_of
 from toolsearch.calling.delivery import capped
-from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.documents.json_values import is_list, is_object, name_of_step
 from toolsearch.errors import BadArgumentsError, CallDeniedError, ToolExecutionError
-from toolsearch.gateway.settings import claim_of
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import ToolShape
 from toolsearch.tools.json_types import Json, JsonObject
@@ -24,7 +24,8 @@ from toolsearch.wire.mcp.requests import asks_for_input, read_output, with_outpu
 def sent_arguments(shape: ToolShape, arguments: JsonObject, claims: JsonObject) -> JsonObject:
     """*arguments* of a caller with those that are fixed; *claims* are those of the caller's token.
 
-    Raises BadArgumentsError for an argument that no caller may send, and CallDeniedError for a claim that is missing.
+    Raises BadArgumentsError for an argument that no caller may send, and CallDeniedError for a claim that is missing or
+    is no text and no whole number.
     """
     if taken := sorted({*shape.fixed, *shape.hidden}.intersection(arguments)):
         raise BadArgumentsError(f"the tool takes no argument {taken[0]!r}; leave it out")
@@ -33,11 +34,13 @@ def sent_arguments(shape: ToolShape, arguments: JsonObject, claims: JsonObject) 
 
 def _filled(value: Json, claims: JsonObject) -> Json:
     if (name := claim_of(value)) is not None:
-        if claims.get(name) is None:
+        claim = claims.get(name)
+        if not isinstance(claim, str | int) or isinstance(claim, bool):  # an object could mean something to the server
             raise CallDeniedError(
-                f"the tool is called with the claim {name!r} of your token, which has none; ask whoever issues it"
+                f"the tool is called with the claim {name!r} of your token, where it is no text and no whole "
+                "number; ask whoever issues it"
             )
-        return claims[name]
+        return claim
     if is_object(value):
         return {key: _filled(each, claims) for key, each in value.items()}
     return [_filled(each, claims) for each in value] if is_list(value) else value
@@ -80,7 +83,7 @@ def _tree(pointers: Sequence[str]) -> dict[str, Any]:
     """
     tree: dict[str, Any] = {}
     for pointer in sorted(pointers, key=len, reverse=True):
-        *steps, last = (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
+        *steps, last = map(name_of_step, pointer.split("/")[1:])
         branch = tree
         for step in steps:
             branch = branch.setdefault(step, {})

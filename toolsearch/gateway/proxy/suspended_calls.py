@@ -156,12 +156,16 @@ class _Question:
     is_put: bool = False
 
 
+def _nothing() -> None:
+    """What is done if nobody wants to be told."""
+
+
 class Questions:
     """The questions of a server that wait for their answers. No two of them ever have the same key. *on_change* is
     called after each one that is asked or answered.
     """
 
-    def __init__(self, on_change: Callable[[], object] = int) -> None:
+    def __init__(self, on_change: Callable[[], object] = _nothing) -> None:
         self._on_change = on_change
         self._open: dict[str, _Question] = {}
         self._keys = count(1)
@@ -224,7 +228,7 @@ class _SuspendedCall:
         self.id = number
         self.binding = binding
         self.round = 0
-        self.on_expiry: Callable[[], object] = int
+        self.on_expiry: Callable[[], object] = _nothing
         self.capabilities: Mapping[str, Any] = client.capabilities
         self.log_level = client.log_level
         self._has_room = has_room

@@ -7,9 +7,11 @@ its principal knows of it, and only while the tool is in reach and approved.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
@@ -30,6 +32,7 @@ from toolsearch.wire.mcp.tasks import TaskStatus, created_result, related_to, wr
 logger = logging.getLogger(__name__)
 MAX_TASKS: Final = 100  # of one principal, running or kept
 MAX_TASKS_IN_ALL: Final = 1_000
+MAX_KEPT: Final = 20_000_000  # characters in the results of one principal; of more, the latest one alone
 KEPT_S: Final = 3_600.0  # in which a result can be fetched, after the call has ended
 _POLL_MS: Final = 1_000
 
@@ -59,6 +62,7 @@ class Task:
         self.detached = asyncio.Event()  # set once it is a task
         self.changed = asyncio.Event()  # set at the next change, and replaced
         self.created_s = self.changed_s = now()
+        self.size = 0  # of its result, as JSON
         self._live = live
         self._keep = keep
         self._now = now
@@ -165,6 +169,7 @@ class Task:
             error = run.exception()
             if error is not None and not isinstance(error, MCPError | ToolSearchError):
                 logger.error("the call of task %s failed", self.id, exc_info=error)
+            self.size = len(json.dumps(run.result())) if error is None else 0
         self._note()
 
 
@@ -195,7 +200,10 @@ class Tasks:
         task.start(call)
         if is_wanted and task.as_task() is None:
             task.cancel()
-            raise MCPError(INTERNAL_ERROR, f"too many tasks: {MAX_TASKS} of yours run, or wait to be fetched")
+            raise MCPError(
+                INTERNAL_ERROR,
+                f"too many tasks: {MAX_TASKS} of yours, or {MAX_TASKS_IN_ALL} of all, run or wait to be fetched",
+            )
         detached = asyncio.ensure_future(task.detached.wait())
         either: set[asyncio.Future[Any]] = {task.run, detached}
         try:
@@ -243,8 +251,25 @@ class Tasks:
 
     def _keep(self, task: Task) -> bool:
         self._kept = {id_: each for id_, each in self._kept.items() if not each.is_over}
-        of_owner = sum(each.owner == task.owner for each in self._kept.values())
-        if of_owner >= MAX_TASKS or len(self._kept) >= MAX_TASKS_IN_ALL:
+        count = Counter(each.owner for each in self._kept.values())
+        if count[task.owner] >= MAX_TASKS:
             return False
+        if len(self._kept) >= MAX_TASKS_IN_ALL:
+            ended = [each for each in self._kept.values() if each.status.is_final]
+            if not ended:
+                return False
+            del self._kept[max(ended, key=lambda each: (count[each.owner], -each.changed_s)).id]
         self._kept[task.id] = task
+        task.run.add_done_callback(lambda _: self._forget_beyond(task.owner))
         return True
+
+    def _forget_beyond(self, owner: str) -> None:
+        """Forget the results of *owner* that are more than one principal may keep, the oldest first."""
+        ended = [each for each in self._kept.values() if each.owner == owner and each.status.is_final]
+        ended.sort(key=lambda each: each.changed_s)
+        total = sum(each.size for each in ended)
+        for each in ended[:-1]:
+            if total <= MAX_KEPT:
+                break
+            total -= each.size
+            del self._kept[each.id]

@@ -99,9 +99,13 @@ _EVERY_S = 2.0
 _STALE_S = 15.0  # a file untouched for this long belongs to a gateway that was killed
 
 
+def _nothing_more() -> JsonObject:
+    return {}
+
+
 @asynccontextmanager
 async def announced(
-    gateway: Gateway, address: str, *, every_s: float = _EVERY_S, more: Callable[[], JsonObject] = dict
+    gateway: Gateway, address: str, *, every_s: float = _EVERY_S, more: Callable[[], JsonObject] = _nothing_more
 ) -> AsyncGenerator[Path]:
     """Keep the file while the block runs; *address* says how the gateway is reached. Queries are not in it.
 

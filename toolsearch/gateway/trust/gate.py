@@ -5,8 +5,6 @@ The pin store keeps which definitions have been approved and which await approva
 
 from __future__ import annotations
 
-import difflib
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -124,18 +122,6 @@ class PinStore:
 
 
 _MAX_PLACES = 20
-
-
-def definition_diff(before: JsonObject | None, now: JsonObject) -> list[str]:
-    """The lines of *now* as JSON, or the difference from *before*; in ASCII, so that hidden characters are visible."""
-    lines = _lines(now)
-    if before is None:
-        return lines
-    return list(difflib.unified_diff(_lines(before), lines, "approved", "now", lineterm=""))[2:]
-
-
-def _lines(entry: JsonObject) -> list[str]:
-    return json.dumps(entry, indent=2, sort_keys=True).splitlines()
 
 
 def changed_places(before: Json, after: Json) -> tuple[str, ...]:

@@ -14,14 +14,15 @@ from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import ToolExecutionError
 from toolsearch.gateway.settings import ResultTreatment
 from toolsearch.gateway.trust.scan import SUSPICIOUS, marked
-from toolsearch.scanning.masking import SECRET, is_secret_name, masked_text
+from toolsearch.scanning.masking import SECRET, is_secret_name, masked_text, may_hold_some
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import READ_SKILL
-from toolsearch.wire.mcp.requests import NO_TEXTS, STRUCTURED, asks_for_input, meta_of
+from toolsearch.wire.mcp.requests import META, NO_TEXTS, STRUCTURED, asks_for_input, meta_of
 
 logger = logging.getLogger(__name__)
 _MOST_AT_ONCE: Final = 65_536  # characters that are masked without a thread
 _FEWEST_DIGITS: Final = 10**13  # a smaller number is none of a card
+_DATA: Final = (STRUCTURED, META)  # fields of a result whose names are their server's
 
 
 class Results:
@@ -76,13 +77,11 @@ async def masked(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _masked_result(result: Mapping[str, Any], texts: list[str]) -> Mapping[str, Any]:
-    """One look at all *texts* together is many times faster than one at each, and mostly there is nothing to mask."""
-    together = "\0".join(texts)
-    if SECRET not in texts and masked_text(together) is together:
+    """Mostly there is nothing to mask."""
+    if SECRET not in texts and not may_hold_some(texts):
         return result
-    return {
-        key: value if key in NO_TEXTS else _masked(value, is_data=key == STRUCTURED) for key, value in result.items()
-    }
+    shown = {key: value if key in NO_TEXTS else _masked(value, is_data=key in _DATA) for key, value in result.items()}
+    return result if shown == result else shown
 
 
 def _texts_in(result: Mapping[str, Any]) -> list[str]:
@@ -99,7 +98,7 @@ def _texts_in(result: Mapping[str, Any]) -> list[str]:
 
     for key, value in result.items():
         if key not in NO_TEXTS:
-            _changed(value, text, secret, is_data=key == STRUCTURED)
+            _changed(value, text, secret, is_data=key in _DATA)
     return texts
 
 
@@ -108,7 +107,7 @@ def _masked(value: Json, *, is_data: bool = True) -> Json:
 
 
 def _changed(value: Json, text: Callable[[str], str], secret: Callable[[Json], Json], *, is_data: bool) -> Json:
-    """*value* with each text in it changed, and each value that is secret by its name.
+    """*value* with each text in it changed, and each text and number under a name that says that it is secret.
 
     In data, the keys are texts, too, and so are numbers of many digits. Outside of it, the fields are those of MCP.
     """
@@ -120,11 +119,21 @@ def _changed(value: Json, text: Callable[[str], str], secret: Callable[[Json], J
     if is_object(value):
         if is_data:
             return {
-                text(key): secret(each) if isinstance(each, str) and each and is_secret_name(key) else change(each)
+                text(key): _each_leaf(each, secret) if is_secret_name(key) else change(each)
                 for key, each in value.items()
             }
-        return {key: each if key in NO_TEXTS else change(each) for key, each in value.items()}
-    if is_data and isinstance(value, int) and value >= _FEWEST_DIGITS:
-        changed = text(str(value))
-        return value if changed == str(value) else changed
+        return {key: each if key in NO_TEXTS else change(each, is_data=key in _DATA) for key, each in value.items()}
+    if is_data and isinstance(value, int | float) and abs(value) >= _FEWEST_DIGITS:
+        digits = f"{abs(value):.0f}"
+        changed = text(digits)
+        return value if changed == digits else changed
     return value
+
+
+def _each_leaf(value: Json, secret: Callable[[Json], Json]) -> Json:
+    """*value* with each text and number in it changed; an empty text and a truth value say nothing."""
+    if is_list(value):
+        return [_each_leaf(each, secret) for each in value]
+    if is_object(value):
+        return {key: _each_leaf(each, secret) for key, each in value.items()}
+    return value if value is None or value == "" or isinstance(value, bool) else secret(value)

@@ -58,10 +58,6 @@ def asked_version(request: JsonObject) -> Json:
     return _meta(request).get(f"{_KEY}protocolVersion")
 
 
-def subscription_of(message: JsonObject) -> Json:
-    return _meta(message).get(f"{_KEY}subscriptionId")
-
-
 def discovered(request: JsonObject, server: ServerInfo, instructions: str) -> JsonObject:
     """The answer to ``server/discover``: a result, or the error for an unknown version."""
     version = asked_version(request)

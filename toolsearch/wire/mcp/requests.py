@@ -30,7 +30,6 @@ UPDATE_TASK: Final = "tasks/update"  # of 2026 alone
 CANCEL_TASK: Final = "tasks/cancel"
 TASK_RESULT: Final = "tasks/result"  # of 2025 alone, like the next
 LIST_TASKS: Final = "tasks/list"
-TASK_CHANGED: Final = "notifications/tasks"
 ABOUT_ONE_TASK: Final = frozenset({GET_TASK, UPDATE_TASK, CANCEL_TASK, TASK_RESULT})
 ELICIT: Final = "elicitation/create"
 SAMPLE: Final = "sampling/createMessage"
@@ -195,6 +194,13 @@ def read_result(raw: JsonObject, call: ToolCall) -> ToolResult:
 def read_output(raw: JsonObject) -> ToolOutput:
     """The output in *raw*, like `read_result` without the call."""
     return ToolOutput(tuple(content_of(raw)), structured=raw.get("structuredContent"), is_error=is_error(raw))
+
+
+def read_content(raw: JsonObject) -> tuple[JsonObject, ...]:
+    """What was asked for directly, as blocks: the contents of a resource, or what the messages of a prompt hold."""
+    contents = raw.get("contents")
+    resources = filter(is_object, contents if is_list(contents) else ())
+    return (*all_content_of(raw), *({"type": "resource", "resource": each} for each in resources))
 
 
 def text_result(text: str, structured: Json | None = None) -> dict[str, Json]:
