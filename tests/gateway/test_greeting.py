@@ -56,6 +56,18 @@ def test_of_a_file_that_cannot_be_read_nothing_is_told_but_that_there_are_tools(
     assert (first.instructions, first.lists) == (OwnTools.over({}).instructions, {})
 
 
+def test_what_is_kept_counts_for_the_same_values_of_the_variables_alone(tmp_path: Path) -> None:
+    """Another account may be listed other prompts and resources."""
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"x": {"command": "x", "env": {"KEY": "${TOKEN}"}}}}))
+    environment = {"TOKEN": "hers", "OTHER": "1"}
+    GreetingFile(config, tmp_path / "state", environment).keep(KEPT, 0, config.read_bytes())
+
+    assert GreetingFile(config, tmp_path / "state", {**environment, "OTHER": "2"}).read() == KEPT
+    for other in ({"TOKEN": "his"}, {}):
+        assert GreetingFile(config, tmp_path / "state", other).read() != KEPT
+
+
 def test_what_is_kept_counts_for_the_same_configuration_alone(tmp_path: Path) -> None:
     greeting_file(tmp_path).keep(KEPT, 0, content(tmp_path))
 

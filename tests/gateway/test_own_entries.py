@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 
 from tests.kit.callers import caller_with
 from tests.kit.clock import Clock
@@ -20,10 +20,11 @@ from toolsearch.errors import CallDeniedError, LoginRequiredError, ServerUnavail
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.addresses import Address, wrap
+from toolsearch.gateway.server import make_server
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.upstreams import personal
-from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks
+from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks, UpstreamStatus
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era
 
@@ -64,6 +65,9 @@ class OwnServer(FakeServer):
     async def request(self, request: UpstreamRequest) -> dict[str, Any]:
         await self.listing
         return await super().request(request)
+
+    def status(self) -> UpstreamStatus:
+        return replace(super().status(), starts=1)
 
     async def aclose(self) -> None:
         self.is_closed = True
@@ -272,6 +276,24 @@ async def test_a_change_of_a_resource_is_told_to_the_sessions_of_the_user_who_is
         assert [name for name, _ in by_user["bob"].called] == ["any://thing"]
 
 
+async def test_streams_of_one_user_with_other_claims_are_told_of_their_own_lists():
+    asking = [ALICE]
+    async with gateway() as (running, made):
+        await both(running)
+        server = make_server(running, who=lambda _: asking[0])
+        async with (
+            Client(server, mode="2026-07-28") as client,
+            asyncio.timeout(20),
+            client.listen(tools_list_changed=True),
+        ):
+            asking[0] = caller_with("alice", sub="bob")
+            await names(running, asking[0])
+            async with client.listen(tools_list_changed=True) as stream:
+                await made[-1].lists("common", "his", "new")
+                heard = await anext(stream)
+    assert (made[-1].user, type(heard).__name__) == ("bob", "ToolsListChanged")
+
+
 async def test_the_state_of_a_suspended_call_of_one_user_is_none_of_another():
     asks = {"resultType": "input_required", "inputRequests": {}, "requestState": "hers"}
     async with gateway() as (running, made):
@@ -345,6 +367,48 @@ async def test_only_so_many_users_are_remembered_and_the_one_unused_for_the_long
         assert sorted(each.principal for each in running.personal["s"]._connections.values()) == ["alice", "carol"]
         assert await names(running, BOB) == ["s__common", "s__his", "s__pay"]  # nobody is left who is listed another
         assert [each.user for each in made] == ["alice", "bob", "carol", "bob"]
+
+
+async def test_a_connection_that_had_to_make_room_is_known_again_once_it_is_used_and_closed_at_the_end(monkeypatch):
+    monkeypatch.setattr(personal, "MOST_CONNECTIONS", 2)
+    async with gateway() as (running, made):
+        await both(running)
+        server = running.personal["s"]
+        his = server.of(BOB.grant)  # as a request that waits for something has it
+        await names(running, ALICE)
+        await names(running, caller_with("carol"))
+        assert his not in server._connections.values()
+        await his.request(UpstreamRequest("tools/call", {"name": "common"}))
+        assert server.of(BOB.grant) is his
+    assert all(each.is_closed for each in made)
+
+
+async def test_a_request_over_a_connection_that_had_to_make_room_goes_over_the_one_in_its_place(monkeypatch):
+    monkeypatch.setattr(personal, "MOST_CONNECTIONS", 2)
+    async with gateway() as (running, made):
+        await both(running)
+        his = running.personal["s"].of(BOB.grant)
+        await names(running, ALICE)
+        await names(running, caller_with("carol"))
+        await names(running, BOB)
+        await his.request(UpstreamRequest("resources/subscribe", {"uri": "any://thing"}))
+        assert running.personal["s"].of(BOB.grant)._subscribed == {"any://thing"}  # it is not closed for idleness
+    assert [(each.user, len(each.called)) for each in made if each.user == "bob"] == [("bob", 0), ("bob", 1)]
+
+
+async def test_a_server_is_asked_anew_for_a_resource_once_the_users_connection_was_made_anew():
+    async with gateway() as (running, made):
+        await both(running)
+        shared = Address("s", "any://thing")
+
+        async def tell() -> None: ...
+
+        await running.subscriptions.subscribe(ALICE.grant, shared, "one", tell)
+        await running.personal["s"].of(ALICE.grant).log_out()
+        await names(running, ALICE)
+        await running.subscriptions.subscribe(ALICE.grant, shared, "two", tell)
+        assert [[name for name, _ in each.called] for each in made if each.user == "alice"] == [["any://thing"]] * 2
+        assert running.status().servers[0].upstream.starts == 3  # none is counted twice
 
 
 async def test_a_server_that_is_removed_while_it_is_called_leaves_nothing_behind():

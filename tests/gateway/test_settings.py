@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,18 @@ def test_a_server_that_does_not_fit_the_credentials_that_it_is_to_get_is_refused
 
     assert config.upstreams == ()
     assert reason in config.refused[0].reason
+
+
+@pytest.mark.parametrize("http", [{"allowAnonymous": True}, {"allowedHosts": ["tools.example"]}])
+def test_nobody_logs_in_for_all_strangers_who_are_one_local_user(http):
+    """Each principal has its own login. Without principals, everybody would use the login of whoever was first."""
+    section: dict[str, Any] = {"http": http, "servers": {"*": {"credentials": "per-user"}}}
+    document = {"mcpServers": {"s": {"url": "https://x.example"}}, "toolsearch": section}
+    (refused,) = read_gateway_config(document, {}).refused
+    assert "nobody says who they are" in refused.reason
+
+    section["principals"] = {"alice": {"token": "${ALICE}"}}
+    assert read_gateway_config(document, {"ALICE": "a-long-token-of-alice"}).refused == ()
 
 
 def test_the_credentials_of_a_server_are_one_of_three():

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 import httpx2
 import pytest
-from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
 from pydantic import AnyUrl
 
 from tests.kit.clock import Clock
@@ -69,6 +69,53 @@ async def test_with_a_token_that_cannot_be_refreshed_nothing_is_sent(tmp_path):
         await flow.asend(httpx2.Response(400, request=refreshing))
 
 
+async def test_tokens_that_a_refresh_brings_after_the_log_out_are_revoked_and_neither_kept_nor_sent(tmp_path):
+    tokens = await logged_in("alice", tmp_path, expires_in=-1)
+    made = tokens.provider()
+    made.context.oauth_metadata = OAuthMetadata.model_validate(
+        {**Issuer().metadata, "revocation_endpoint": f"{ISSUER}/revoke"}
+    )
+    tokens.keep_servers_of(made)
+    flow = tokens.auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
+
+    refreshing = await anext(flow)
+    tokens_of("alice", tmp_path).forget()  # by the other process of the same state folder, for one
+    late = {"access_token": "late access", "refresh_token": "late refresh", "token_type": "Bearer", "expires_in": 60}
+    revoking = [await flow.asend(httpx2.Response(200, json=late, request=refreshing))]
+    revoking.append(await flow.asend(httpx2.Response(200, request=revoking[0])))
+    with pytest.raises(NoTokenError):
+        await flow.asend(httpx2.Response(200, request=revoking[1]))
+
+    assert {(each.url.path, parse_qs(each.content.decode())["token"][0]) for each in revoking} == {
+        ("/revoke", "late refresh"),
+        ("/revoke", "late access"),
+    }
+    assert not tokens_of("alice", tmp_path).is_there
+
+
+async def test_a_login_that_was_made_during_a_refresh_is_kept_and_sent(tmp_path):
+    tokens = await logged_in("alice", tmp_path, expires_in=-1)
+    flow = tokens.auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
+
+    refreshing = await anext(flow)
+    await tokens_of("alice", tmp_path).set_tokens(OAuthToken(access_token="new login", expires_in=60))
+    late = {"access_token": "late", "token_type": "Bearer", "expires_in": 60}
+    sent = await flow.asend(httpx2.Response(200, json=late, request=refreshing))
+    assert sent.headers["authorization"] == "Bearer new login"
+
+
+async def test_a_refresh_is_kept_and_sent(tmp_path):
+    tokens = await logged_in("alice", tmp_path, expires_in=-1)
+    flow = tokens.auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
+
+    refreshing = await anext(flow)
+    fresh = {"access_token": "fresh", "token_type": "Bearer", "expires_in": 60}
+    sent = await flow.asend(httpx2.Response(200, json=fresh, request=refreshing))
+    assert sent.headers["authorization"] == "Bearer fresh"
+    kept = await tokens_of("alice", tmp_path).get_tokens()
+    assert (kept.access_token, kept.refresh_token) == ("fresh", "refresh of alice")
+
+
 async def test_a_login_that_is_being_made_changes_nothing_before_it_is_done(tmp_path):
     tokens = await logged_in("alice", tmp_path)
     made = tokens.anew()
@@ -119,13 +166,25 @@ async def test_a_token_is_exchanged_once_and_anew_before_its_end_and_never_after
     assert [await tokens.token(but="") for _ in range(3)] == ["given 1"] * 3
     clock.now_s = 55.0
     assert await tokens.token(but="") == "given 2"
-    tokens.offer(claims("older", 90.0))
     clock.now_s = 101.0
     with pytest.raises(NoTokenError, match="no token that could be exchanged"):
         await tokens.token(but="")
     assert {each["subject_token"][0] for each in issuer.exchanged} == {"hers"}
     assert {each["resource"][0] for each in issuer.exchanged} == {"https://x.example/mcp"}
     assert "hers" not in repr(tokens)
+
+
+async def test_a_new_token_of_the_caller_is_exchanged_though_a_revoked_one_would_last_longer(tmp_path):
+    issuer = Issuer(status=400)
+    tokens = exchanging(tmp_path, issuer, Clock())
+    tokens.offer(claims("revoked", 100.0))
+    with pytest.raises(NoTokenError):
+        await tokens.token(but="")
+
+    issuer.status = 200
+    tokens.offer(claims("new", 50.0))
+    assert await tokens.token(but="") == "given 2"
+    assert [each["subject_token"] for each in issuer.exchanged] == [["revoked"], ["new"]]
 
 
 async def test_a_token_that_the_server_refuses_is_exchanged_once_more(tmp_path):

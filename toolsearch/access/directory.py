@@ -8,14 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from toolsearch.access.jwt import Claims, JwtVerifier
-from toolsearch.access.principals import LOCAL, Grant, Principal, PrincipalDirectory
+from toolsearch.access.principals import LOCAL, OF_ISSUER, Grant, Principal, PrincipalDirectory
 from toolsearch.access.reach import Reach
 from toolsearch.access.settings import EVERYBODY_ELSE, AccessSettings, PrincipalSettings, token_sha256
 from toolsearch.errors import BadSettingError
 
 logger = logging.getLogger(__name__)
-
-_BY_JWT = "jwt:"  # prefix of the principal id for a JWT subject that the configuration does not name
 
 
 def make_directory(settings: AccessSettings) -> PrincipalDirectory | None:
@@ -72,7 +70,7 @@ class Directory:
     def _of_subject(self, subject: str) -> Grant | None:
         if subject in self.subjects or self.others is None:
             return self.subjects.get(subject)
-        return Grant(Principal(f"{_BY_JWT}{subject}", self.others))
+        return Grant(Principal(f"{OF_ISSUER}{subject}", self.others))
 
 
 def _others(settings: AccessSettings) -> Reach | None:
@@ -92,7 +90,7 @@ def _others(settings: AccessSettings) -> Reach | None:
 
 def _known(name: str, principal: PrincipalSettings, settings: AccessSettings) -> Grant:
     place = f"the principal {name!r}"
-    if name == LOCAL.id or name.startswith(_BY_JWT) or not name.strip():
+    if name == LOCAL.id or name.startswith(OF_ISSUER) or not name.strip():
         raise BadSettingError(f"{place} needs another name: this one has a meaning of its own")
     if principal.token_sha256 is None and principal.subject is None:
         raise BadSettingError(f"{place} could be nobody: give it a token, as ${{NAME}}, or the subject of its JWTs")

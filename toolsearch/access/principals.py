@@ -30,6 +30,8 @@ class Principal:
             raise BadSettingError(f"the reach of the principal {self.id!r} must be a Reach; Reach.parse makes one")
 
 
+OF_ISSUER = "jwt:"  # begins the id of a principal that no configuration names: the subject of a JWT follows
+
 # The user who started the process, or anybody who reaches it over loopback while no token is required.
 LOCAL = Principal("local")
 
@@ -61,6 +63,13 @@ class Grant:
     session: str = ""
     end_s: float | None = None
     claims: Claims | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def account(self) -> str:
+        """Whose it is what is kept for the principal. A subject is somebody else's at another issuer."""
+        if self.claims is None or not self.principal.id.startswith(OF_ISSUER):
+            return self.principal.id
+        return f"{self.principal.id} of {str(self.claims.values.get('iss', '')).removesuffix('/')}"
 
 
 class PrincipalDirectory(Protocol):

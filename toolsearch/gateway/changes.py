@@ -46,7 +46,7 @@ _MOST_WATCHED = 1_000  # resources that one stream is told of
 @dataclass(slots=True, eq=False)
 class _Audience:
     """Clients that see the same lists and are told of changes together: one session of the older protocol, or all
-    streams of one principal.
+    of `_Streams`.
 
     *told* holds a digest of each list that they were sent last, by kind.
     """
@@ -59,8 +59,8 @@ class _Audience:
 
 @dataclass(slots=True, eq=False)
 class _Streams:
-    """The open streams of 2026 clients that see the same lists: those of one principal, and of one session if they are
-    bound to one.
+    """The open streams of 2026 clients that see the same lists: those of one principal, of the same connections with
+    servers that are others for each user, and of one session if they are bound to one.
     """
 
     audience: _Audience
@@ -75,7 +75,7 @@ class ListChanges:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._sessions: dict[str, _Audience] = {}
-        self._streams: dict[tuple[Principal, str], _Streams] = {}
+        self._streams: dict[tuple[Principal, tuple[str, ...], str], _Streams] = {}
         self._stale: dict[_Audience, None] = {}  # clients whose lists may have changed, in order
         self._telling: asyncio.Task[None] | None = None
         gateway.registry.on_change(self._lists_changed)
@@ -110,7 +110,7 @@ class ListChanges:
         asked = params.notifications
         stream = f"stream {next(_numbers)}"
         tasks = self._tasks(caller, asked)
-        key = (caller.grant.principal, caller.session)
+        key = (caller.grant.principal, self._gateway.own.owners(caller.grant), caller.session)
         streams = self._streams.get(key)
         if streams is None:
             streams = self._streams[key] = _new_streams(caller)

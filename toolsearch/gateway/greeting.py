@@ -12,13 +12,13 @@ import logging
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from toolsearch.documents.json_values import as_list, as_object, is_object, object_in
+from toolsearch.documents.json_values import as_list, as_object, is_object, object_in, texts_in
 from toolsearch.storage.decisions import APPROVALS_FILE, decisions_version
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.upstreams.sections import SERVERS, gateway_section
@@ -61,12 +61,13 @@ class Greeting:
 class GreetingFile:
     """The greeting of the configuration at *config*, which is kept below *state_folder*.
 
-    A kept greeting is valid while the configuration is the same and nobody has decided about approvals since. If that
-    cannot be determined, it is not used.
+    A kept greeting is valid while the configuration is the same, with the same values of the variables that it names,
+    and nobody has decided about approvals since. If that cannot be determined, it is not used.
     """
 
-    def __init__(self, config: Path, state_folder: Path) -> None:
+    def __init__(self, config: Path, state_folder: Path, environment: Mapping[str, str] = os.environ) -> None:
         self._config = config
+        self._environment = environment
         self._state_folder = state_folder
         digest = hashlib.sha256(str(config.absolute()).encode()).hexdigest()[:32]
         self._path = state_folder / _FOLDER / f"{digest}.json"
@@ -82,7 +83,7 @@ class GreetingFile:
         Raises OSError.
         """
         kept = {
-            "key": _key(config),
+            "key": _key(config, self._environment),
             "approvals": approvals,
             "instructions": greeting.instructions,
             "lists": greeting.lists,
@@ -99,7 +100,8 @@ class GreetingFile:
         try:
             kept = as_object(json.loads(self._path.read_bytes())) or {}
             is_current = (
-                kept.get("key") == _key(self._config.read_bytes()) and kept.get("approvals") == self._approvals()
+                kept.get("key") == _key(self._config.read_bytes(), self._environment)
+                and kept.get("approvals") == self._approvals()
             )
         except (OSError, ValueError, sqlite3.Error):
             return None
@@ -122,8 +124,18 @@ class GreetingFile:
         return document if is_object(document) else {}
 
 
-def _key(config: bytes) -> str:
-    return hashlib.sha256(own_version().encode() + b"\n" + config).hexdigest()
+def _key(config: bytes, environment: Mapping[str, str]) -> str:
+    """Tells apart what could be listed in other ways. Raises ValueError for a *config* that is no JSON."""
+    named = sorted({*variables_in(json.loads(config.decode("utf-8-sig")))} & environment.keys())
+    what = [own_version(), config.hex(), {name: environment[name] for name in named}]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()
+
+
+def variables_in(value: Json) -> Iterator[str]:
+    """The NAMEs of each ``${NAME}``, ``${env:NAME}`` and ``${NAME:-default}`` in a document."""
+    for text in texts_in(value):
+        for piece in text.split("${")[1:]:
+            yield piece.partition("}")[0].removeprefix("env:").partition(":-")[0]
 
 
 def _first(document: JsonObject) -> Greeting:
@@ -131,7 +143,7 @@ def _first(document: JsonObject) -> Greeting:
 
     The other lists of servers are announced once they are known; until then they are empty.
     """
-    servers = next(filter(None, (as_object(document.get(name)) for name in SERVERS)), {})
+    servers = as_object(document.get(SERVERS[0])) or as_object(document.get(SERVERS[1])) or {}
     section = gateway_section(document)
     names = [name for name, entry in servers.items() if is_object(entry) and entry.get("disabled") is not True]
     from toolsearch.gateway.exposure.own_tools import OwnTools

@@ -101,16 +101,16 @@ class _LoginPages:
         return _page("".join(rows) or "<p>There is no server at which each user logs in.")
 
     async def log_out(self, request: Request, grant: Grant) -> Response:
-        name, principal = request.path_params["server"], grant.principal.id
+        name = request.path_params["server"]
         server = self._gateway.personal.get(name)
         if server is None:
             return _said("There is no such server.", 404)
         try:
-            await self._gateway.note(principal, "log out", name, server=name)
+            await self._gateway.note(grant.principal.id, "log out", name, server=name)
         except StorageError as error:
             return _said(f"You are still logged in: {error}", 503)
         async with asyncio.timeout(_ENDING_S):
-            await server.log_out(principal)
+            await server.log_out(grant)
         return RedirectResponse(_LOGINS, 303, headers=_HEADERS)
 
 

@@ -47,6 +47,10 @@ class OwnServers:
             known = _remember(self._principals, key, replace(grant.principal, reach=reach))
         return known
 
+    def owners(self, grant: Grant) -> tuple[str, ...]:
+        """Whose the connections of *grant* are, in the order of the servers' names."""
+        return tuple(own.owner_of(grant) for _, own in sorted(self._servers.items()))
+
     def lists(self, grant: Grant, server: str, which: ListOf, name: str) -> bool:
         own = self._servers.get(server)
         return own is None or Key.of(which, name) in own.visible(grant)

@@ -253,6 +253,10 @@ class Registry:
         """Call *listener* after each change that may affect the lists of clients."""
         self._listeners.append(listener)
 
+    def tell_of_change(self) -> None:
+        for listener in self._listeners:
+            listener()
+
     async def publish(self, listing: Listing) -> ServerTools:
         """Replace the server's earlier listing by *listing*. The admitted tools can be found once this returns.
 
@@ -300,8 +304,7 @@ class Registry:
                 listing.server,
                 len(outcome.admitted),
             )
-            for listener in self._listeners:
-                listener()
+            self.tell_of_change()
         return outcome
 
     def _judge(self, listing: Listing) -> tuple[ServerTools, Contents, list[Tool]]:

@@ -262,7 +262,8 @@ class Servers:
 
     def _made(self, settings: UpstreamSettings) -> Upstream:
         if settings.is_personal:
-            return PersonalUpstream(settings, self._sinks, self.logins, make=self._make)
+            tell = self._registry.tell_of_change
+            return PersonalUpstream(settings, self._sinks, self.logins, make=self._make, on_shown=tell)
         return self._make(settings, self._sinks)
 
     def _require_unambiguous(self, name: str) -> None:

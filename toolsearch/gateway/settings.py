@@ -363,6 +363,12 @@ class GatewaySettings(RankingSettings):
         parts = urlsplit((self.jwt.resource if self.jwt else None) or "")
         return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
+    @property
+    def serves_strangers(self) -> bool:
+        """Whether others than the user of this machine may be served as the one local user."""
+        is_anybody = not self.principals and self.jwt is None
+        return is_anybody and (self.http.allow_anonymous or bool(self.http.allowed_hosts))
+
     def needing_restart(self, other: GatewaySettings) -> list[str]:
         """The sections and settings of *other* that a running gateway cannot change to, as they are written."""
         return [name for name in self.changes(other) if name not in CHANGEABLE]
@@ -476,12 +482,13 @@ def _without_unusable(
     servers: list[McpServer], settings: GatewaySettings, origin: str
 ) -> tuple[list[McpServer], list[Refusal]]:
     """Refuse servers whose own entry does not fit the credentials that they are to get."""
-    reasons = {server.name: _credentials_problem(server, settings.of_server(server.name)) for server in servers}
+    reasons = {server.name: _credentials_problem(server, settings) for server in servers}
     refused = [Refusal(name, origin, reason) for name, reason in reasons.items() if reason]
     return [server for server in servers if not reasons[server.name]], refused
 
 
-def _credentials_problem(server: McpServer, policy: GatewayServerSettings) -> str:
+def _credentials_problem(server: McpServer, settings: GatewaySettings) -> str:
+    policy = settings.of_server(server.name)
     if policy.credentials == "shared":
         return ""
     if not isinstance(server, HttpServer):
@@ -490,6 +497,8 @@ def _credentials_problem(server: McpServer, policy: GatewayServerSettings) -> st
         return f"credentials are {policy.credentials!r}, and its headers have an Authorization; leave one of them out"
     if not policy.login:
         return f"credentials are {policy.credentials!r}, and login is off; leave one of them out"
+    if policy.credentials == "per-user" and settings.serves_strangers:
+        return "credentials are 'per-user', and over HTTP nobody says who they are; set toolsearch.principals or jwt"
     if policy.credentials == "exchange" and (policy.oauth is None or policy.oauth.issuer is None):
         return "credentials are 'exchange', which wants oauth with a clientId and the issuer that exchanges the tokens"
     return ""

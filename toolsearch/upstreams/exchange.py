@@ -64,8 +64,8 @@ class ExchangedTokens:
         return f"ExchangedTokens({self._settings.name!r})"
 
     def offer(self, claims: Claims | None) -> None:
-        """Exchange the token of *claims* from now on, if it is good for longer than the present one."""
-        if claims is not None and claims.token and (self._subject is None or claims.end_s > self._subject.end_s):
+        """Exchange the token of *claims* from now on: an earlier one may have been revoked."""
+        if claims is not None and claims.token and (self._subject is None or claims.token != self._subject.token):
             self._subject = claims
             self._offers += 1
 

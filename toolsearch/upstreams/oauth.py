@@ -237,9 +237,27 @@ class StoredTokens:
         if isinstance(self._kept, LoginFile):
             self._kept.forget()
 
-    def revocation(self) -> list[httpx2.Request]:
-        """The requests by which the authorization server revokes the tokens (RFC 7009); none if it does not do that."""
-        context = self.provider().context
+    def refreshing(self) -> StoredTokens:
+        """These tokens for a provider that refreshes them. What that brings is kept by `renew` alone."""
+        return _ReadTokens(self._server, self._kept, self._client)
+
+    def renew(self, refreshed: OAuthToken | None, context: OAuthContext) -> bool:
+        """Keep what *context* has got for *refreshed*. False if these are not kept any more: then nothing is, since
+        the user has logged out meanwhile, or logged in again.
+        """
+        if context.current_tokens is None or context.current_tokens is refreshed:
+            return True  # nothing has come
+        kept = self._kept.read().tokens
+        if kept is None or refreshed is None or kept.access_token != refreshed.access_token:
+            return False
+        self._change(tokens=context.current_tokens, expires_at_s=context.token_expiry_time)
+        return True
+
+    def revocation(self, context: OAuthContext | None = None) -> list[httpx2.Request]:
+        """The requests by which the authorization server revokes the tokens (RFC 7009), those of *context* or those
+        that are kept; none if it does not do that.
+        """
+        context = context or self.provider().context
         metadata, tokens = context.oauth_metadata, context.current_tokens
         if metadata is None or metadata.revocation_endpoint is None or tokens is None or context.client_info is None:
             return []
@@ -297,6 +315,13 @@ def _is_of(client: OAuthClientInformationFull, issuer: str | None) -> bool:
     return issuer is None or (client.issuer is not None and issuers_match(client.issuer, issuer))
 
 
+class _ReadTokens(StoredTokens):
+    """Tokens that the SDK may read, but not write."""
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """They stay as they are."""
+
+
 def client_information(client: OAuthClient, authorization_server: OAuthMetadata | None) -> OAuthClientInformationFull:
     """*client* in the SDK's form. A secret is sent in the way that *authorization_server* accepts."""
     taken = authorization_server.token_endpoint_auth_methods_supported if authorization_server else None
@@ -309,8 +334,8 @@ def client_information(client: OAuthClient, authorization_server: OAuthMetadata 
     )
 
 
-def stored_tokens(settings: UpstreamSettings, principal: str = LOCAL.id) -> StoredTokens | None:
-    """The tokens of a server; those of *principal* if each user logs in. None if nobody can log in: over stdio, with
+def stored_tokens(settings: UpstreamSettings, account: str = LOCAL.id) -> StoredTokens | None:
+    """The tokens of a server; those of *account* if each user logs in. None if nobody can log in: over stdio, with
     credentials in the configuration, or if logins are off.
     """
     server, folder = settings.server, settings.state_folder
@@ -321,7 +346,7 @@ def stored_tokens(settings: UpstreamSettings, principal: str = LOCAL.id) -> Stor
     identity = identity_hash(server)
     if settings.credentials == "shared":
         return StoredTokens(server, LoginFile(folder / "tokens" / f"{identity}.json"), settings.oauth)
-    owner = json.dumps([identity, principal])
+    owner = json.dumps([identity, account])
     name = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
     kept = LoginFile(folder / "tokens" / f"{name}.sealed", owner, seal=lambda: seal_of_folder(os.environ, folder))
     return StoredTokens(server, kept, settings.oauth, is_required=True)
@@ -378,7 +403,14 @@ class _StoredTokenAuth(httpx2.Auth):
         try:
             outgoing = await anext(flow)
             while outgoing is not request:
+                refreshed = context.current_tokens
                 outgoing = await flow.asend((yield outgoing))
+                if not self._tokens.renew(refreshed, context):
+                    late = [] if self._tokens.is_there else self._tokens.revocation(context)
+                    self._tokens.load(context)
+                    _put_token(request, context)
+                    for each in late:
+                        yield each
         except OAuthFlowError:
             pass  # the server's own 401 reports the failure
         finally:
@@ -397,11 +429,17 @@ class _StoredTokenAuth(httpx2.Auth):
         """
         stamp = self._tokens.stamp()
         if self._provider is None:
-            self._provider = self._tokens.provider()
+            self._provider = self._tokens.refreshing().provider()
         elif stamp != self._stamp:
             self._tokens.load(self._provider.context)
         self._stamp = stamp
         return self._provider
+
+
+def _put_token(request: httpx2.Request, context: OAuthContext) -> None:
+    request.headers.pop("Authorization", None)
+    if context.current_tokens is not None and context.is_token_valid():
+        request.headers["Authorization"] = f"Bearer {context.current_tokens.access_token}"
 
 
 def _has_changed(context: OAuthContext, token: str) -> bool:

@@ -1,14 +1,14 @@
 """What each user of a server is listed by it, and what of that all of them are shown as one list.
 
 A definition is shown to those users whom the server lists the very same. Users who have not been listed anything yet
-are shown the tools of the user who was listed first.
+are shown the tools that all others are listed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -76,8 +76,9 @@ class OwnLists:
         self._state = _State(shown=entries, first=frozenset(entries), rest=_rest(kept))
         return kept
 
-    def take(self, owner: str, listing: Listing) -> Listing:
-        """Note what *owner* was listed over a connection that lasts; return what is to be judged and shown now.
+    def with_(self, owner: str, listing: Listing) -> tuple[Listing, Callable[[], bool]]:
+        """What is to be judged if *owner* was listed *listing* over a connection that lasts, and what has it shown once
+        that is done, and says whether somebody who was listed something before sees something else now.
 
         If the server defines an entry in several ways, the definition counts that it lists to the user who has been
         connected for the longest time, or else, among users without a connection, was listed last.
@@ -86,15 +87,25 @@ class OwnLists:
         if before is None or not before.is_live:
             self._numbers += 1
         number = before.number if before is not None and before.is_live else self._numbers
-        own = {**self._state.own, owner: _Own(_rest(listing), self._shared(_entries(listing)), number)}
-        order = sorted(own.values(), key=lambda each: (not each.is_live, each.number if each.is_live else -each.number))
+        new = _Own(_rest(listing), self._shared(_entries(listing)), number)
+        order = sorted(
+            {**self._state.own, owner: new}.values(),
+            key=lambda each: (not each.is_live, each.number if each.is_live else -each.number),
+        )
         shown: dict[Key, _Entry] = {}
         for each in order:
             for key, entry in each.entries.items():
                 shown.setdefault(key, entry)
-        first = frozenset(key for key in order[0].entries if key.list == TOOLS.key)
-        self._state = _State(own, shown, first, order[0].rest)
-        return _listing(order[0].rest, shown)
+        first = frozenset(
+            key for key in shown if key.list == TOOLS.key and all(_has(each, key, shown) for each in order)
+        )
+
+        def show() -> bool:
+            was, self._state = self._state, _State({**self._state.own, owner: new}, shown, first, order[0].rest)
+            is_other = before is not None and before.entries != new.entries
+            return is_other or (was.shown, was.first) != (shown, first)
+
+        return _listing(order[0].rest, shown), show
 
     @property
     def first(self) -> Listing:
@@ -109,13 +120,13 @@ class OwnLists:
             self._state = replace(self._state, own={**self._state.own, owner: replace(own, is_live=False)})
 
     def forget(self, owner: str) -> None:
-        """*owner* may not use the server any more."""
+        """Nothing is known any more of what *owner* is listed."""
         self._visible.pop(owner, None)
         self._state = replace(self._state, own={key: own for key, own in self._state.own.items() if key != owner})
 
     def visible(self, owner: str, *, may_see_first: bool) -> frozenset[Key]:
         """The entries that *owner* is shown. With *may_see_first*, one who was not listed anything yet is shown the
-        tools of the first.
+        tools that all others are listed.
         """
         state = self._state
         if (own := state.own.get(owner)) is None:
@@ -155,6 +166,10 @@ class OwnLists:
 
 def _is_same(one: _Entry | None, other: _Entry | None) -> bool:
     return one is not None and other is not None and one.digest == other.digest
+
+
+def _has(own: _Own, key: Key, shown: Mapping[Key, _Entry]) -> bool:
+    return _is_same(own.entries.get(key), shown[key])
 
 
 def _entries(listing: Listing) -> dict[Key, _Entry]:

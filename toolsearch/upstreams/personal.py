@@ -7,11 +7,12 @@ one list; see `own_lists`.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
@@ -51,6 +52,7 @@ from toolsearch.wire.mcp.requests import (
 logger = logging.getLogger(__name__)
 IDLE_S: Final = 900.0  # a connection that was unused for this long is closed
 MOST_CONNECTIONS: Final = 1_000  # users that are remembered; those unused for the longest time go first
+_OF_ONE_TOKEN: Final = frozenset({"exp", "iat", "nbf", "jti"})  # claims that a renewed token has others of
 _ASKED_S: Final = 300.0  # for a user to log in while a call waits
 _LISTS = {CALL_TOOL: TOOLS, GET_PROMPT: PROMPTS, READ_RESOURCE: RESOURCES, SUBSCRIBE: RESOURCES}
 Make: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
@@ -68,8 +70,11 @@ class PersonalUpstream:
         logins: Logins,
         *,
         make: Make,
+        on_shown: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """*on_shown* is called when some users see something else than before, beside each listing."""
+        self._on_shown = on_shown
         self._settings = settings
         self._sinks = sinks
         self._make = make
@@ -109,24 +114,33 @@ class PersonalUpstream:
         return UpstreamState.IDLE if is_used else UpstreamState.NEEDS_LOGIN
 
     def of(self, grant: Grant) -> OwnConnection:
-        owner = _owner(grant, self._settings)
-        connection = self._connections.get(owner)
-        if connection is None:
-            self._make_room()
-            connection = self._connections[owner] = OwnConnection(self, grant, owner, self._settings, self._make)
-        self._connections.move_to_end(owner)
+        owner = self.owner_of(grant)
+        known = self._connections.get(owner)
+        connection = self.current(known or OwnConnection(self, grant, owner, self._settings, self._make))
         connection.offer(grant)
         return connection
+
+    def owner_of(self, grant: Grant) -> str:
+        """The owner of the connection of *grant*."""
+        return _owner(grant, self._settings)
+
+    def current(self, connection: OwnConnection) -> OwnConnection:
+        """*connection*, which is known again if it had to make room; or else the one that has taken its place."""
+        owner = connection.owner
+        if owner not in self._connections:
+            self._make_room()
+            self._connections[owner] = connection
+        self._connections.move_to_end(owner)
+        return self._connections[owner]
 
     def visible(self, grant: Grant) -> frozenset[Key]:
         """The entries that *grant* is shown. May be called in any thread. Nothing is shown to those for whom there is
         no way to use the server.
         """
-        owner = _owner(grant, self._settings)
-        return self.lists.visible(owner, may_see_first=self._settings.credentials == "per-user")
+        return self.lists.visible(self.owner_of(grant), may_see_first=self._settings.credentials == "per-user")
 
     def status(self) -> UpstreamStatus:
-        parts = [each.status() for each in list(self._connections.values())]
+        parts = [each.figures for each in list(self._connections.values())]
         failing = next((part.last_error for part in parts if part.last_error), "")
         return UpstreamStatus(
             self.name,
@@ -155,9 +169,12 @@ class PersonalUpstream:
             if connection.is_open:
                 await connection.relist()
 
-    async def log_out(self, principal: str) -> None:
-        """Have the tokens of *principal* revoked where the authorization server takes that, and forget them."""
-        mine = [each for each in self._connections.values() if each.principal == principal]
+    async def log_out(self, grant: Grant) -> None:
+        """Forget the tokens of the principal of *grant*, and have them revoked where the authorization server takes
+        that.
+        """
+        self.of(grant)  # a login of an earlier run ends as well
+        mine = [each for each in self._connections.values() if each.principal == grant.principal.id]
         await asyncio.gather(*(each.log_out() for each in mine))
 
     async def close_idle(self) -> None:
@@ -187,8 +204,14 @@ class PersonalUpstream:
     async def listed(self, owner: str, listing: Listing) -> None:
         """Have what *owner* was listed judged. Raises ToolSearchError if it cannot be."""
         async with self._publishing:
-            shown = self.lists.take(owner, listing)
-            await self._sinks.listing(shown)
+            judged, show = self.lists.with_(owner, listing)
+            try:
+                await self._sinks.listing(judged)
+            except BaseException:
+                self.lists.forget(owner)  # nobody may call by what was judged before
+                raise
+            if show():
+                self._on_shown()
         if self._store is not None and self._settings.credentials == "per-user":
             await asyncio.to_thread(self._store.save, self.lists.first, is_old=False)
 
@@ -198,6 +221,11 @@ class PersonalUpstream:
     def note_update(self, uri: str, owner: str) -> None:
         self._sinks.updated(self.name, uri, owner)
 
+    @property
+    def ended_starts(self) -> int:
+        """How often connections that are gone were started."""
+        return self._ended.starts
+
     def note_end(self, told: UpstreamStatus) -> None:
         """A connection has been closed: keep its figures."""
         sums = {name: getattr(self._ended, name) + getattr(told, name) for name in _SUMMED}
@@ -206,8 +234,7 @@ class PersonalUpstream:
     def _make_room(self) -> None:
         unused = (owner for owner, each in self._connections.items() if not each.is_running)
         if len(self._connections) >= MOST_CONNECTIONS and (owner := next(unused, None)) is not None:
-            self.lists.forget(owner)
-            self._do(self._connections.pop(owner).close())
+            self._do(self._connections.pop(owner).forgotten())
 
     async def _publish_kept(self) -> None:
         """Show the tools that were listed first in an earlier run."""
@@ -244,12 +271,13 @@ class OwnConnection:
         self._make = make
         self._refusal = ""  # why nothing can be sent for this user
         self._open: Upstream | None = None
+        self._starts_before = 0  # of connections that are gone; `status` goes on counting from there
         self._running = 0
         self._used_s = server.now_s
         self._subscribed: set[str] = set()
         self._heard = asyncio.Event()  # set once the server has listed something, or could not
         own = self._own_settings(settings, grant)
-        self.tokens = self._tokens_for(settings, own)
+        self.tokens = self._tokens_for(grant.account, settings, own)
         self._settings = replace(own, tokens=self.tokens)
 
     @property
@@ -310,14 +338,22 @@ class OwnConnection:
         return self._open is not None and not is_used
 
     def of(self, grant: Grant) -> Upstream:
-        return self if _owner(grant, self._settings) == self._owner else self._server.of(grant)
+        return self if self._server.owner_of(grant) == self._owner else self._server.of(grant)
 
     def offer(self, grant: Grant) -> None:
-        """Use the token of *grant*, which is one of this user, if it is newer."""
+        """Use the token of *grant*, which is one of this user with the same claims."""
         if isinstance(self.tokens, ExchangedTokens):
             self.tokens.offer(grant.claims)
 
     def status(self) -> UpstreamStatus:
+        """As `figures`, but no two connections of this user have the same number of starts, even if one is made anew:
+        a server knows nothing of what it was asked over another one.
+        """
+        told = self.figures
+        return replace(told, starts=self._starts_before + told.starts) if told.starts else told
+
+    @property
+    def figures(self) -> UpstreamStatus:
         if self._open is not None:
             return self._open.status()
         return UpstreamStatus(self.name, self._settings.server.transport, UpstreamState.IDLE)
@@ -375,24 +411,30 @@ class OwnConnection:
         revoke = tokens.revocation() if isinstance(tokens, StoredTokens) else []
         if tokens is not None:
             tokens.forget()
-        self._server.lists.forget(self._owner)
-        self._heard.clear()
-        await self.close()
+        await self.forgotten()
         await revoked(revoke, self._settings)
 
-    async def close(self) -> None:
-        """End the connection. The next request opens it again."""
+    def forgotten(self) -> Coroutine[Any, Any, None]:
+        """As `close`. What the user is listed is not known any more."""
+        self._server.lists.forget(self._owner)
+        self._heard.clear()
+        return self.close()
+
+    def close(self) -> Coroutine[Any, Any, None]:
+        """End the connection at once; what is returned closes it. The next request opens it again."""
         opened, self._open = self._open, None
         self._subscribed.clear()
         if opened is not None:
             self._server.lists.ended(self._owner)
             self._server.note_end(opened.status())
-            await opened.aclose()
+        return _closed(opened)
 
     async def aclose(self) -> None:
         await self.close()
 
     async def _sent(self, request: UpstreamRequest) -> dict[str, Any]:
+        if (current := self._server.current(self)) is not self:
+            return await current._sent(request)
         self._require_usable()
         self._running += 1
         try:
@@ -422,7 +464,10 @@ class OwnConnection:
             raise LoginRequiredError(f"MCP server {self.name!r} wants a login, and the request did not run")
 
     def _opened(self) -> Upstream:
+        if (current := self._server.current(self)) is not self:
+            return current._opened()
         if self._open is None:
+            self._starts_before = self._server.ended_starts
             sinks = UpstreamSinks(self._listed, self._note_state, self._note_update)
             self._open = self._make(self._settings, sinks)
             Context().run(self._open.start)  # it lasts longer than the request, and does not belong to it
@@ -474,11 +519,13 @@ class OwnConnection:
                 self._refusal = str(error)
         return replace(settings, server=server, state_folder=None, listings=None, lazy=True)
 
-    def _tokens_for(self, settings: UpstreamSettings, own: UpstreamSettings) -> StoredTokens | ExchangedTokens | None:
+    def _tokens_for(
+        self, account: str, settings: UpstreamSettings, own: UpstreamSettings
+    ) -> StoredTokens | ExchangedTokens | None:
         """The tokens of this user; None if the server is authorized by headers alone."""
         if settings.credentials == "shared":
             return None
-        stored = stored_tokens(settings, self.principal)
+        stored = stored_tokens(settings, account)
         if stored is not None and settings.credentials == "per-user":
             return stored
         if stored is not None and settings.oauth is not None:
@@ -487,11 +534,17 @@ class OwnConnection:
         return None
 
 
+async def _closed(opened: Upstream | None) -> None:
+    if opened is not None:
+        await opened.aclose()
+
+
 def _owner(grant: Grant, settings: UpstreamSettings) -> str:
-    """Tells apart what may not share a connection: users, the scopes of a token to be exchanged, and headers."""
+    """Tells apart what may not share a connection: users, the claims of a token to be exchanged, and headers."""
     parts: list[object] = [grant.principal.id]
-    if settings.credentials == "exchange":
-        parts.append(sorted(grant.claims.scopes if grant.claims else ()))
+    if settings.credentials == "exchange" and grant.claims is not None:
+        said = {name: value for name, value in grant.claims.values.items() if name not in _OF_ONE_TOKEN}
+        parts.append(hashlib.sha256(json.dumps([grant.claims.scopes, said], sort_keys=True).encode()).hexdigest())
     server = settings.server
     if isinstance(server, HttpServer) and server.claimed:
         try:

@@ -165,7 +165,7 @@ def test_an_operation_of_a_document_that_was_named_is_sent(run, base_url):
         (["orders__broken", "--base-url", "{url}"], 1, "error [tool_failed]: the API answers 500"),
         (["orders__moved", "--header", "X-Team=TEAM"], 1, "error [tool_failed]: the document says no address"),
         (["orders__moved"], 1, "error [tool_failed]: the tool 'orders__moved' can be found, but not called"),
-        (["orders__moved", "--key", "key=hunter-2"], 2, "error [bad_setting]: --key wants NAME=VARIABLE"),
+        (["orders__moved", "--key", "key=hunter-2"], 2, "error [bad_setting]: --key needs NAME=VARIABLE"),
         (["orders__moved", "--key", "key=ABSENT"], 2, "error [bad_setting]: --key: the environment has no variable"),
         (["orders__moved", "--key", "other=TEAM"], 2, "error [bad_setting]: --key: orders.json has no security scheme"),
     ],

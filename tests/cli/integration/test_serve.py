@@ -103,7 +103,7 @@ def test_an_address_that_is_none_is_refused(command, bind):
     ran = command("serve", "--bind", bind)
 
     assert ran.code == 2
-    assert "--bind wants HOST:PORT" in ran.err
+    assert "--bind needs HOST:PORT" in ran.err
 
 
 def test_an_address_that_is_taken_is_told_and_no_store_is_made(command, tmp_path):

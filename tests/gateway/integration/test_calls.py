@@ -347,7 +347,11 @@ async def test_each_call_has_a_span_and_counts_in_the_metrics(behind, era, by_na
         await pay(client, 11, by_name=by_name)
 
     spans = [(span.name, span.attributes.get("error.type")) for span in recorder.spans]
-    assert spans == [("execute_tool bank__pay", None), ("execute_tool bank__pay", "call_denied")]
+    assert spans == [
+        ("tools/call bank", None),  # the request to the server, within the call
+        ("execute_tool bank__pay", None),
+        ("execute_tool bank__pay", "call_denied"),
+    ]
     labels = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "bank__pay"}
     assert recorder.points("toolsearch.tool.calls") == [(labels, 2)]
     assert recorder.points("toolsearch.tool.errors") == [({**labels, "error.type": "call_denied"}, 1)]

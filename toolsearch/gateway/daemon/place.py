@@ -14,11 +14,12 @@ import socket
 import stat
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from toolsearch.documents.json_values import as_object, object_in, texts_in
+from toolsearch.documents.json_values import as_object, object_in
+from toolsearch.gateway.greeting import variables_in
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.upstreams.sections import CHANGEABLE, SERVERS, gateway_section
 from toolsearch.wire.relayed import line_of
@@ -211,7 +212,7 @@ def _identity(config: Path, content: bytes, environment: Mapping[str, str], key:
     except ValueError as error:
         raise NoPlaceError(f"{config.name} is no JSON") from error
     program = (_PROGRAM / "__init__.py").stat()
-    names = {*_ALWAYS, *_variables(document), *(name for name in environment if name.startswith(_ALWAYS_FROM))}
+    names = {*_ALWAYS, *variables_in(document), *(name for name in environment if name.startswith(_ALWAYS_FROM))}
     what = [
         *(str(_PROGRAM), program.st_mtime_ns, program.st_ino, sys.executable),
         str(config.absolute()),
@@ -228,13 +229,6 @@ def _read_once(document: Json) -> Json:
     if section is None:
         return None
     return {name: section[name] for name in sorted(section) if name not in CHANGEABLE}
-
-
-def _variables(value: Json) -> Iterator[str]:
-    """The NAMEs of each ``${NAME}``, ``${env:NAME}`` and ``${NAME:-default}`` in a document."""
-    for text in texts_in(value):
-        for piece in text.split("${")[1:]:
-            yield piece.partition("}")[0].removeprefix("env:").partition(":-")[0]
 
 
 def _depends_on_folder(document: Json) -> bool:
