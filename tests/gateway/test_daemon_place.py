@@ -17,9 +17,8 @@ from toolsearch.gateway.settings import GatewaySettings
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "run").mkdir()
-    return {"XDG_RUNTIME_DIR": str(tmp_path / "run"), "PATH": "/bin", "TOKEN": "one", "OTHER": "1"}
+def environment() -> dict[str, str]:
+    return {"XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"], "PATH": "/bin", "TOKEN": "one", "OTHER": "1"}
 
 
 def config(folder: Path, section: dict[str, Any] | None = None, **server: Any) -> Path:
@@ -37,7 +36,7 @@ def test_clients_of_one_file_and_one_environment_have_one_place(tmp_path: Path, 
     path = config(tmp_path, env={"TOKEN": "${TOKEN}"})
     place = Place.of(path, environment)
 
-    assert place.path.parent == tmp_path / "run" / "toolsearch"
+    assert place.path.parent == Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch"
     assert stat.S_IMODE(place.path.parent.stat().st_mode) == 0o700
     assert Place.of(path, environment).path == place.path
     assert identity(path, environment, OTHER="2") == place.identity
@@ -140,7 +139,7 @@ def test_the_working_folder_counts_where_something_may_be_relative_to_it(
 ) -> None:
     path = config(tmp_path, section, **server)
     here = identity(path, environment)
-    monkeypatch.chdir(tmp_path / "run")
+    monkeypatch.chdir(Path(environment["XDG_RUNTIME_DIR"]))
 
     assert (identity(path, environment) != here) is depends
 
@@ -169,7 +168,7 @@ def test_another_installation_has_another_place(
 def test_the_digest_has_a_key_that_only_its_user_can_read(tmp_path: Path, environment: dict[str, str]) -> None:
     path = config(tmp_path)
     first = identity(path, environment)
-    key = tmp_path / "run" / "toolsearch" / "key"
+    key = Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch" / "key"
     assert (stat.S_IMODE(key.stat().st_mode), key.stat().st_size) == (0o600, 32)
 
     key.write_bytes(bytes(32))
@@ -178,7 +177,7 @@ def test_the_digest_has_a_key_that_only_its_user_can_read(tmp_path: Path, enviro
 
 @pytest.mark.parametrize("mode", [0o755, 0o710, 0o701, 0o777])
 def test_a_folder_that_others_can_open_is_refused(tmp_path: Path, environment: dict[str, str], mode: int) -> None:
-    folder = tmp_path / "run" / "toolsearch"
+    folder = Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch"
     folder.mkdir()
     folder.chmod(mode)
 
@@ -189,7 +188,7 @@ def test_a_folder_that_others_can_open_is_refused(tmp_path: Path, environment: d
 def test_a_folder_of_another_user_is_refused(
     tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "run" / "toolsearch").mkdir(mode=0o700)
+    (Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch").mkdir(mode=0o700)
     monkeypatch.setattr(os, "getuid", lambda: 4_711)
 
     with pytest.raises(NoPlaceError, match="is not a folder of this user"):
@@ -198,7 +197,7 @@ def test_a_folder_of_another_user_is_refused(
 
 def test_a_link_in_place_of_the_folder_is_refused(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
-    (tmp_path / "run" / "toolsearch").symlink_to(tmp_path / "elsewhere")
+    (Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch").symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(NoPlaceError, match="is not a folder of this user"):
         Place.of(config(tmp_path), environment)

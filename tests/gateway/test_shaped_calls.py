@@ -10,7 +10,7 @@ import pytest
 from mcp import MCPError
 
 from tests.kit.fake_servers import MODERN, FakeServer, call, entry, search, text
-from toolsearch.access.jwt import Claims
+from toolsearch.access.claims import Claims
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import Allow, Edit

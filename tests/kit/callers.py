@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from toolsearch.access.jwt import Claims
+from toolsearch.access.claims import Claims
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.gateway.caller import Caller
 from toolsearch.wire.mcp.eras import Era

@@ -12,7 +12,7 @@ from mcp.shared.auth import OAuthToken
 
 from tests.kit.fake_servers import FakeServer, entry
 from tests.kit.upstream_actors import settings_of
-from toolsearch.access.jwt import Claims
+from toolsearch.access.claims import Claims
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.errors import CallDeniedError, ToolSearchError
 from toolsearch.upstreams.config import HttpServer

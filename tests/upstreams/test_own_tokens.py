@@ -13,7 +13,7 @@ from pydantic import AnyUrl
 
 from tests.kit.clock import Clock
 from tests.kit.upstream_actors import settings_of
-from toolsearch.access.jwt import Claims
+from toolsearch.access.claims import Claims
 from toolsearch.upstreams.exchange import ExchangedTokens
 from toolsearch.upstreams.http import NoTokenError
 from toolsearch.upstreams.oauth import StoredTokens, stored_tokens

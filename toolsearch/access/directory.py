@@ -7,7 +7,8 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from toolsearch.access.jwt import Claims, JwtVerifier
+from toolsearch.access.claims import Claims
+from toolsearch.access.jwt import JwtVerifier
 from toolsearch.access.principals import LOCAL, OF_ISSUER, Grant, Principal, PrincipalDirectory
 from toolsearch.access.reach import Reach
 from toolsearch.access.settings import EVERYBODY_ELSE, AccessSettings, PrincipalSettings, token_sha256

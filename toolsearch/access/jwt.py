@@ -9,14 +9,15 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import jwt
 
+from toolsearch.access.addresses import is_loopback
+from toolsearch.access.claims import Claims
 from toolsearch.access.settings import IssuerSettings
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import BadSettingError
@@ -114,16 +115,6 @@ def _require_safe(url: str) -> None:
         raise BadSettingError("the keys of a JWT issuer are fetched over https only: see toolsearch.jwt.jwksUrl")
 
 
-def is_loopback(host: str) -> bool:
-    """Whether *host*, a name or an address, is an address of this machine that no other machine can reach."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 async def _fetch(url: str) -> bytes:
     import httpx2
 
@@ -143,19 +134,6 @@ async def _fetch(url: str) -> bytes:
 _MAX_TOKEN_CHARACTERS = 16_384
 _MAX_SUBJECT_CHARACTERS = 256
 _REQUIRED = ("exp", "iss", "aud", "sub")
-
-
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """The content of an accepted JWT: its subject and scopes, its end in seconds since 1970, all its claims, and the
-    *token* itself.
-    """
-
-    subject: str
-    scopes: tuple[str, ...]
-    end_s: float
-    values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
-    token: str = field(default="", repr=False, compare=False)
 
 
 class JwtVerifier:

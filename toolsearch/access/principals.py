@@ -10,7 +10,7 @@ from toolsearch.errors import BadSettingError
 from toolsearch.option_values import identity
 
 if TYPE_CHECKING:
-    from toolsearch.access.jwt import Claims
+    from toolsearch.access.claims import Claims
 
 
 @dataclass(frozen=True, slots=True)

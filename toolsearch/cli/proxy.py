@@ -70,7 +70,7 @@ def proxy(
     """
     if importlib.util.find_spec("mcp") is None:
         raise MissingExtraError("the proxy", "mcp")
-    from toolsearch.access.jwt import is_loopback
+    from toolsearch.access.addresses import is_loopback
     from toolsearch.gateway.http import connection_protocol, listening, server_config, url_of
     from toolsearch.proxy.app import ProxyApp
     from toolsearch.proxy.upstream import SILENCE_S, Upstream

@@ -17,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolsearch.access.jwt import is_loopback
+from toolsearch.access.addresses import is_loopback
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.settings import HttpSettings
 from toolsearch.request_ids import answering, is_sound, new_request_id

@@ -77,9 +77,9 @@ _WIDE: Final = {chr(ord(sign) + 0xFEE0): sign for sign in f"{ascii_letters}{digi
 def _read(text: str) -> bytes:
     if not text.isascii():
         signs = set(text)
-        plain: dict[str, str] = {sign: "" for sign in signs if is_invisible(sign)}
-        plain |= {sign: _WIDE[sign] for sign in signs & _WIDE.keys()}
-        text = text.translate(str.maketrans(plain)) if plain else text
+        plain = {ord(sign): "" for sign in signs if is_invisible(sign)}
+        plain |= {ord(sign): _WIDE[sign] for sign in signs & _WIDE.keys()}
+        text = text.translate(plain) if plain else text
     return text.encode("utf-8", "surrogatepass")
 
 

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 import uvicorn
 from starlette.types import ASGIApp
 
-from toolsearch.access.jwt import is_loopback
+from toolsearch.access.addresses import is_loopback
 from toolsearch.errors import BadSettingError, StorageError, ToolSearchError
 from toolsearch.gateway.http import listening, server_config
 from toolsearch.service.settings import ServeSettings, ServiceSettings

@@ -13,7 +13,8 @@ from typing import Annotated, Final, Unpack
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ValidationError
 
-from toolsearch.access.jwt import Claims, JwtVerifier, claimed_texts
+from toolsearch.access.claims import Claims
+from toolsearch.access.jwt import JwtVerifier, claimed_texts
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.scopes import SCOPES
 from toolsearch.api.base import Page

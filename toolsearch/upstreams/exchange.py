@@ -25,7 +25,8 @@ from mcp.shared.auth import OAuthMetadata, OAuthToken
 from mcp.shared.auth_utils import resource_url_from_server_url
 from pydantic import ValidationError
 
-from toolsearch.access.jwt import Claims, is_loopback
+from toolsearch.access.addresses import is_loopback
+from toolsearch.access.claims import Claims
 from toolsearch.upstreams.http import NoTokenError
 from toolsearch.upstreams.oauth import StoredTokens, client_information
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings

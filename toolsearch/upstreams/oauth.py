@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -38,7 +38,6 @@ from pydantic import AnyUrl, BaseModel, Field
 from toolsearch.access.principals import LOCAL
 from toolsearch.errors import BadSettingError, LoginRequiredError, ToolSearchError
 from toolsearch.storage.files import write_private
-from toolsearch.storage.seal import Seal, seal_of_folder
 from toolsearch.upstreams.config import HttpServer, identity_hash
 from toolsearch.upstreams.connection import CannotConnectError, Connector
 from toolsearch.upstreams.faults import fault_of_request
@@ -46,6 +45,9 @@ from toolsearch.upstreams.http import NoTokenError
 from toolsearch.upstreams.session import SessionPeer
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
 from toolsearch.wire.mcp.requests import LIST_TOOLS
+
+if TYPE_CHECKING:
+    from toolsearch.storage.seal import Seal
 
 logger = logging.getLogger(__name__)
 _LONG_AGO_S = 1.0
@@ -348,8 +350,14 @@ def stored_tokens(settings: UpstreamSettings, account: str = LOCAL.id) -> Stored
         return StoredTokens(server, LoginFile(folder / "tokens" / f"{identity}.json"), settings.oauth)
     owner = json.dumps([identity, account])
     name = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
-    kept = LoginFile(folder / "tokens" / f"{name}.sealed", owner, seal=lambda: seal_of_folder(os.environ, folder))
+    kept = LoginFile(folder / "tokens" / f"{name}.sealed", owner, seal=lambda: _seal_of(folder))
     return StoredTokens(server, kept, settings.oauth, is_required=True)
+
+
+def _seal_of(folder: Path) -> Seal:
+    from toolsearch.storage.seal import seal_of_folder  # most gateways seal nothing, and loading it takes time
+
+    return seal_of_folder(os.environ, folder)
 
 
 async def revoked(requests: Sequence[httpx2.Request], settings: UpstreamSettings) -> bool:

@@ -13,7 +13,7 @@ from prometheus_client.core import Metric
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolsearch.access.jwt import is_loopback
+from toolsearch.access.addresses import is_loopback
 from toolsearch.api.base import Health
 from toolsearch.errors import Kept, SealError, StorageError
 from toolsearch.gateway.reports.exposition import CONTENT_TYPE, Exposition, Figures, present, total, totals
