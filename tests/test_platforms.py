@@ -61,7 +61,7 @@ GUARDED = {  # each has its test here
     "cli/gateway.py": {"add_signal_handler"},
     # On Windows, `Place.of` says that there is no place for a background process, before anything else is done for it.
     "gateway/daemon/host.py": {"add_signal_handler", "fork", "setsid", "start_unix_server"},
-    "gateway/daemon/link.py": {"posix_spawn", "POSIX_SPAWN_DUP2"},
+    "gateway/daemon/way.py": {"posix_spawn", "POSIX_SPAWN_DUP2"},
     "gateway/daemon/place.py": {"AF_UNIX", "O_CLOEXEC", "O_NOFOLLOW", "fcntl", "flock", "getuid", "pwrite"},
     "gateway/http.py": {"resource", "RLIMIT_NOFILE", "getrlimit"},
     "forking.py": {"register_at_fork"},

@@ -169,7 +169,7 @@ class Kept(Enum):
     PINS = "approved tools", "pin_store_error", "Restore `trust.db` from a backup. Until then nothing is approved."
     RECEIPTS = "receipts of calls", "receipt_store_error"
     RECORDS = "records of tenants, catalogs and toolsets", "record_store_error"
-    SESSIONS = "sessions", "session_store_error", "Open the session with its reach given, or restore a backup."
+    SESSIONS = "sessions", "session_store_error", "Open the session and say what it may reach, or restore a backup."
     USAGE = "counts of use", "usage_store_error", "Check the store. Searches use the counts in memory."
     VECTORS = "vectors", "vector_store_error", "Check the store. Missing vectors are computed anew."
 

@@ -124,7 +124,9 @@ OF_HTTP = {
         "Have an administrator name one by `POST /v1/providers`.",
     ),
     "operators_only": Told("403", "Only an operator may make this request.", "Ask an operator."),
-    "own_tenant": Told("409", "An operator's key was to delete its own tenant.", "Use a key of another tenant."),
+    "own_tenant": Told(
+        "409", "An operator's key cannot delete the tenant that the key belongs to.", "Use a key of another tenant."
+    ),
     "precondition_failed": Told(
         "412", "The object was changed since you read it.", "Read it again, and repeat with the new ETag."
     ),

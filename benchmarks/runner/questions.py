@@ -306,6 +306,13 @@ QUESTIONS: Final[Sequence[Question]] = (
         compared=(Compared("*"),),
     ),
     Question(
+        "gateway_daemon",
+        "What do clients take that share a background process of the gateway, and what do its faults cost?",
+        cpu_minutes=10,
+        needs=(_TESTS, _GATEWAY),
+        compared=(Compared("*"),),
+    ),
+    Question(
         "gateway_faults",
         "What does a server that fails cost behind the gateway, and what does its neighbour notice?",
         cpu_minutes=5,

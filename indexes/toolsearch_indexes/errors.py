@@ -71,5 +71,5 @@ class EncoderError(ToolSearchError, code="encoder_error", status=503):
 class IndexStoreError(ToolSearchError, code="index_store_error"):
     """An index directory cannot be read or written."""
 
-    remedy = "Remove the folder, then run `toolsearch index`, or start with `index_dir=`."
+    remedy = "Remove the folder. `toolsearch index`, or the next start with `index_dir=`, builds it anew."
     model_text = "what is stored of the tools cannot be read at the moment; go on without it, or try again later"

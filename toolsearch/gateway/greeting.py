@@ -12,16 +12,16 @@ import logging
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from toolsearch.documents.json_values import as_list, as_object, is_object, object_in, texts_in
+from toolsearch.documents.json_values import as_list, as_object, is_object, object_in
 from toolsearch.storage.decisions import APPROVALS_FILE, decisions_version
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.upstreams.sections import SERVERS, gateway_section
+from toolsearch.upstreams.sections import SERVERS, gateway_section, variables_in
 from toolsearch.wire.mcp import opening
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS
 from toolsearch.wire.relayed import subscription_of
@@ -129,13 +129,6 @@ def _key(config: bytes, environment: Mapping[str, str]) -> str:
     named = sorted({*variables_in(json.loads(config.decode("utf-8-sig")))} & environment.keys())
     what = [own_version(), config.hex(), {name: environment[name] for name in named}]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()
-
-
-def variables_in(value: Json) -> Iterator[str]:
-    """The NAMEs of each ``${NAME}``, ``${env:NAME}`` and ``${NAME:-default}`` in a document."""
-    for text in texts_in(value):
-        for piece in text.split("${")[1:]:
-            yield piece.partition("}")[0].removeprefix("env:").partition(":-")[0]
 
 
 def _first(document: JsonObject) -> Greeting:

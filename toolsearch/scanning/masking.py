@@ -48,7 +48,8 @@ def masked_text(text: str) -> str:
     parts: list[bytes] = []
     kept = at = 0
     while (match := _any.search(data, at)) is not None:
-        check = _RULES[match.lastindex - 1][1]
+        number: int = match.lastindex
+        check = _RULES[number - 1][1]
         start, end = match.span()
         mask = check(data, start, end)
         if mask is not None and mask.start >= kept:

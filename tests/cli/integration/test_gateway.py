@@ -287,7 +287,7 @@ def test_a_new_definition_can_be_seen_whole_by_its_number_before_the_answer(run,
     monkeypatch.setattr("sys.stdin", io.StringIO("2\n\nn\n"))
     ran = run("approve", "--all", "--config", quarantined)
 
-    assert '  "description": "Multiplies.\\nBoth are numbers.",' in ran.out
+    assert "description: {+Multiplies.\\nBoth are numbers.+}" in ran.out
     assert (ran.code, approvals(quarantined)) == (1, {})
 
 

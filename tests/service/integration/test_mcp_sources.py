@@ -138,7 +138,7 @@ async def test_a_server_that_is_not_on_the_internet_is_not_reached(tmp_path: Pat
     async with rich_over_http(seen) as url, service(tmp_path, outbound={}) as (kit, client):
         job = await added(client, {"kind": "mcp", "name": "rich", "url": url})
         assert job["state"] == "failed"
-        assert "may reach" in job["error"]["detail"]
+        assert "may not reach" in job["error"]["detail"]
         assert await tools(kit) == []
 
 

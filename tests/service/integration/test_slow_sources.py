@@ -67,5 +67,5 @@ async def test_two_dripping_sources_of_one_tenant_hold_up_no_other_and_end_with_
 
     assert (done.state, states) == ("done", ["running", "running"])
     assert [(end.state, end.code) for end in ends] == [("failed", "source_error")] * 2
-    assert all("within 10 s" in end.error for end in ends)
-    assert all("within 10 s" in json.dumps(each) for each in sources)
+    assert all("after 10 s" in end.error for end in ends)
+    assert all("after 10 s" in json.dumps(each) for each in sources)

@@ -38,6 +38,7 @@ RULES: list[dict[str, Any]] = [
 ]
 ABOUT_ALL = {  # what no key with rules may use: it is about all tools, also those that come later
     "get /v1/audit",
+    "get /v1/audit/chain",
     "get /v1/catalogs/{catalog}/approvals/approved",
     "post /v1/catalogs/{catalog}/approvals",
     "post /v1/catalogs/{catalog}/approvals/revoke",

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from toolsearch.documents.json_values import as_object, object_in
-from toolsearch.gateway.greeting import variables_in
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.upstreams.sections import CHANGEABLE, SERVERS, gateway_section
+from toolsearch.upstreams.sections import CHANGEABLE, SERVERS, gateway_section, variables_in
 from toolsearch.wire.relayed import line_of
 
 _PROGRAM: Final = Path(__file__).parents[2]  # the package toolsearch
