@@ -212,9 +212,12 @@ async def test_a_connection_is_only_good_for_the_session_and_the_key_that_began_
     assert statuses == [404, 404, 200]
 
 
-async def test_the_token_of_an_address_is_in_no_log(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_token_of_an_address_is_in_no_log(
+    served: Served, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level(logging.DEBUG)
-    logging.getLogger("uvicorn.access").propagate = True
+    caplog.set_level(logging.DEBUG, logger="uvicorn.access")  # other servers of this process may have quietened it
+    monkeypatch.setattr(logging.getLogger("uvicorn.access"), "propagate", True)
     session = await served.session(url_token=True)
     caplog.clear()
     await asked(served, session["mcp_url"].removeprefix(served.url), None)
