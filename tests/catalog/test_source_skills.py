@@ -229,8 +229,9 @@ def test_a_skill_of_five_thousand_files_is_refused_before_any_is_read(
         opened.append(path)
         return really(path, flags)
 
-    monkeypatch.setattr(os, "open", note)
-    assert reason(load(folder), "bad").startswith("the skill has 5,001 files")
+    with monkeypatch.context() as patched:  # what clears the folder up opens it with more arguments
+        patched.setattr(os, "open", note)
+        assert reason(load(folder), "bad").startswith("the skill has 5,001 files")
     assert opened == [folder / "good" / "SKILL.md"]
 
 
@@ -294,9 +295,10 @@ def test_what_may_not_be_read_costs_its_own_skill(folder: Path, monkeypatch: pyt
 
         return guard
 
-    monkeypatch.setattr(os, "open", guarded(os.open, "bad/a.md"))
-    monkeypatch.setattr(os, "scandir", guarded(os.scandir, "worse/b", "closed"))
-    report = load(folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", guarded(os.open, "bad/a.md"))
+        patched.setattr(os, "scandir", guarded(os.scandir, "worse/b", "closed"))
+        report = load(folder)
     assert reason(report, "bad") == "a.md cannot be read: Permission denied"
     assert reason(report, "worse") == "b/: the folder cannot be read: Permission denied"
     assert reason(report, "closed") == "the folder cannot be read: Permission denied"
