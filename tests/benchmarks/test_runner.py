@@ -274,7 +274,7 @@ def test_every_benchmark_is_a_question_and_the_page_asks_the_same() -> None:
     }
     commands |= {path.parent.name for path in (ROOT / "benchmarks").glob("*/__main__.py")}
 
-    assert commands - {"picture", "pages", "speed_paired", "own_logins"} == {question.name for question in QUESTIONS}
+    assert commands - {"picture", "pages", "speed_paired", "user_logins"} == {question.name for question in QUESTIONS}
     for question in QUESTIONS:
         assert f"| `python -m benchmarks.{question.name}` | {question.asks} |" in page
 

@@ -12,12 +12,12 @@ The modules from the bottom up. Each may only import those above it in this list
     servers        the servers, and how they are added and removed
     audit          the record of who called what
     approvals      entries that await approval, for commands and for the service
-    own_entries    what each principal may see of servers that list other things to each
+    user_reach     which entries of per-user servers each principal may see
     door           answers a client over stdio while the gateway is still loading
     proxy          passes calls, resources and prompts to the servers, and their answers back
     gateway        puts all of it together; knows nothing of transports
     changes        tells clients of changed lists
-    login_pages    where each user logs in to servers with an own account, and out again
+    login_pages    where each user logs in to per-user servers, and out again
     reports        the status page, and the reports of the commands ``check`` and ``status``
     server         the one MCP server around a gateway, also for the service: who asks and what is allowed are passed in
     http, stdio    the transports; http_guard checks each HTTP request first

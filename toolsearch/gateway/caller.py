@@ -33,8 +33,8 @@ from toolsearch.wire.mcp.lists import ListOf
 from toolsearch.wire.mcp.requests import CALL_TOOL, ERROR_CODE, REQUEST_ID, carrying, error_result, meta_of, with_meta
 
 
-class OwnEntries(Protocol):
-    """What each principal is listed by servers that may list other things to each. Safe to share between threads."""
+class UserEntries(Protocol):
+    """What per-user servers list to each principal. Safe to share between threads."""
 
     def principal(self, grant: Grant) -> Principal: ...
 
@@ -52,7 +52,7 @@ class Caller:
     capabilities  the capabilities that the client has declared, as MCP writes them
     request_id    the id of the request, as logs, errors and the audit name it
     reached_at    the address at which the client reaches the gateway over HTTP: ``https://tools.example``, or ""
-    own           knows what this caller is listed by servers that are others for each user; None: there are none
+    user_reach    knows what per-user servers list to this caller; None: there are no such servers
     principal     the principal, whose reach ends at what its own account was listed when this was made; see `again`
     """
 
@@ -65,20 +65,20 @@ class Caller:
     request_id: str = ""
     connection: str = ""
     reached_at: str = ""
-    own: OwnEntries | None = field(default=None, repr=False, compare=False)
+    user_reach: UserEntries | None = field(default=None, repr=False, compare=False)
     principal: Principal = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        seen = self.grant.principal if self.own is None else self.own.principal(self.grant)
+        seen = self.grant.principal if self.user_reach is None else self.user_reach.principal(self.grant)
         object.__setattr__(self, "principal", seen)
 
     def again(self) -> Self:
         """The caller, whose reach ends at what its own account is listed by now: after a wait, and before sending."""
-        return self if self.own is None else replace(self)
+        return self if self.user_reach is None else replace(self)
 
     def lists(self, server: str, which: ListOf, name: str) -> bool:
         """Whether *server*, which lists this entry to somebody, lists it to the caller, too."""
-        return self.own is None or self.own.lists(self.grant, server, which, name)
+        return self.user_reach is None or self.user_reach.lists(self.grant, server, which, name)
 
     @property
     def session(self) -> str:

@@ -60,7 +60,7 @@ class _Audience:
 @dataclass(slots=True, eq=False)
 class _Streams:
     """The open streams of 2026 clients that see the same lists: those of one principal, of the same connections with
-    servers that are others for each user, and of one session if they are bound to one.
+    per-user servers, and of one session if they are bound to one.
     """
 
     audience: _Audience
@@ -110,7 +110,7 @@ class ListChanges:
         asked = params.notifications
         stream = f"stream {next(_numbers)}"
         tasks = self._tasks(caller, asked)
-        key = (caller.grant.principal, self._gateway.own.owners(caller.grant), caller.session)
+        key = (caller.grant.principal, self._gateway.user_reach.owners(caller.grant), caller.session)
         streams = self._streams.get(key)
         if streams is None:
             streams = self._streams[key] = _new_streams(caller)

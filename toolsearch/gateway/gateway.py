@@ -23,7 +23,6 @@ from toolsearch.gateway.approvals import Waiting, waiting_of
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.config_file import ConfigFile
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
-from toolsearch.gateway.own_entries import OwnServers
 from toolsearch.gateway.proxy.approval_questions import ApprovalQuestions
 from toolsearch.gateway.proxy.calls import ClientCall, ClientCalls, SessionLimits, mcp_answer
 from toolsearch.gateway.proxy.content import ContentProxy, Subscriptions
@@ -50,6 +49,7 @@ from toolsearch.gateway.status import (
 from toolsearch.gateway.trust.gate import PinGate, make_gate
 from toolsearch.gateway.trust.results import Results
 from toolsearch.gateway.trust.verdicts import ToolGate
+from toolsearch.gateway.user_reach import UserReach
 from toolsearch.scanning.rules import forget_what_was_read
 from toolsearch.sessions.usage import UsageLog
 from toolsearch.storage.pins import PinPersistence
@@ -60,7 +60,7 @@ from toolsearch.tokens import count_json
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.interface import Downstream, ServerHealth, Upstream
-from toolsearch.upstreams.personal import PersonalUpstream
+from toolsearch.upstreams.per_user import PerUserUpstream
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era, state_in
 from toolsearch.wire.mcp.requests import call_params
@@ -167,9 +167,9 @@ class Gateway:
         )
         self._session_listeners: list[Callable[[str], None]] = []
         self.upstreams: Mapping[str, Upstream] = self._servers.upstreams
-        self.personal: Mapping[str, PersonalUpstream] = self._servers.personal
+        self.per_user: Mapping[str, PerUserUpstream] = self._servers.per_user
         self.logins = self._servers.logins
-        self.own = OwnServers(self.registry, self.personal, settings.reached_at)
+        self.user_reach = UserReach(self.registry, self.per_user, settings.reached_at)
         self.first_listings = self._servers.first_listings
         self.first_listings.on_complete(self._count_early_lists)
         self.surface = Surface(
@@ -188,7 +188,7 @@ class Gateway:
             links,
             results=Results(self._treatment_of),
             before=self._servers.follow_decisions if asks_gate else None,
-            reached_at=self.own.reached_at,
+            reached_at=self.user_reach.reached_at,
             telemetry=self.engine.telemetry,
         )
         self.entries = Entries(self.registry, self.relay, self.engine.counter)
@@ -304,12 +304,12 @@ class Gateway:
         await self._servers.review()
 
     def seen_by(self, caller: Caller) -> Caller:
-        """*caller*, whose reach ends at what servers list to its own account."""
-        return replace(caller, own=self.own) if self.personal else caller
+        """*caller*, whose reach ends at what per-user servers list to it."""
+        return replace(caller, user_reach=self.user_reach) if self.per_user else caller
 
     def reach_of(self, grant: Grant) -> Reach:
-        """The reach of *grant*, which ends at what servers list to its own account."""
-        return (self.own.principal(grant) if self.personal else grant.principal).reach
+        """The reach of *grant*, which ends at what per-user servers list to it."""
+        return (self.user_reach.principal(grant) if self.per_user else grant.principal).reach
 
     def _server_health(self) -> dict[str, ServerHealth]:
         """The health of the servers of which the rules allow tools."""
@@ -323,7 +323,7 @@ class Gateway:
         """The list of *caller*; see `Surface.entries`. Soon after the start it waits a little for servers that are
         starting. It waits longer for a list of every tool, since many clients list once.
         """
-        await self.own.listed(caller, self.config.settings.exposure.first_list_wait_s)
+        await self.user_reach.listed(caller, self.config.settings.exposure.first_list_wait_s)
         await (self.settled() if self.surface.lists_every_tool(caller) else self.lists_settled())
         caller = self.seen_by(caller)
         entries, shown = await search_threads.run(self._list, caller)
@@ -337,11 +337,11 @@ class Gateway:
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
         """See `Surface.search`."""
-        await self.own.listed(caller, _FIRST_USE_S)
+        await self.user_reach.listed(caller, _FIRST_USE_S)
         await self.settled()
         caller, started_s = self.seen_by(caller), self._clock()
         found, written, tokens = await search_threads.run(
-            self._search, caller, arguments, await self.own.invitations(caller)
+            self._search, caller, arguments, await self.user_reach.invitations(caller)
         )
         self.ledger.searched(
             caller,
@@ -427,9 +427,9 @@ class Gateway:
     async def _completed(self, call: ClientCall) -> CallOutcome:
         caller, name, started_s = call.caller, call.call.name, self._clock()
         if (tool := call.tool) is None:
-            await self.own.listed(caller, _FIRST_USE_S)
+            await self.user_reach.listed(caller, _FIRST_USE_S)
             await self.settled()
-            unseen = await self.own.unseen_of(caller, name)
+            unseen = await self.user_reach.unseen_of(caller, name)
             call = self._calls.again(call)
             caller, tool = call.caller, call.tool
             call = call if tool is not None else replace(call, fault=call.fault or unseen)

@@ -1,4 +1,4 @@
-"""Pages on which each user logs in to servers with an account of their own, sees these logins, and logs out."""
+"""Pages on which each user logs in to per-user servers, sees these logins, and logs out."""
 
 from __future__ import annotations
 
@@ -92,17 +92,17 @@ class _LoginPages:
 
     async def logins(self, request: Request, grant: Grant) -> Response:
         """The servers at which each user logs in, with the state of this user's login."""
-        reached_at = self._gateway.own.reached_at or str(request.base_url).removesuffix("/")
+        reached_at = self._gateway.user_reach.reached_at or str(request.base_url).removesuffix("/")
         rows = [
-            _row(name, "" if own.is_usable else await own.link(reached_at))
-            for name, each in sorted(self._gateway.personal.items())
-            if (own := each.of(grant)).can_log_in
+            _row(name, "" if theirs.is_usable else await theirs.link(reached_at))
+            for name, each in sorted(self._gateway.per_user.items())
+            if (theirs := each.of(grant)).can_log_in
         ]
         return _page("".join(rows) or "<p>There is no server at which each user logs in.")
 
     async def log_out(self, request: Request, grant: Grant) -> Response:
         name = request.path_params["server"]
-        server = self._gateway.personal.get(name)
+        server = self._gateway.per_user.get(name)
         if server is None:
             return _said("There is no such server.", 404)
         try:

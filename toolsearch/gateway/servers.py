@@ -19,7 +19,7 @@ from toolsearch.upstreams.config import server_identity
 from toolsearch.upstreams.faults import RepeatedWarning
 from toolsearch.upstreams.interface import Listing, Upstream, UpstreamSinks, UpstreamState
 from toolsearch.upstreams.logins import Logins
-from toolsearch.upstreams.personal import PersonalUpstream
+from toolsearch.upstreams.per_user import PerUserUpstream
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.upstreams.settings import UpstreamSettings
 
@@ -160,7 +160,7 @@ class Servers:
         self._sinks = UpstreamSinks(self._listed, self._state_changed, on_updated)
         self._settings: dict[str, UpstreamSettings] = {}
         self.upstreams: dict[str, Upstream] = {}
-        self.personal: dict[str, PersonalUpstream] = {}  # those of them that are others for each user
+        self.per_user: dict[str, PerUserUpstream] = {}  # the per-user ones
         self.logins = Logins(on_login)
         self._log_guard = LogGuard(())
         self._following: asyncio.Task[None] | None = None
@@ -243,7 +243,7 @@ class Servers:
         if upstream is None:
             return
         del self._settings[name]
-        self.personal.pop(name, None)
+        self.per_user.pop(name, None)
         self.first_listings.heard_of(name)
         await self._registry.withdraw(name)
         self._on_removed(name)
@@ -253,17 +253,17 @@ class Servers:
         name = settings.name
         self._log_guard.hide(settings.server.secrets)
         self._settings[name] = settings
-        self.personal.pop(name, None)
+        self.per_user.pop(name, None)
         upstream = self._made(settings)
-        if isinstance(upstream, PersonalUpstream):
-            self.personal[name] = upstream
+        if isinstance(upstream, PerUserUpstream):
+            self.per_user[name] = upstream
         self.upstreams[name] = upstream
         return upstream
 
     def _made(self, settings: UpstreamSettings) -> Upstream:
-        if settings.is_personal:
+        if settings.is_per_user:
             tell = self._registry.tell_of_change
-            return PersonalUpstream(settings, self._sinks, self.logins, make=self._make, on_shown=tell)
+            return PerUserUpstream(settings, self._sinks, self.logins, make=self._make, on_shown=tell)
         return self._make(settings, self._sinks)
 
     def _require_unambiguous(self, name: str) -> None:

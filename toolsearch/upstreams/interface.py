@@ -162,7 +162,7 @@ class Upstream(Protocol):
 
     @property
     def owner(self) -> str:
-        """Tells apart the connections of a server that has one for each user; "" for a connection that all share."""
+        """Tells apart the connections of a per-user server; "" for a connection that all users share."""
         ...
 
     def of(self, grant: Grant) -> Upstream:

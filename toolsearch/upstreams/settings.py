@@ -108,6 +108,6 @@ class UpstreamSettings:
         return self.server.name
 
     @property
-    def is_personal(self) -> bool:
-        """Whether the server is another one for each user, so that no two of them may share a connection."""
+    def is_per_user(self) -> bool:
+        """Whether each user has a connection of their own to the server."""
         return self.credentials != "shared" or (isinstance(self.server, HttpServer) and bool(self.server.claimed))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from toolsearch.upstreams.interface import Listing, read_listing
-from toolsearch.upstreams.own_lists import Key, OwnLists
+from toolsearch.upstreams.user_lists import Key, UserLists
 from toolsearch.wire.mcp.lists import RESOURCES, TOOLS
 
 
@@ -19,19 +19,19 @@ def shown(made: Listing) -> dict[str, str]:
     return {each.remote_name: each.definition.description for each in made.tools}
 
 
-def take(lists: OwnLists, owner: str, given: Listing) -> Listing:
+def take(lists: UserLists, owner: str, given: Listing) -> Listing:
     """Note what was listed, as if it had been judged at once."""
     judged, show = lists.with_(owner, given)
     show()
     return judged
 
 
-def seen(lists: OwnLists, owner: str) -> list[str]:
+def seen(lists: UserLists, owner: str) -> list[str]:
     return sorted(name for _, name in lists.visible(owner, may_see_first=True))
 
 
 def test_nothing_is_shown_before_it_has_been_judged():
-    lists = OwnLists("s")
+    lists = UserLists("s")
     take(lists, "a", listing(tool("pay", "as judged")))
     lists.ended("a")
     _, show = lists.with_("b", listing(tool("pay", "otherwise")))
@@ -43,7 +43,7 @@ def test_nothing_is_shown_before_it_has_been_judged():
 
 
 def test_who_is_listed_nothing_yet_sees_the_tools_that_all_others_are_listed_and_no_contents():
-    lists = OwnLists("s")
+    lists = UserLists("s")
     take(lists, "a", listing(tool("common"), tool("hers"), resources=({"uri": "her://file", "name": "file"},)))
 
     assert seen(lists, "b") == ["common", "hers"]
@@ -51,7 +51,7 @@ def test_who_is_listed_nothing_yet_sees_the_tools_that_all_others_are_listed_and
 
 
 def test_each_sees_what_it_is_listed_itself_and_what_is_of_one_is_seen_by_that_one():
-    lists = OwnLists("s")
+    lists = UserLists("s")
     take(lists, "a", listing(tool("common"), tool("hers")))
     both = take(lists, "b", listing(tool("common"), tool("his"), resources=({"uri": "his://file", "name": "file"},)))
 
@@ -61,7 +61,7 @@ def test_each_sees_what_it_is_listed_itself_and_what_is_of_one_is_seen_by_that_o
 
 
 def test_a_name_that_is_defined_in_another_way_for_one_user_is_out_of_its_reach_and_is_told():
-    lists = OwnLists("s")
+    lists = UserLists("s")
     take(lists, "a", listing(tool("pay", "as judged")))
     both = take(lists, "b", listing(tool("pay", "otherwise")))
 
@@ -72,7 +72,7 @@ def test_a_name_that_is_defined_in_another_way_for_one_user_is_out_of_its_reach_
 
 
 def test_the_definition_counts_that_is_listed_to_who_is_connected_for_the_longest_time():
-    lists = OwnLists("s")
+    lists = UserLists("s")
     take(lists, "a", listing(tool("pay", "old")))
     take(lists, "b", listing(tool("pay", "old")))
     assert shown(take(lists, "b", listing(tool("pay", "new")))) == {"pay": "old"}
@@ -84,7 +84,7 @@ def test_the_definition_counts_that_is_listed_to_who_is_connected_for_the_longes
 
 
 def test_what_nobody_is_listed_may_be_asked_for_except_tools_and_by_nobody_who_was_listed_nothing():
-    lists = OwnLists("s")
+    lists = UserLists("s")
     take(lists, "a", listing(tool("pay"), resources=({"uri": "her://file", "name": "file"},)))
     take(lists, "b", listing())
 
@@ -95,7 +95,7 @@ def test_what_nobody_is_listed_may_be_asked_for_except_tools_and_by_nobody_who_w
 
 
 def test_who_has_logged_out_is_shown_what_anybody_is():
-    lists = OwnLists("s")
+    lists = UserLists("s")
     take(lists, "a", listing(tool("common")))
     take(lists, "b", listing(tool("common"), tool("his")))
     lists.forget("b")
@@ -104,13 +104,13 @@ def test_who_has_logged_out_is_shown_what_anybody_is():
 
 
 def test_instructions_are_written_for_one_user_and_shown_to_nobody():
-    made = take(OwnLists("s"), "a", listing(tool("common"), instructions="Alice's projects are X and Y."))
+    made = take(UserLists("s"), "a", listing(tool("common"), instructions="Alice's projects are X and Y."))
 
     assert made.instructions == ""
 
 
 def test_names_are_told_apart_over_all_users():
-    lists = OwnLists("s")
+    lists = UserLists("s")
     (alone,) = take(lists, "a", listing(tool("make-it"))).tools
     both = take(lists, "b", listing(tool("make it"))).tools
 
@@ -119,7 +119,7 @@ def test_names_are_told_apart_over_all_users():
 
 
 def test_what_was_kept_is_shown_until_somebody_is_listed():
-    lists = OwnLists("s")
+    lists = UserLists("s")
     kept = lists.take_kept(listing(tool("old"), resources=({"uri": "x://y", "name": "y"},)))
     assert kept is not None
     assert (shown(kept), kept.resources, seen(lists, "a")) == ({"old": ""}, (), ["old"])
@@ -131,9 +131,9 @@ def test_what_was_kept_is_shown_until_somebody_is_listed():
 
 
 def test_equal_definitions_of_many_users_are_kept_once():
-    lists = OwnLists("s")
+    lists = UserLists("s")
     for number in range(3):
         take(lists, str(number), listing(tool("common"), tool(f"own {number}")))
 
-    entries = [own.entries[Key("tools", "common")] for own in lists._state.own.values()]
+    entries = [each.entries[Key("tools", "common")] for each in lists._state.users.values()]
     assert all(each is entries[0] for each in entries)

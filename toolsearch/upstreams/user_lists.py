@@ -35,7 +35,7 @@ class _Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
+class _Listed:
     """What one user was listed. *rest* is the listing without its entries, *number* grows with each connection."""
 
     rest: Listing
@@ -50,13 +50,13 @@ class _State:
     listing of all this says beside its entries.
     """
 
-    own: Mapping[str, _Own] = field(default_factory=dict[str, _Own])
+    users: Mapping[str, _Listed] = field(default_factory=dict[str, _Listed])
     shown: Mapping[Key, _Entry] = field(default_factory=dict[Key, _Entry])
     first: frozenset[Key] = frozenset()
     rest: Listing | None = None
 
 
-class OwnLists:
+class UserLists:
     """The lists of the users of one server. May be read from any thread, and is changed in one."""
 
     def __init__(self, server: str) -> None:
@@ -69,7 +69,7 @@ class OwnLists:
         """The tools of *listing*, kept from an earlier run. Everybody is shown them until somebody is listed; None if
         that has happened.
         """
-        if self._state.own:
+        if self._state.users:
             return None
         kept = Listing(self._server, listing.tools, listing.refused, about=listing.about, is_cached=True)
         entries = _entries(kept)
@@ -83,13 +83,13 @@ class OwnLists:
         If the server defines an entry in several ways, the definition counts that it lists to the user who has been
         connected for the longest time, or else, among users without a connection, was listed last.
         """
-        before = self._state.own.get(owner)
+        before = self._state.users.get(owner)
         if before is None or not before.is_live:
             self._numbers += 1
         number = before.number if before is not None and before.is_live else self._numbers
-        new = _Own(_rest(listing), self._shared(_entries(listing)), number)
+        new = _Listed(_rest(listing), self._shared(_entries(listing)), number)
         order = sorted(
-            {**self._state.own, owner: new}.values(),
+            {**self._state.users, owner: new}.values(),
             key=lambda each: (not each.is_live, each.number if each.is_live else -each.number),
         )
         shown: dict[Key, _Entry] = {}
@@ -101,7 +101,7 @@ class OwnLists:
         )
 
         def show() -> bool:
-            was, self._state = self._state, _State({**self._state.own, owner: new}, shown, first, order[0].rest)
+            was, self._state = self._state, _State({**self._state.users, owner: new}, shown, first, order[0].rest)
             is_other = before is not None and before.entries != new.entries
             return is_other or (was.shown, was.first) != (shown, first)
 
@@ -116,24 +116,24 @@ class OwnLists:
 
     def ended(self, owner: str) -> None:
         """The connection of *owner* has ended: what it was listed counts after what is listed to others."""
-        if (own := self._state.own.get(owner)) is not None:
-            self._state = replace(self._state, own={**self._state.own, owner: replace(own, is_live=False)})
+        if (listed := self._state.users.get(owner)) is not None:
+            self._state = replace(self._state, users={**self._state.users, owner: replace(listed, is_live=False)})
 
     def forget(self, owner: str) -> None:
         """Nothing is known any more of what *owner* is listed."""
         self._visible.pop(owner, None)
-        self._state = replace(self._state, own={key: own for key, own in self._state.own.items() if key != owner})
+        self._state = replace(self._state, users={key: each for key, each in self._state.users.items() if key != owner})
 
     def visible(self, owner: str, *, may_see_first: bool) -> frozenset[Key]:
         """The entries that *owner* is shown. With *may_see_first*, one who was not listed anything yet is shown the
         tools that all others are listed.
         """
         state = self._state
-        if (own := state.own.get(owner)) is None:
+        if (listed := state.users.get(owner)) is None:
             return state.first if may_see_first else frozenset()
         found = self._visible.get(owner)
         if found is None or found[0] is not state:
-            keys = (key for key, entry in own.entries.items() if _is_same(entry, state.shown.get(key)))
+            keys = (key for key, entry in listed.entries.items() if _is_same(entry, state.shown.get(key)))
             found = self._visible[owner] = state, frozenset(keys)
         return found[1]
 
@@ -142,18 +142,17 @@ class OwnLists:
         not listed in the same way. The server itself decides about what nobody is listed.
         """
         state = self._state
-        own = state.own.get(owner)
-        if own is None:
+        if (listed := state.users.get(owner)) is None:
             return False
-        shown, listed = state.shown.get(key), own.entries.get(key)
-        return key.list != TOOLS.key if shown is None and listed is None else _is_same(listed, shown)
+        shown, theirs = state.shown.get(key), listed.entries.get(key)
+        return key.list != TOOLS.key if shown is None and theirs is None else _is_same(theirs, shown)
 
     @property
     def differing(self) -> Mapping[Key, int]:
         """How many users are listed an entry in another way than it is shown, by entry."""
         state, found = self._state, dict[Key, int]()
-        for own in state.own.values():
-            for key, entry in own.entries.items():
+        for listed in state.users.values():
+            for key, entry in listed.entries.items():
                 if not _is_same(entry, state.shown.get(key)):
                     found[key] = found.get(key, 0) + 1
         return found
@@ -168,8 +167,8 @@ def _is_same(one: _Entry | None, other: _Entry | None) -> bool:
     return one is not None and other is not None and one.digest == other.digest
 
 
-def _has(own: _Own, key: Key, shown: Mapping[Key, _Entry]) -> bool:
-    return _is_same(own.entries.get(key), shown[key])
+def _has(listed: _Listed, key: Key, shown: Mapping[Key, _Entry]) -> bool:
+    return _is_same(listed.entries.get(key), shown[key])
 
 
 def _entries(listing: Listing) -> dict[Key, _Entry]:

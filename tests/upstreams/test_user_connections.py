@@ -20,7 +20,7 @@ from toolsearch.upstreams.exchange import ExchangedTokens
 from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks
 from toolsearch.upstreams.logins import Logins
 from toolsearch.upstreams.oauth import StoredTokens, stored_tokens
-from toolsearch.upstreams.personal import PersonalUpstream
+from toolsearch.upstreams.per_user import PerUserUpstream
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
 
 
@@ -36,10 +36,8 @@ async def unrecorded(_: str, __: str) -> None:
     """Record no login."""
 
 
-def server(
-    given: UpstreamSettings, make: Callable[..., Any] = lambda *_: None, judge: Any = judged
-) -> PersonalUpstream:
-    return PersonalUpstream(given, UpstreamSinks(judge, lambda *_: None), Logins(unrecorded), make=make)
+def server(given: UpstreamSettings, make: Callable[..., Any] = lambda *_: None, judge: Any = judged) -> PerUserUpstream:
+    return PerUserUpstream(given, UpstreamSinks(judge, lambda *_: None), Logins(unrecorded), make=make)
 
 
 def vouched(user: str, token: str = "", **claims: Any) -> Grant:

@@ -1,7 +1,7 @@
-"""A server that is another one for each user: a connection for each, with that user's own token or headers.
+"""A per-user server: each user has a connection of their own, with their token or their headers.
 
 No request, answer, question or message of one connection is ever another user's. What the users are listed is shown as
-one list; see `own_lists`.
+one list; see `user_lists`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from toolsearch.upstreams.interface import (
 from toolsearch.upstreams.listing import listing_store
 from toolsearch.upstreams.logins import Logins
 from toolsearch.upstreams.oauth import StoredTokens, revoked, stored_tokens
-from toolsearch.upstreams.own_lists import Key, OwnLists
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.upstreams.user_lists import Key, UserLists
 from toolsearch.wire.mcp.eras import check_askable
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TOOLS
 from toolsearch.wire.mcp.requests import (
@@ -58,7 +58,7 @@ _LISTS = {CALL_TOOL: TOOLS, GET_PROMPT: PROMPTS, READ_RESOURCE: RESOURCES, SUBSC
 Make: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
 
 
-class PersonalUpstream:
+class PerUserUpstream:
     """An `Upstream` that itself sends nothing: `of` gives the connection of a user. Raises LoginRequiredError for
     requests of nobody.
     """
@@ -79,14 +79,14 @@ class PersonalUpstream:
         self._sinks = sinks
         self._make = make
         self._clock = clock
-        self._connections: OrderedDict[str, OwnConnection] = OrderedDict()  # by owner, the least recently used first
+        self._connections: OrderedDict[str, UserConnection] = OrderedDict()  # by owner, the least recently used first
         self._store = listing_store(settings)
         self._publishing = asyncio.Lock()
         self._chores: set[asyncio.Task[Any]] = set()
         self._ended = UpstreamStatus(settings.name, "", UpstreamState.IDLE)  # the figures of connections that are gone
         self._is_closed = False
         self.logins = logins
-        self.lists = OwnLists(settings.name)
+        self.lists = UserLists(settings.name)
 
     @property
     def name(self) -> str:
@@ -113,10 +113,10 @@ class PersonalUpstream:
         is_used = any(each.is_usable for each in self._connections.values())
         return UpstreamState.IDLE if is_used else UpstreamState.NEEDS_LOGIN
 
-    def of(self, grant: Grant) -> OwnConnection:
+    def of(self, grant: Grant) -> UserConnection:
         owner = self.owner_of(grant)
         known = self._connections.get(owner)
-        connection = self.current(known or OwnConnection(self, grant, owner, self._settings, self._make))
+        connection = self.current(known or UserConnection(self, grant, owner, self._settings, self._make))
         connection.offer(grant)
         return connection
 
@@ -124,7 +124,7 @@ class PersonalUpstream:
         """The owner of the connection of *grant*."""
         return _owner(grant, self._settings)
 
-    def current(self, connection: OwnConnection) -> OwnConnection:
+    def current(self, connection: UserConnection) -> UserConnection:
         """*connection*, which is known again if it had to make room; or else the one that has taken its place."""
         owner = connection.owner
         if owner not in self._connections:
@@ -259,11 +259,11 @@ class PersonalUpstream:
         task.add_done_callback(self._chores.discard)
 
 
-class OwnConnection:
+class UserConnection:
     """The connection of one user with a server, as an `Upstream`. It is opened by the first request."""
 
     def __init__(
-        self, server: PersonalUpstream, grant: Grant, owner: str, settings: UpstreamSettings, make: Make
+        self, server: PerUserUpstream, grant: Grant, owner: str, settings: UpstreamSettings, make: Make
     ) -> None:
         self._server = server
         self.principal = grant.principal.id
@@ -276,9 +276,9 @@ class OwnConnection:
         self._used_s = server.now_s
         self._subscribed: set[str] = set()
         self._heard = asyncio.Event()  # set once the server has listed something, or could not
-        own = self._own_settings(settings, grant)
-        self.tokens = self._tokens_for(grant.account, settings, own)
-        self._settings = replace(own, tokens=self.tokens)
+        theirs = self._user_settings(settings, grant)
+        self.tokens = self._tokens_for(grant.account, settings, theirs)
+        self._settings = replace(theirs, tokens=self.tokens)
 
     @property
     def name(self) -> str:
@@ -508,7 +508,7 @@ class OwnConnection:
         is_agreed = answer.get("action") == "accept"
         return is_agreed and await self._server.logins.finished(self.principal, self.name, _ASKED_S)
 
-    def _own_settings(self, settings: UpstreamSettings, grant: Grant) -> UpstreamSettings:
+    def _user_settings(self, settings: UpstreamSettings, grant: Grant) -> UpstreamSettings:
         """The settings of this user's connection. Nothing of it is kept, since other users see what is."""
         server = settings.server
         if isinstance(server, HttpServer) and server.claimed:
@@ -520,7 +520,7 @@ class OwnConnection:
         return replace(settings, server=server, state_folder=None, listings=None, lazy=True)
 
     def _tokens_for(
-        self, account: str, settings: UpstreamSettings, own: UpstreamSettings
+        self, account: str, settings: UpstreamSettings, theirs: UpstreamSettings
     ) -> StoredTokens | ExchangedTokens | None:
         """The tokens of this user; None if the server is authorized by headers alone."""
         if settings.credentials == "shared":
@@ -529,7 +529,7 @@ class OwnConnection:
         if stored is not None and settings.credentials == "per-user":
             return stored
         if stored is not None and settings.oauth is not None:
-            return ExchangedTokens(own, settings.oauth, stored.anew())
+            return ExchangedTokens(theirs, settings.oauth, stored.anew())
         self._refusal = self._refusal or "its settings let nobody log in"
         return None
 

@@ -23,7 +23,7 @@ from toolsearch.gateway.proxy.addresses import Address, wrap
 from toolsearch.gateway.server import make_server
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
-from toolsearch.upstreams import personal
+from toolsearch.upstreams import per_user
 from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks, UpstreamStatus
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era
@@ -206,9 +206,9 @@ async def test_two_principals_with_the_same_claims_have_a_connection_each():
 
 async def test_tokens_of_other_scopes_are_exchanged_for_another_connection():
     async with gateway() as (running, _):
-        exchanged = replace(running.personal["s"]._settings, credentials="exchange")
+        exchanged = replace(running.per_user["s"]._settings, credentials="exchange")
         reads, writes = (caller_with("alice", scopes=(each,)).grant for each in ("read", "write"))
-        assert personal._owner(reads, exchanged) != personal._owner(writes, exchanged)
+        assert per_user._owner(reads, exchanged) != per_user._owner(writes, exchanged)
 
 
 async def test_what_a_principal_may_not_reach_stays_so_where_its_account_is_listed_it():
@@ -347,11 +347,11 @@ class Following(Nobody):
 async def test_connections_that_nobody_uses_are_closed_and_those_of_subscribers_and_running_calls_are_not():
     clock = Clock()
     async with gateway() as (running, made):
-        server = running.personal["s"]
+        server = running.per_user["s"]
         server._clock = clock
         await both(running)
         await running.subscriptions.subscribe(BOB.grant, Address("s", "any://thing"), "bob", lambda: None)
-        clock.now_s += personal.IDLE_S + 1
+        clock.now_s += per_user.IDLE_S + 1
         await server.close_idle()
         assert {each.user: each.is_closed for each in made} == {"alice": True, "bob": False}
         assert await names(running, ALICE) == ["s__common", "s__hers", "s__pay"]
@@ -360,20 +360,20 @@ async def test_connections_that_nobody_uses_are_closed_and_those_of_subscribers_
 
 
 async def test_only_so_many_users_are_remembered_and_the_one_unused_for_the_longest_time_goes(monkeypatch):
-    monkeypatch.setattr(personal, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(per_user, "MOST_CONNECTIONS", 2)
     async with gateway() as (running, made):
         await both(running)
         await names(running, caller_with("carol"))
-        assert sorted(each.principal for each in running.personal["s"]._connections.values()) == ["alice", "carol"]
+        assert sorted(each.principal for each in running.per_user["s"]._connections.values()) == ["alice", "carol"]
         assert await names(running, BOB) == ["s__common", "s__his", "s__pay"]  # nobody is left who is listed another
         assert [each.user for each in made] == ["alice", "bob", "carol", "bob"]
 
 
 async def test_a_connection_that_had_to_make_room_is_known_again_once_it_is_used_and_closed_at_the_end(monkeypatch):
-    monkeypatch.setattr(personal, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(per_user, "MOST_CONNECTIONS", 2)
     async with gateway() as (running, made):
         await both(running)
-        server = running.personal["s"]
+        server = running.per_user["s"]
         his = server.of(BOB.grant)  # as a request that waits for something has it
         await names(running, ALICE)
         await names(running, caller_with("carol"))
@@ -384,15 +384,15 @@ async def test_a_connection_that_had_to_make_room_is_known_again_once_it_is_used
 
 
 async def test_a_request_over_a_connection_that_had_to_make_room_goes_over_the_one_in_its_place(monkeypatch):
-    monkeypatch.setattr(personal, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(per_user, "MOST_CONNECTIONS", 2)
     async with gateway() as (running, made):
         await both(running)
-        his = running.personal["s"].of(BOB.grant)
+        his = running.per_user["s"].of(BOB.grant)
         await names(running, ALICE)
         await names(running, caller_with("carol"))
         await names(running, BOB)
         await his.request(UpstreamRequest("resources/subscribe", {"uri": "any://thing"}))
-        assert running.personal["s"].of(BOB.grant)._subscribed == {"any://thing"}  # it is not closed for idleness
+        assert running.per_user["s"].of(BOB.grant)._subscribed == {"any://thing"}  # it is not closed for idleness
     assert [(each.user, len(each.called)) for each in made if each.user == "bob"] == [("bob", 0), ("bob", 1)]
 
 
@@ -404,7 +404,7 @@ async def test_a_server_is_asked_anew_for_a_resource_once_the_users_connection_w
         async def tell() -> None: ...
 
         await running.subscriptions.subscribe(ALICE.grant, shared, "one", tell)
-        await running.personal["s"].of(ALICE.grant).log_out()
+        await running.per_user["s"].of(ALICE.grant).log_out()
         await names(running, ALICE)
         await running.subscriptions.subscribe(ALICE.grant, shared, "two", tell)
         assert [[name for name, _ in each.called] for each in made if each.user == "alice"] == [["any://thing"]] * 2
@@ -414,7 +414,7 @@ async def test_a_server_is_asked_anew_for_a_resource_once_the_users_connection_w
 async def test_a_server_that_is_removed_while_it_is_called_leaves_nothing_behind():
     async with gateway() as (running, made):
         await both(running)
-        hers = running.personal["s"].of(ALICE.grant)
+        hers = running.per_user["s"].of(ALICE.grant)
         await running.remove_server("s")
         assert all(each.is_closed for each in made)
         assert await names(running, ALICE) == []

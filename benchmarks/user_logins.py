@@ -1,6 +1,6 @@
 """Interleaved calls of two users with logins of their own: whether any token crosses, and what a call costs.
 
-``python -m benchmarks.own_logins [--calls 1000]`` needs the authorization server of the tests:
+``python -m benchmarks.user_logins [--calls 1000]`` needs the authorization server of the tests:
 ``npm ci --prefix tests/mcp_servers``.
 """
 
@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.kit.own_logins import authority, call, guarded_server, team
+from tests.kit.user_logins import authority, call, guarded_server, team
 
 _AT_ONCE = 20
 

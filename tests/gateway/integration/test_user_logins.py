@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, types
 
 from tests.kit.gateway import connected
-from tests.kit.own_logins import (
+from tests.kit.user_logins import (
     Browser,
     Guarded,
     Team,
@@ -28,10 +28,10 @@ from tests.kit.own_logins import (
 from toolsearch.errors import Kept, StorageError
 from toolsearch.gateway.audit import AUDIT_FILE
 from toolsearch.storage.sqlite.stores import SqliteAuditLog
-from toolsearch.upstreams.personal import OwnConnection
+from toolsearch.upstreams.per_user import UserConnection
 
 pytestmark = needs_authority
-CALLS = 200  # 1,000 by `python -m benchmarks.own_logins`
+CALLS = 200  # 1,000 by `python -m benchmarks.user_logins`
 
 
 @asynccontextmanager
@@ -51,8 +51,8 @@ async def logged_in(people: Team, era: str = "auto") -> dict[str, Client]:
     return clients
 
 
-def own(people: Team) -> dict[str, OwnConnection]:
-    return {each.principal: each for each in people.gateway.personal["guarded"]._connections.values()}
+def connections(people: Team) -> dict[str, UserConnection]:
+    return {each.principal: each for each in people.gateway.per_user["guarded"]._connections.values()}
 
 
 async def said(clients: dict[str, Client], numbers: range) -> list[tuple[str, str]]:
@@ -117,11 +117,11 @@ async def test_connections_that_are_lost_or_closed_for_idleness_open_again_for_t
         for number in range(4):
             calls = asyncio.create_task(said(clients, range(10 * number, 10 * number + 5)))
             if number % 2:
-                await asyncio.gather(*(each.close() for each in own(people).values() if not each.is_running))
+                await asyncio.gather(*(each.close() for each in connections(people).values() if not each.is_running))
             answers = await calls
             assert all(given == due for given, due in answers), answers
-            await asyncio.gather(*(each.close() for each in own(people).values()))
-            assert not any(each.is_open for each in own(people).values())
+            await asyncio.gather(*(each.close() for each in connections(people).values()))
+            assert not any(each.is_open for each in connections(people).values())
     assert not guarded.seen["alice"] & guarded.seen["bob"]
 
 
@@ -145,9 +145,9 @@ async def test_what_is_kept_of_a_login_is_encrypted_and_worth_nothing_in_the_pla
         async with team(guarded.url, tmp_path) as people:
             clients = await logged_in(people)
             await said(clients, range(1))
-            files = dict.fromkeys(clients, people.gateway.personal["guarded"]._connections)
+            files = dict.fromkeys(clients, people.gateway.per_user["guarded"]._connections)
             assert files
-            paths = {user: each.tokens._kept._path for user, each in own(people).items()}
+            paths = {user: each.tokens._kept._path for user, each in connections(people).items()}
         kept = b"".join(path.read_bytes() for path in paths.values())
         tokens = [token for each in guarded.seen.values() for token in each]
         assert tokens
@@ -200,7 +200,7 @@ async def test_a_login_that_is_never_finished_leaves_the_earlier_one_and_its_lin
     async with parts(tmp_path) as (_, people):
         alice = await people.client("alice")
         await people.log_in("alice", alice)
-        connection = own(people)["alice"]
+        connection = connections(people)["alice"]
         link = await connection.link(people.url.removesuffix("/mcp"))
         browser = await people.browser("alice")
         assert (await browser.open(link)).status_code == 302  # and the page is closed
@@ -225,7 +225,7 @@ async def test_who_logs_out_on_the_page_is_logged_out_there_too_and_others_are_n
         clients = await logged_in(people)
         base = people.url.removesuffix("/mcp")
         browser = await people.browser("alice")
-        revoked = own(people)["alice"].tokens.revocation()
+        revoked = connections(people)["alice"].tokens.revocation()
         assert [each.url.path for each in revoked] == ["/token/revocation"] * 2
         assert "guarded: logged in" in (await browser.visit(f"{base}/logins")).text
 
@@ -296,7 +296,7 @@ async def test_the_callers_own_token_is_exchanged_and_the_server_never_sees_that
         assert {user: len(seen) for user, seen in guarded.seen.items()} == {"alice": 1, "bob": 1}
         everything = {*people.tokens.values()} | {token for each in guarded.seen.values() for token in each}
         assert len(everything) == 4
-        assert not any(token in caplog.text or token in repr(own(people)) for token in everything)
+        assert not any(token in caplog.text or token in repr(connections(people)) for token in everything)
     assert not list(tmp_path.glob("tokens/*"))
 
 

@@ -1,4 +1,4 @@
-"""What each principal may see of servers that list other things to each: a part of its reach, before any search."""
+"""Which entries of per-user servers each principal may see: a part of its reach, applied before any search."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from toolsearch.gateway.trust.verdicts import kind_of, list_of
 from toolsearch.tools.definition import Tool, legal_name
 from toolsearch.tools.naming import SEPARATOR
 from toolsearch.upstreams.interface import UpstreamState
-from toolsearch.upstreams.own_lists import Key
-from toolsearch.upstreams.personal import OwnConnection, PersonalUpstream
+from toolsearch.upstreams.per_user import PerUserUpstream, UserConnection
+from toolsearch.upstreams.user_lists import Key
 from toolsearch.wire.mcp.lists import PROMPTS, ListOf
 
 _K = TypeVar("_K")
@@ -28,10 +28,10 @@ _Only: TypeAlias = tuple[tuple[str, frozenset[str]], ...]
 _MOST = 10_000  # of everything that is remembered here; then it is found anew
 
 
-class OwnServers:
-    """An `OwnEntries` over the *servers* that are others for each user, which may come and go."""
+class UserReach:
+    """The `UserEntries` of the per-user *servers*, which may come and go."""
 
-    def __init__(self, registry: Registry, servers: Mapping[str, PersonalUpstream], reached_at: str = "") -> None:
+    def __init__(self, registry: Registry, servers: Mapping[str, PerUserUpstream], reached_at: str = "") -> None:
         """*reached_at* is the address by which everybody reaches the gateway; "": it is the one by which each does."""
         self.reached_at = reached_at
         self._registry = registry
@@ -40,7 +40,7 @@ class OwnServers:
         self._names: dict[tuple[str, frozenset[Key]], tuple[tuple[object, ...], frozenset[str]]] = {}
 
     def principal(self, grant: Grant) -> Principal:
-        only = tuple((name, self._names_of(name, own.visible(grant))) for name, own in sorted(self._servers.items()))
+        only = tuple((name, self._names_of(name, each.visible(grant))) for name, each in sorted(self._servers.items()))
         key = grant.principal, only
         if (known := self._principals.get(key)) is None:
             reach = grant.principal.reach & Reach(only=only)
@@ -49,11 +49,11 @@ class OwnServers:
 
     def owners(self, grant: Grant) -> tuple[str, ...]:
         """Whose the connections of *grant* are, in the order of the servers' names."""
-        return tuple(own.owner_of(grant) for _, own in sorted(self._servers.items()))
+        return tuple(each.owner_of(grant) for _, each in sorted(self._servers.items()))
 
     def lists(self, grant: Grant, server: str, which: ListOf, name: str) -> bool:
-        own = self._servers.get(server)
-        return own is None or Key.of(which, name) in own.visible(grant)
+        found = self._servers.get(server)
+        return found is None or Key.of(which, name) in found.visible(grant)
 
     async def listed(self, caller: Caller, patience_s: float) -> None:
         """Connect *caller* to the servers for which it has a login or a token, and wait for a while until they have
@@ -64,24 +64,24 @@ class OwnServers:
 
     async def invitations(self, caller: Caller) -> list[str]:
         """For each server of which *caller* sees nothing before it logs in there, how it logs in."""
-        unseen = self._unseen(caller, lambda own: own.wants_login)
-        return [await own.invitation(self._reached_by(caller)) for own in unseen]
+        unseen = self._unseen(caller, lambda each: each.wants_login)
+        return [await each.invitation(self._reached_by(caller)) for each in unseen]
 
     async def unseen_of(self, caller: Caller, name: str) -> ServerUnavailableError | None:
         """The error for a call of the unknown tool *name* if it could be one of a server that *caller* sees nothing of:
         before it logs in there, or before the server lists it something.
         """
-        for own in self._unseen(caller, lambda own: name.startswith(f"{legal_name(own.name)}{SEPARATOR}")):
-            if own.wants_login:
-                return LoginRequiredError(await own.invitation(self._reached_by(caller)))
-            if own.state is UpstreamState.NEEDS_LOGIN:
-                return own.not_accepted()
-            if own.is_usable:
-                reason = own.status().last_error or f"MCP server {own.name!r} has not listed its tools yet"
+        for each in self._unseen(caller, lambda each: name.startswith(f"{legal_name(each.name)}{SEPARATOR}")):
+            if each.wants_login:
+                return LoginRequiredError(await each.invitation(self._reached_by(caller)))
+            if each.state is UpstreamState.NEEDS_LOGIN:
+                return each.not_accepted()
+            if each.is_usable:
+                reason = each.status().last_error or f"MCP server {each.name!r} has not listed its tools yet"
                 return ServerUnavailableError(f"{reason}; the request did not run")
         return None
 
-    def _unseen(self, caller: Caller, is_meant: Callable[[OwnConnection], bool]) -> list[OwnConnection]:
+    def _unseen(self, caller: Caller, is_meant: Callable[[UserConnection], bool]) -> list[UserConnection]:
         """The connections of *caller* with servers of which it sees nothing, although rules let it."""
         grant = caller.grant
         connections = [each.of(grant) for each in list(self._servers.values()) if not each.visible(grant)]
