@@ -69,9 +69,9 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
-def gateway(home: Path) -> GatewaySettings:
+def gateway(home: Path, **environment: str) -> GatewaySettings:
     """The settings that the gateway itself reads in what was written."""
-    return read_gateway_config(home / "own.json", {}).settings
+    return read_gateway_config(home / "own.json", environment).settings
 
 
 def test_a_change_is_shown_without_secrets_and_nothing_is_written(run, home, cursor):
@@ -486,7 +486,7 @@ OPENCODE = """{
     },
     "off": {"type": "local", "command": ["off"], "enabled": false},
     "filed": {"type": "remote", "url": "https://f.example/mcp", "headers": {"X-Key": "{file:~/.key}"}},
-    "logs-in": {"type": "remote", "url": "https://l.example/mcp", "oauth": {"scope": "all"}},
+    "logs-in": {"type": "remote", "url": "https://l.example/mcp", "oauth": {"scope": "all", "other": 1}},
     "shell": {"type": "local", "command": ["sh", "-c", "echo ${HOME}"]},
     "other": {"enabled": false},
   },
@@ -510,8 +510,8 @@ def test_opencode_is_read_and_written_in_its_own_words(run, home, project, name)
         "off": {"command": "off", "args": [], "disabled": True, "cwd": str(project)},
     }
     hub, web = (gateway(home).of_server(each) for each in ("hub", "web"))
-    assert (hub.connect_timeout_s, hub.call_timeout_s, hub.login) == (20, 20, True)
-    assert (web.login, web.call_timeout_s) == (False, 60)
+    assert (hub.connect_timeout_s, hub.call_timeout_s, hub.credentials) == (20, 20, "shared")
+    assert (web.credentials, web.call_timeout_s) == ("none", 60)
     servers = JsonText("mcp").servers(file.read_text())
     assert list(servers) == ["filed", "logs-in", "shell", "other", "toolsearch"]
     assert servers["toolsearch"] == {
@@ -711,8 +711,8 @@ def test_a_server_about_whose_tools_codex_asks_less_moves_and_is_asked_about_ane
     assert has_line(err, "'git' of codex moves", "'required'")
 
 
-@pytest.mark.parametrize("line", ["scopes = ['read']", "oauth_resource = 'x'", "experimental_environment = 'remote'"])
-def test_a_server_that_codex_logs_in_to_or_runs_elsewhere_stays(run, home, line):
+@pytest.mark.parametrize("line", ["oauth_resource = 'x'", "experimental_environment = 'remote'"])
+def test_a_server_that_codex_logs_in_to_in_a_way_of_its_own_or_runs_elsewhere_stays(run, home, line):
     put(home / ".codex" / "config.toml", f"[mcp_servers.web]\nurl = 'https://web.example/mcp'\n{line}\n")
     code, _, err = run("--write")
 
@@ -1066,3 +1066,147 @@ def test_an_entry_of_the_gateway_that_lacks_what_the_client_needs_gets_it_and_ke
     got = read(path)["mcpServers"]["toolsearch"]
     assert (got["alwaysLoad"], got["timeout"]) == (True, 9000)
     assert run("--write")[0] == 1  # there is nothing left to do
+
+
+# --- Logins -----------------------------------------------------------------------------------------------------------
+
+
+SECRET = "a-secret-that-nobody-may-see"
+
+
+def client_file(home: Path, client: str, entry: dict[str, Any]) -> Path:
+    """The file of *client* with one server to which it logs in."""
+    place = next(each for each in known_clients(home, home, sys.platform) if each.name == client)
+    return put(place.path, json.dumps({place.section[0]: {"crm": {"url": "https://crm.example/mcp", **entry}}}))
+
+
+@pytest.mark.parametrize(
+    ("client", "entry", "oauth"),
+    [
+        (
+            "claude-code",
+            {"type": "http", "oauth": {"clientId": "us", "callbackPort": 3118, "scopes": "read write"}},
+            {"clientId": "us", "redirectUri": "http://localhost:3118/callback", "scopes": ["read", "write"]},
+        ),
+        ("claude-code", {"oauth": {"scopes": "read"}}, {"scopes": ["read"]}),
+        (
+            "cursor",
+            {"auth": {"CLIENT_ID": "us", "scopes": ["read"]}},
+            {"clientId": "us", "redirectUri": "http://localhost:8787/callback", "scopes": ["read"]},
+        ),
+        (
+            "cursor",
+            {"auth": {"CLIENT_ID": "us", "CLIENT_SECRET": "${env:CRM}", "issuer": "https://login.example"}},
+            {
+                "clientId": "us",
+                "clientSecret": "${env:CRM}",
+                "issuer": "https://login.example",
+                "redirectUri": "http://localhost:8787/callback",
+            },
+        ),
+        (
+            "vscode",
+            {"type": "http", "oauth": {"clientId": "us"}},
+            {"clientId": "us", "redirectUri": "http://127.0.0.1:33418/"},
+        ),
+        (
+            "gemini-cli",
+            {"oauth": {"enabled": True, "clientId": "us", "clientSecret": "$CRM", "issuer": "https://login.example"}},
+            {
+                "clientId": "us",
+                "clientSecret": "${CRM}",
+                "issuer": "https://login.example",
+                "redirectUri": "http://localhost/oauth/callback",
+            },
+        ),
+        (
+            "gemini-cli",
+            {
+                "authProviderType": "dynamic_discovery",
+                "oauth": {"redirectUri": "http://localhost:7/x", "clientId": "us"},
+            },
+            {"clientId": "us", "redirectUri": "http://localhost:7/x"},
+        ),
+        (
+            "qwen",
+            {"oauth": {"clientId": "us"}},
+            {"clientId": "us", "redirectUri": "http://localhost:7777/oauth/callback"},
+        ),
+        (
+            "opencode",
+            {"type": "remote", "oauth": {"clientId": "{env:CRM}", "scope": "read write"}},
+            {
+                "clientId": "${CRM}",
+                "redirectUri": "http://127.0.0.1:19876/mcp/oauth/callback",
+                "scopes": ["read", "write"],
+            },
+        ),
+    ],
+)
+def test_a_registration_of_a_client_moves_with_its_server(run, home, client, entry, oauth):
+    client_file(home, client, entry)
+    code, _, err = run("--write")
+
+    assert code == 0
+    assert read(home / "own.json")["toolsearch"]["servers"]["crm"]["oauth"] == oauth
+    assert gateway(home, CRM="the value").of_server("crm").oauth.redirect_uri == oauth.get(
+        "redirectUri", "http://127.0.0.1/callback"
+    )
+    assert has_line(err, "log in to 'crm'", oauth.get("redirectUri", "")) is ("clientId" in oauth)
+
+
+def test_the_registration_of_codex_moves_with_its_server(run, home):
+    put(
+        home / ".codex" / "config.toml",
+        "[mcp_servers.crm]\nurl = 'https://crm.example/mcp'\nscopes = ['read']\n\n"
+        "[mcp_servers.crm.oauth]\nclient_id = 'us'\ncallback_url = 'http://127.0.0.1/callback'\n",
+    )
+    run("--write")
+
+    assert read(home / "own.json")["toolsearch"]["servers"]["crm"]["oauth"] == {
+        "clientId": "us",
+        "redirectUri": "http://127.0.0.1/callback",
+        "scopes": ["read"],
+    }
+
+
+def test_the_variable_of_a_client_secret_is_handed_on_to_the_gateway(run, home):
+    auth = {"CLIENT_ID": "us", "CLIENT_SECRET": "${env:CRM}", "issuer": "https://login.example"}
+    file = client_file(home, "cursor", {"auth": auth})
+    run("--write")
+    assert read(file)["mcpServers"]["toolsearch"]["env"] == {"CRM": "${env:CRM}"}
+
+
+@pytest.mark.parametrize(
+    ("client", "entry", "words"),
+    [
+        ("cursor", {"auth": {"CLIENT_ID": "us", "CLIENT_SECRET": SECRET, "issuer": "https://x"}}, "written out"),
+        ("cursor", {"auth": {"CLIENT_ID": "us", "CLIENT_SECRET": f"${{env:A:-{SECRET}}}"}}, "written out"),
+        ("cursor", {"auth": {"CLIENT_ID": "us", "CLIENT_SECRET": "${env:CRM}"}}, "'issuer'"),
+        ("cursor", {"auth": {"CLIENT_SECRET": "${env:CRM}", "issuer": "https://x"}}, "'oauth'"),
+        ("cursor", {"auth": "login"}, "'auth'"),
+        ("claude-code", {"oauth": {"clientId": "us", "authServerMetadataUrl": "https://x"}}, "'authServerMetadataUrl'"),
+        ("gemini-cli", {"oauth": {"clientId": "us", "tokenUrl": "https://x"}}, "'tokenUrl'"),
+        ("gemini-cli", {"authProviderType": "google_credentials"}, "'authProviderType'"),
+        ("gemini-cli", {"oauth": {"clientId": "us", "redirectUri": "https://x.example/callback"}}, "'redirectUri'"),
+        ("claude-code", {"oauth": {"clientId": "us", "callbackPort": 99999}}, "'redirectUri'"),
+        ("opencode", {"type": "remote", "oauth": {"scope": ["two words"]}}, "'scopes"),
+    ],
+)
+def test_a_server_stays_if_the_gateway_would_log_in_in_another_way_or_tell_a_secret(run, home, client, entry, words):
+    client_file(home, client, entry)
+    code, out, err = run("--write")
+
+    assert code == 1
+    assert has_line(err, f"'crm' stays with {client}", words)
+    assert SECRET not in out + err
+
+
+def test_a_client_secret_in_the_gateways_own_file_is_not_shown(run, home, cursor):
+    servers = {"old": {"oauth": {"clientId": "shown", "clientSecret": SECRET}}}
+    put(home / "own.json", json.dumps({"toolsearch": {"servers": servers}}))
+    put(home / ".codex" / "config.toml", "[mcp_servers.x]\nurl = 'https://x.example'\ntool_timeout_sec = 5\n")
+    _, out, err = run()
+
+    assert '"clientId": "shown"' in out
+    assert SECRET not in out + err

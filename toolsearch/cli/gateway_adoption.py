@@ -33,6 +33,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import distinct, namespaced
 from toolsearch.upstreams import secrets
 from toolsearch.upstreams.config import HttpServer, McpServer, read_mcp_config
+from toolsearch.upstreams.settings import LOOPBACK_PAGE
 
 
 def rule_about(client: ClientPlace, server: str) -> str:
@@ -65,6 +66,7 @@ def _names(value: Json) -> Iterator[str]:
                 yield from _names(inner)
 
 
+_PUBLIC = ("clientId", "issuer", "redirectUri", "scopes")  # of a login
 _INPUT = re.compile(r"\$\{input:[^{}]*\}")  # a value that an editor asks a person for
 OURS = "toolsearch"  # the name of the gateway's entry in a client's file
 
@@ -93,8 +95,8 @@ class Adoption:
 
     @property
     def variables(self) -> list[str]:
-        """The environment variables that the moved servers use, sorted."""
-        return _variables(self.moved.values())
+        """The environment variables that the moved servers and their settings use, sorted."""
+        return _variables([*self.moved.values(), *self.settings.values()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,8 @@ def adopt(
     client = reading.client
     meanings = {names[own]: meaning for own, meaning in reading.meanings.items()}
     moved = {name: kept.get(name, meaning.entry) for name, meaning in meanings.items()}
-    used = _variables(moved.values())
+    settings = {name: meaning.settings for name, meaning in meanings.items() if meaning.settings}
+    used = _variables([*moved.values(), *settings.values()])
     asked = {variable: f"${{input:{name}}}" for name, variable in reading.inputs.items() if variable in used}
     entry = _with(reading.said, _entry(client, command, used, asked))
     if allow_reads and client.reads:
@@ -203,7 +206,7 @@ def adopt(
     return Adoption(
         names,
         moved,
-        {name: meaning.settings for name, meaning in meanings.items() if meaning.settings},
+        settings,
         tuple(rule for name, meaning in meanings.items() for rule in _deny_rules(name, meaning.forbidden)),
         reading.stays,
         (*renamed, *(text for name, meaning in reading.meanings.items() for text in _warnings(client, name, meaning))),
@@ -224,6 +227,9 @@ def _warnings(client: ClientPlace, name: str, meaning: EntryMeaning) -> Iterable
     if meaning.trusted:
         keys = ", ".join(map(repr, meaning.trusted))
         yield f"{client.label} let tools of {name!r} run without a question ({keys}); now it asks anew"
+    if is_object(oauth := meaning.settings.get("oauth")) and "clientId" in oauth:
+        where = oauth.get("redirectUri", LOOPBACK_PAGE)
+        yield f"log in to {name!r} with 'toolsearch gateway login'; {where} must be a redirect URI of its clientId"
     if meaning.lost:
         keys = ", ".join(map(repr, meaning.lost))
         yield f"{name!r} of {client.label} moves without {keys}: the gateway does not know these keys"
@@ -246,6 +252,14 @@ def _with(said: JsonObject, entry: JsonObject) -> JsonObject:
 def redacted(servers: Mapping[str, JsonObject]) -> dict[str, Json]:
     """*servers* for display: without values of ``env``, headers and logins, and without arguments that look secret."""
     return {name: _redacted(entry) for name, entry in servers.items()}
+
+
+def shown_settings(settings: Mapping[str, JsonObject]) -> dict[str, Json]:
+    """The *settings* of servers for display: a client secret that stands there is hidden."""
+    return {
+        name: {key: _shown_login(value) if key == "oauth" and is_object(value) else value for key, value in of.items()}
+        for name, of in settings.items()
+    }
 
 
 def _variables(entries: Iterable[JsonObject]) -> list[str]:
@@ -297,6 +311,8 @@ def _redacted(entry: JsonObject) -> JsonObject:
             shown[key] = _redacted(value)
         elif key == "tools":  # names and notes of tools, which need not be shown
             continue
+        elif key == "oauth" and is_object(value):
+            shown[key] = _shown_login(value)
         elif is_object(value):  # env, headers, and other data of a server, such as a login
             shown[key] = {name: _hidden(inner) for name, inner in value.items()}
         elif key in {"url", "httpUrl"} and isinstance(value, str):
@@ -306,6 +322,10 @@ def _redacted(entry: JsonObject) -> JsonObject:
         elif isinstance(value, str) and key != "bearer_token_env_var" and secrets.is_telling(key):
             shown[key] = _hidden(value)
     return shown
+
+
+def _shown_login(oauth: JsonObject) -> JsonObject:
+    return {name: value if name in _PUBLIC else _hidden(value) for name, value in oauth.items()}
 
 
 def _hidden(value: Json) -> Json:

@@ -18,19 +18,21 @@ from toolsearch.tools.json_types import Json, JsonObject
 VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-[^{}]*)?\}")
 OPENCODE_VARIABLE: Final = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _BARE_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")  # beside ${NAME}, in settings of Gemini CLI
+_WHOLE_VARIABLE: Final = re.compile(r"\$\{(?:env:)?[A-Za-z_][A-Za-z0-9_]*\}")
 _WORD: Final = re.compile(r"\$\{([^{}]*)\}")
 _NAME_OF_VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _INPUT: Final = "input:"
 _NOT_ONE_TOOL: Final = re.compile(r"[*?!,\s()\[\]{}]")  # not the name of one tool: a pattern, or several names
 
 _MEANT: Final = ("type", "command", "args", "env", "cwd", "url", "httpUrl", "headers", "disabled", "mode")
-_READ: Final = (*_MEANT, "enabled")
+_LOGIN_KEYS: Final = ("oauth", "auth", "authProviderType", "scopes")
+_READ: Final = (*_MEANT, *_LOGIN_KEYS, "enabled")
 # Lists of the only tools to use.
 _ALLOWED_TOOLS_KEYS: Final = ("includeTools", "enabled_tools", "enabledTools", "tools")
 _FORBIDDEN_TOOLS_KEYS: Final = ("excludeTools", "disabled_tools", "disabledTools")  # lists of tools not to use
 _TRUST_KEYS: Final = ("trust", "autoApprove", "alwaysAllow")  # keys that let all tools, or some, run without a question
 
-_OWN_LOGIN: Final = "it logs in by settings of its own, and the gateway does not know them"
+_OWN_LOGIN: Final = "it logs in by a setting that the gateway does not have"
 _SANDBOX: Final = "the client runs it in a sandbox, and the gateway would not"
 _ELSEWHERE: Final = "the client runs it in another environment, and the gateway cannot"
 _CANNOT_MOVE: Final = {
@@ -45,11 +47,31 @@ _CANNOT_MOVE: Final = {
     "toolPermissions": "the client keeps approvals of its tools, and the gateway does not know them",
     "orgMaxPermission": "the client keeps approvals of its tools, and the gateway does not know them",
     "remoteConfigured": "an organization manages it, and would put it back",
-    **dict.fromkeys(
-        ("auth", "authProviderType", "oauth", "oauthClient", "oauthClientId", "oauthScopes", "oidc"), _OWN_LOGIN
-    ),
-    **dict.fromkeys(("oauth_resource", "scopes"), _OWN_LOGIN),
+    **dict.fromkeys(("oauthClient", "oauthClientId", "oauthScopes", "oauth_resource", "oidc"), _OWN_LOGIN),
 }
+
+_OAUTH: Final = {  # clients' words for how they log in -> those of the gateway
+    "clientId": "clientId",
+    "client_id": "clientId",
+    "CLIENT_ID": "clientId",
+    "clientSecret": "clientSecret",
+    "CLIENT_SECRET": "clientSecret",
+    "issuer": "issuer",
+    "redirectUri": "redirectUri",
+    "callback_url": "redirectUri",
+    "scope": "scopes",
+    "scopes": "scopes",
+}
+_DISCOVERY: Final = "dynamic_discovery"  # Gemini CLI's word for what the gateway does, too
+_CALLBACK_PORT: Final = "callbackPort"
+_REDIRECTS: Final[Mapping[ClientDialect, tuple[str, int | None]]] = {  # the addresses and ports that clients register
+    "claude": ("http://localhost{}/callback", None),
+    "gemini": ("http://localhost{}/oauth/callback", None),
+    "opencode": ("http://127.0.0.1{}/mcp/oauth/callback", 19_876),
+    "qwen": ("http://localhost{}/oauth/callback", 7_777),
+}
+_REDIRECT_OF_CURSOR: Final = "http://localhost:8787/callback"
+_REDIRECT_OF_VSCODE: Final = "http://127.0.0.1:33418/"
 
 _S: Final = 1
 _MS: Final = 1_000
@@ -126,6 +148,7 @@ def meaning_of(client: ClientPlace, entry: JsonObject, around: Surroundings) -> 
             raise StaysError(
                 f"{key!r} limits its tools, and the gateway would not; write 'rules' into the gateway's file first"
             )
+    entry, oauth = _in_common_words(client, given, around)
     settings, times = _settings(client.dialect, given)
     known = {
         *_READ,
@@ -137,8 +160,8 @@ def meaning_of(client: ClientPlace, entry: JsonObject, around: Surroundings) -> 
         *times,
     }
     return EntryMeaning(
-        _in_common_words(client, given, around),
-        settings,
+        entry,
+        settings | ({"oauth": oauth} if oauth else {}),
         tuple(tool for key in _FORBIDDEN_TOOLS_KEYS for tool in _forbidden(key, given.get(key))),
         trusted=tuple([key for key in _TRUST_KEYS if given.get(key)] + approvals),
         lost=tuple(key for key in given if key not in known),
@@ -159,12 +182,12 @@ def input_variables(inputs: Json, taken: Collection[str]) -> dict[str, str]:
     return variables
 
 
-def _settings(dialect: ClientDialect, entry: JsonObject) -> tuple[JsonObject, set[str]]:
+def _settings(dialect: ClientDialect, entry: JsonObject) -> tuple[dict[str, Json], set[str]]:
     """The server's settings for the gateway's file, and the keys from which they were taken.
 
     A time of less than a second was meant in another unit, since no server could be so fast.
     """
-    settings: dict[str, Json] = {"login": False} if entry.get("oauth") is False else {}
+    settings: dict[str, Json] = {"credentials": "none"} if entry.get("oauth") is False else {}
     used: set[str] = set()
     for key, (in_a_second, names) in _TIMEOUTS.get(dialect, {}).items():
         value = entry.get(key)
@@ -193,12 +216,16 @@ def _codex_approvals(entry: JsonObject) -> list[str]:
     return [key for key, mode in modes.items() if mode == "approve"]
 
 
-def _in_common_words(client: ClientPlace, entry: JsonObject, around: Surroundings) -> JsonObject:
+def _in_common_words(
+    client: ClientPlace, entry: JsonObject, around: Surroundings
+) -> tuple[JsonObject, dict[str, Json]]:
+    """The entry as in ``mcpServers``, and how the client logs in, as in the gateway's ``oauth``."""
     if client.dialect == "opencode":
         entry = _from_opencode(entry)
     elif client.dialect == "codex":
         entry = _from_codex(entry)
     meant: dict[str, Json] = {key: entry[key] for key in _MEANT if key in entry}
+    meant["oauth"] = _oauth(client.dialect, entry)
     if entry.get("enabled") is False:
         meant["disabled"] = True
     if client.dialect in {"copilot", "gemini", "qwen"}:
@@ -207,7 +234,53 @@ def _in_common_words(client: ClientPlace, entry: JsonObject, around: Surrounding
         meant = _with_texts(meant, lambda text: _WORD.sub(lambda word: _filled(word, around), text))
     if client.dialect == "copilot":
         meant = _from_copilot(meant)
-    return meant if around.folder is None else _run_in(around.folder, meant)
+    oauth = _mapped(meant.pop("oauth"))
+    _require_usable(oauth)
+    return (meant if around.folder is None else _run_in(around.folder, meant)), oauth
+
+
+def _oauth(dialect: ClientDialect, entry: JsonObject) -> dict[str, Json]:
+    """How the client logs in, in the gateway's words. Raises StaysError for a setting that the gateway lacks."""
+    for key in ("oauth", "auth", "authProviderType"):
+        if not (is_object(value := entry.get(key)) or value in (None, True, False, _DISCOVERY)):
+            raise StaysError(f"{_OWN_LOGIN} ({key!r})")
+    given = {"scopes": entry.get("scopes"), **_mapped(entry.get("oauth")), **_mapped(entry.get("auth"))}
+    said = {key: value for key, value in given.items() if value not in (None, "", [], False)}
+    for key in said:
+        if key not in (*_OAUTH, _CALLBACK_PORT, "enabled"):
+            raise StaysError(f"{_OWN_LOGIN} ({key!r})")
+    oauth = {_OAUTH[key]: value for key, value in said.items() if key in _OAUTH}
+    if isinstance(scopes := oauth.get("scopes"), str):
+        oauth["scopes"] = [*scopes.split()]
+    redirect_uri = _redirect_uri(dialect, is_cursor="auth" in entry, port=said.get(_CALLBACK_PORT))
+    return {"redirectUri": redirect_uri, **oauth} if redirect_uri and "clientId" in oauth else oauth
+
+
+def _redirect_uri(dialect: ClientDialect, *, is_cursor: bool, port: Json) -> str:
+    """The address that people register for the client; "" if we do not know it."""
+    if dialect == "editor":
+        return _REDIRECT_OF_CURSOR if is_cursor else _REDIRECT_OF_VSCODE
+    address, usual_port = _REDIRECTS.get(dialect, ("", None))
+    chosen = port if isinstance(port, int) else usual_port
+    return address.format(f":{chosen}" if chosen else "")
+
+
+def _require_usable(oauth: JsonObject) -> None:
+    """Raise StaysError unless the gateway's file may have *oauth*. No reason has a secret in it."""
+    from pydantic import SecretStr, ValidationError
+
+    from toolsearch.gateway.settings import OAuthSettings
+
+    secret = oauth.get("clientSecret")
+    if secret is not None and not (isinstance(secret, str) and _WHOLE_VARIABLE.fullmatch(secret)):
+        raise StaysError("its client secret is written out; put it into an environment variable and name that there")
+    if secret is not None and not oauth.get("issuer"):
+        raise StaysError("the gateway sends a client secret only to a named 'issuer'; write it beside the secret there")
+    try:
+        OAuthSettings.model_validate({**oauth, **({"clientSecret": SecretStr("?")} if secret else {})})
+    except ValidationError as error:
+        place = ".".join(map(str, error.errors()[0]["loc"]))
+        raise StaysError(f"{_OWN_LOGIN} ({place or 'oauth'!r})") from None
 
 
 def _filled(word: re.Match[str], around: Surroundings) -> str:

@@ -16,7 +16,16 @@ from typing import Annotated
 import typer
 
 from toolsearch.cli.command_line import ExitCode
-from toolsearch.cli.gateway_adoption import OURS, Adoption, adopt, is_same, names_in_gateway, read_servers, redacted
+from toolsearch.cli.gateway_adoption import (
+    OURS,
+    Adoption,
+    adopt,
+    is_same,
+    names_in_gateway,
+    read_servers,
+    redacted,
+    shown_settings,
+)
 from toolsearch.cli.gateway_client_files import ConfigText, FileChanges, JsonText, TomlText, backups, text_of
 from toolsearch.cli.gateway_clients import EACH_PROJECT, ClientPlace, known_clients
 from toolsearch.cli.gateway_door import own_config
@@ -72,7 +81,7 @@ def _with_denied(text: str, rules: Collection[str]) -> str:
 
 def _shown(text: str) -> JsonObject:
     """The parts of *text* that an import may change."""
-    settings = {"servers": _SETTINGS.servers(text), "rules": {"deny": _value_at(text, _DENY)}}
+    settings = {"servers": shown_settings(_SETTINGS.servers(text)), "rules": {"deny": _value_at(text, _DENY)}}
     return {"mcpServers": redacted(_SERVERS.servers(text)), "toolsearch": settings}
 
 

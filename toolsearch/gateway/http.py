@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import h11
 import uvicorn
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, RequireAuthMiddleware
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.routes import build_resource_metadata_url
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from pydantic import AnyHttpUrl
@@ -36,6 +36,7 @@ from toolsearch.gateway.caller import CredentialBackend, GrantToken
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http_guard import (
     REQUEST_ID,
+    BearerOnly,
     HostGuard,
     RequestIds,
     RetryAfter,
@@ -172,7 +173,7 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
     else:
         resource = _resource(settings.jwt, host, port)
         metadata = build_resource_metadata_url(AnyHttpUrl(resource)) if resource else None
-        guarded = RequireAuthMiddleware(mcp, list(directory.required_scopes), metadata)
+        guarded = BearerOnly(mcp, directory.required_scopes, str(metadata or ""))
         routes += [Route(_PATH, endpoint=guarded)]
         pages += decision_routes(gateway)  # without tokens, nobody could tell an operator from their model
         routes += [_for_operators(page, directory.required_scopes) for page in pages]

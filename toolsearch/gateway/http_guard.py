@@ -7,14 +7,15 @@ rebinding), even read the answers. Such requests carry the page's name as ``Host
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.access.addresses import is_loopback
@@ -172,3 +173,31 @@ def require_safe_binding(settings: HttpSettings, host: str, *, asks_for_tokens: 
         f"bound to {host or 'every address'}, the gateway would serve anybody who can reach it: set "
         "toolsearch.principals or toolsearch.jwt, bind it to 127.0.0.1, or set toolsearch.http.allowAnonymous to true"
     )
+
+
+class BearerOnly:
+    """Lets requests with a valid token for *scopes* through. Others are told what is missing, and where *metadata*
+    names who issues tokens (RFC 6750 and 9728).
+    """
+
+    def __init__(self, app: ASGIApp, scopes: Sequence[str], metadata: str) -> None:
+        self._app = app
+        self._scopes = scopes
+        self._metadata = metadata
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        user = scope.get("user")
+        if not isinstance(user, AuthenticatedUser):
+            has_token = "authorization" in Headers(scope=scope)
+            refusal = self._refusal(401, "invalid_token" if has_token else "", "send a valid token")
+            await refusal(scope, receive, send)
+        elif not set(self._scopes).issubset(user.scopes):
+            await self._refusal(403, "insufficient_scope", "the token lacks a scope")(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _refusal(self, status: int, error: str, description: str) -> JSONResponse:
+        told = {"error": error, "error_description": description}
+        where = {"scope": " ".join(self._scopes), "resource_metadata": self._metadata}
+        parts = [f'{name}="{value}"' for name, value in {**(told if error else {}), **where}.items() if value]
+        return JSONResponse(told, status, headers={"www-authenticate": f"Bearer {', '.join(parts)}".rstrip()})

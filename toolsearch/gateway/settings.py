@@ -51,14 +51,14 @@ from toolsearch.documents.references import References
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
 from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
-from toolsearch.setting_types import Count, Folder, Port, Wait
+from toolsearch.setting_types import Count, Folder, Wait
 from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
 from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import SEPARATOR, did_you_mean
 from toolsearch.upstreams.config import HttpServer, McpServer, mcp_document, read_mcp_config
 from toolsearch.upstreams.sections import CHANGEABLE, GATEWAY
-from toolsearch.upstreams.settings import Credentials, OAuthClient, ServerSettings, UpstreamSettings
+from toolsearch.upstreams.settings import LOOPBACK_PAGE, Credentials, OAuthClient, ServerSettings, UpstreamSettings
 
 _NOBODY = "no_principal"  # error kinds in the style of pydantic's
 _UNUSABLE_OAUTH = "unusable_oauth"
@@ -198,12 +198,25 @@ def _secret(given: object, info: ValidationInfo) -> object:
         raise PydanticCustomError(_UNUSABLE_OAUTH, "{reason}", {"reason": str(error)}) from error
 
 
+_LOOPBACK: Final = r"^http://(127\.0\.0\.1|localhost|\[::1\])(:[1-9][0-9]{0,4})?(/[!-\"$->@-~]*)?$"
+_SCOPE: Final = r"^[!#-\[\]-~]+$"  # RFC 6749, 3.3
+
+
+def _with_usable_port(address: str) -> str:
+    try:
+        _ = urlsplit(address).port
+    except ValueError as error:
+        raise PydanticCustomError(_UNUSABLE_OAUTH, "its port is above 65535") from error
+    return address
+
+
 class OAuthSettings(SettingsSection):
-    """The gateway's registration at a server's authorization server, if it does not register itself."""
+    """How the gateway logs in to a server."""
 
     client_id: str = Field(
-        min_length=1,
-        description="The id that the gateway was registered by, or the https URL of its client id metadata document.",
+        default="",
+        description="The id of the gateway's registration, or the https URL of its client id metadata document; empty: "
+        "the gateway registers itself.",
     )
     client_secret: Annotated[SecretStr | None, BeforeValidator(_secret)] = Field(
         default=None,
@@ -212,22 +225,26 @@ class OAuthSettings(SettingsSection):
     issuer: str | None = Field(
         default=None, description="The only authorization server that logins are made at, as it names itself."
     )
-    callback_port: Port | None = Field(
-        default=None,
-        description="The port of the redirect URI `http://127.0.0.1:PORT/callback`; none: any that is free.",
+    redirect_uri: Annotated[str, Field(pattern=_LOOPBACK), AfterValidator(_with_usable_port)] = Field(
+        default=LOOPBACK_PAGE,
+        description="The registered address on this computer to which the browser returns. Without a port, any free "
+        "one is used.",
+    )
+    scopes: tuple[Annotated[str, Field(pattern=_SCOPE)], ...] = Field(
+        default=(), description="The only scopes that a login asks for at first; empty: those that the server names."
     )
 
     @model_validator(mode="after")
     def _has_issuer(self) -> Self:
-        if self.client_secret is not None and self.issuer is None:
-            reason = "clientSecret wants an issuer beside it: the authorization server that it may be sent to"
+        if self.client_secret is not None and not (self.issuer and self.client_id):
+            reason = "clientSecret wants a clientId and an issuer beside it: the authorization server that may get it"
             raise PydanticCustomError(_UNUSABLE_OAUTH, reason)
         return self
 
     @property
     def client(self) -> OAuthClient:
         secret = self.client_secret.get_secret_value() if self.client_secret is not None else None
-        return OAuthClient(self.client_id, secret, self.issuer, self.callback_port)
+        return OAuthClient(self.client_id, secret, self.issuer, self.redirect_uri, self.scopes)
 
 
 _NO_CLAIM: Final = "unusable_claim"
@@ -300,13 +317,12 @@ class GatewayServerSettings(ServerSettings):
     """Settings of one server; the entry ``*`` gives the defaults of all."""
 
     lazy: bool = Field(default=True, description="Start it only when it is needed, if its tools are known from before.")
-    login: bool = Field(default=True, description="Log in with OAuth where the server asks for it.")
     results: ResultTreatment | None = Field(default=None, description="As trust.results, for this server; none: that.")
-    oauth: OAuthSettings | None = None
+    oauth: OAuthSettings = OAuthSettings()
     credentials: Credentials = Field(
         default="shared",
-        description="Whose credentials it gets: everybody the same; per-user: each principal logs in; exchange: each "
-        "caller's own token is exchanged (RFC 8693) at oauth.issuer.",
+        description="shared: everybody uses the same login. per-user: each principal logs in. exchange: each caller's "
+        "JWT is exchanged (RFC 8693) at oauth.issuer. none: nobody logs in, even if the server asks for it.",
     )
     tools: Annotated[Mapping[str, ToolSettings], AfterValidator(_usable)] = {}
 
@@ -464,15 +480,14 @@ def read_gateway_config(
 
 def _upstream(server: McpServer, settings: GatewaySettings) -> UpstreamSettings:
     policy = settings.of_server(server.name)
-    oauth = policy.oauth.client if policy.oauth is not None else None
-    if oauth is not None and oauth.secret:
+    oauth = policy.oauth.client
+    if oauth.secret:
         server = replace(server, secrets=server.secrets | {oauth.secret})  # a known secret is removed from messages
     return UpstreamSettings(
         server,
         policy.of_connection,
         settings.state_folder,
         lazy=policy.lazy,
-        login=policy.login,
         oauth=oauth,
         credentials=policy.credentials,
     )
@@ -489,17 +504,15 @@ def _without_unusable(
 
 def _credentials_problem(server: McpServer, settings: GatewaySettings) -> str:
     policy = settings.of_server(server.name)
-    if policy.credentials == "shared":
+    if policy.credentials in ("shared", "none"):
         return ""
     if not isinstance(server, HttpServer):
         return f"credentials are {policy.credentials!r}, which only a server over HTTP can be"
     if any(name.lower() == "authorization" for name in (*server.headers, *server.claimed)):
         return f"credentials are {policy.credentials!r}, and its headers have an Authorization; leave one of them out"
-    if not policy.login:
-        return f"credentials are {policy.credentials!r}, and login is off; leave one of them out"
     if policy.credentials == "per-user" and settings.serves_strangers:
         return "credentials are 'per-user', and over HTTP nobody says who they are; set toolsearch.principals or jwt"
-    if policy.credentials == "exchange" and (policy.oauth is None or policy.oauth.issuer is None):
+    if policy.credentials == "exchange" and not (policy.oauth.client_id and policy.oauth.issuer):
         return "credentials are 'exchange', which wants oauth with a clientId and the issuer that exchanges the tokens"
     return ""
 

@@ -179,7 +179,7 @@ class Logins:
                 if login.reached_at:
                     redirect_uri = f"{login.reached_at}{CALLBACK_PATH}"
                 else:
-                    redirect_uri, given = await stack.enter_async_context(callback(login.tokens.callback_port))
+                    redirect_uri, given = await stack.enter_async_context(callback(login.tokens.redirect_uri))
                     given.add_done_callback(lambda done: done.cancelled() or login.take(done.result()))
                 is_asked = await log_in(login.settings, login.tokens, redirect_uri, ask=ask, answer=answer)
             if is_asked:

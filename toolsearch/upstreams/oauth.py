@@ -9,7 +9,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,15 +43,18 @@ from toolsearch.upstreams.connection import CannotConnectError, Connector
 from toolsearch.upstreams.faults import fault_of_request
 from toolsearch.upstreams.http import NoTokenError
 from toolsearch.upstreams.session import SessionPeer
-from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
+from toolsearch.upstreams.settings import LOOPBACK_PAGE, OAuthClient, UpstreamSettings
 from toolsearch.wire.mcp.requests import LIST_TOOLS
 
 if TYPE_CHECKING:
+    from filelock import FileLock
+
     from toolsearch.storage.seal import Seal
 
 logger = logging.getLogger(__name__)
 _LONG_AGO_S = 1.0
 _REVOKE_S = 10.0
+_RENEWAL_S, _LOOK_S = 60.0, 0.05  # for another process to renew tokens, and between looks whether it has
 _IN_HEADER, _IN_BODY = "client_secret_basic", "client_secret_post"  # the secret goes into a header or into the body
 
 
@@ -70,12 +73,15 @@ class _Kept(BaseModel):
 
 
 class _ClientMetadata(OAuthClientMetadata):
-    """What a login asks for. Whatever scope the SDK chooses, *wanted_scope* is added to it."""
+    """What a login asks for: *configured_scope*, or else the scope that the SDK chooses, and *wanted_scope*."""
 
+    configured_scope: str = Field(default="", exclude=True)
     wanted_scope: str | None = Field(default=None, exclude=True)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, union_scopes(value, self.wanted_scope) if name == "scope" else value)
+        if name == "scope":
+            value = union_scopes(self.configured_scope or value, self.wanted_scope)
+        super().__setattr__(name, value)
 
 
 class LoginFile:
@@ -122,6 +128,37 @@ class LoginFile:
     def forget(self) -> None:
         self._path.unlink(missing_ok=True)
 
+    @asynccontextmanager
+    async def alone(self) -> AsyncGenerator[None]:
+        """Keep other processes from renewing the tokens meanwhile. What they have changed before is read again.
+
+        Raises httpx2.PoolTimeout if that takes more than a minute.
+        """
+        from filelock import FileLock  # most gateways renew nothing
+
+        lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), timeout=0, mode=0o600)
+        try:
+            async with asyncio.timeout(_RENEWAL_S):
+                await _acquire(lock)
+        except TimeoutError as error:
+            raise httpx2.PoolTimeout(f"another process has been renewing the login for {_RENEWAL_S:g} s") from error
+        try:
+            self._read = None  # two quick changes may have the same stamp
+            yield
+        finally:
+            lock.release()
+
+
+async def _acquire(lock: FileLock) -> None:
+    """Look for *lock* again and again. A thread that waits for it could not be cancelled, and would take it later."""
+    from filelock import Timeout
+
+    while not lock.is_locked:
+        try:
+            lock.acquire()
+        except Timeout:
+            await asyncio.sleep(_LOOK_S)
+
 
 class _NewLogin:
     """A login that is being made. It replaces the kept one once it has succeeded."""
@@ -138,6 +175,12 @@ class _NewLogin:
     def write(self, kept: _Kept) -> None:
         self._kept = kept
 
+    def forget(self) -> None:
+        self._kept = _Kept()
+
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
 
 class StoredTokens:
     """The tokens for one server; a `TokenStorage` of the SDK."""
@@ -146,13 +189,11 @@ class StoredTokens:
         self,
         server: HttpServer,
         kept: LoginFile | _NewLogin,
-        client: OAuthClient | None = None,
+        client: OAuthClient,
         *,
         is_required: bool = False,
     ) -> None:
-        """*client* is the gateway's registration; None: it registers itself. With *is_required*, no request is sent
-        without a token.
-        """
+        """With *is_required*, no request is sent without a token."""
         self._server = server
         self._kept = kept
         self._client = client
@@ -169,8 +210,13 @@ class StoredTokens:
         return _StoredTokenAuth(self)
 
     @property
+    def current(self) -> OAuthToken | None:
+        """The tokens that are kept now."""
+        return self._kept.read().tokens
+
+    @property
     def is_there(self) -> bool:
-        return self._kept.read().tokens is not None
+        return self.current is not None
 
     def anew(self) -> StoredTokens:
         """Tokens of the same server for a login that is being made."""
@@ -181,13 +227,13 @@ class StoredTokens:
         self._kept.write(made._kept.read())
 
     @property
-    def callback_port(self) -> int:
-        """The port of the loopback address for the browser; 0 for any."""
-        return (self._client.callback_port if self._client is not None else None) or 0
+    def redirect_uri(self) -> str:
+        """The loopback address to which the browser returns; one without a port stands for any free port."""
+        return self._client.redirect_uri
 
     def provider(
         self,
-        redirect_uri: str = "http://127.0.0.1/callback",
+        redirect_uri: str = LOOPBACK_PAGE,
         *,
         ask: Callable[[str], Awaitable[None]] | None = None,
         answer: Callable[[], Awaitable[AuthorizationCodeResult]] | None = None,
@@ -202,21 +248,20 @@ class StoredTokens:
                 await ask(url)
 
         metadata = _ClientMetadata(
+            configured_scope=" ".join(self._client.scopes),
             wanted_scope=self._kept.read().wanted_scope,
             client_name="toolsearch gateway",
             redirect_uris=[AnyUrl(redirect_uri)],
             grant_types=["authorization_code", "refresh_token"],
             token_endpoint_auth_method="none",  # noqa: S106  a program on a user's machine can keep no secret
         )
-        document_url = self._client.document_url if self._client is not None else None
-        is_registered = self._client is not None and document_url is None
         provider = OAuthClientProvider(
             self._server.url,
             metadata,
             self,
-            redirect_handler=ask_as_client if ask is not None and is_registered else ask,
+            redirect_handler=ask_as_client if ask is not None and self._client.is_registered else ask,
             callback_handler=answer,
-            client_metadata_url=document_url,
+            client_metadata_url=self._client.document_url,
         )
         self.load(provider.context)
         return provider
@@ -236,8 +281,11 @@ class StoredTokens:
         self._change(authorization_server=context.oauth_metadata, resource=context.protected_resource_metadata)
 
     def forget(self) -> None:
-        if isinstance(self._kept, LoginFile):
-            self._kept.forget()
+        self._kept.forget()
+
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        """As `LoginFile.alone`."""
+        return self._kept.alone()
 
     def refreshing(self) -> StoredTokens:
         """These tokens for a provider that refreshes them. What that brings is kept by `renew` alone."""
@@ -249,7 +297,7 @@ class StoredTokens:
         """
         if context.current_tokens is None or context.current_tokens is refreshed:
             return True  # nothing has come
-        kept = self._kept.read().tokens
+        kept = self.current
         if kept is None or refreshed is None or kept.access_token != refreshed.access_token:
             return False
         self._change(tokens=context.current_tokens, expires_at_s=context.token_expiry_time)
@@ -273,7 +321,7 @@ class StoredTokens:
         return requests
 
     async def get_tokens(self) -> OAuthToken | None:
-        return self._kept.read().tokens
+        return self.current
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         expires_at_s = None if tokens.expires_in is None else time.time() + tokens.expires_in
@@ -285,19 +333,16 @@ class StoredTokens:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keep a registration. Raises OAuthFlowError if the gateway may only use another authorization server."""
-        client = self._client
-        if client is not None and not (client.document_url and _is_of(client_info, client.issuer)):
+        if self._client.is_registered or not _is_of(client_info, self._client.issuer):
             raise OAuthFlowError(
-                f"the server {self._server.name!r} names another authorization server than {client.issuer}, with "
-                "which its clientId is registered"
+                f"the server {self._server.name!r} names another authorization server than {self._client.issuer}, at "
+                "which its settings let the gateway log in"
             )
         self._change(client=client_info)
 
     def _client_info(self, authorization_server: OAuthMetadata | None) -> OAuthClientInformationFull | None:
         """The registration that is configured; None if there is none, or if it is the address of a document."""
-        if self._client is None or self._client.document_url is not None:
-            return None
-        return client_information(self._client, authorization_server)
+        return client_information(self._client, authorization_server) if self._client.is_registered else None
 
     def widen(self, refusal: httpx2.Response) -> None:
         """Have the next login ask for the scope that *refusal* misses, beside what is granted now."""
@@ -341,7 +386,7 @@ def stored_tokens(settings: UpstreamSettings, account: str = LOCAL.id) -> Stored
     credentials in the configuration, or if logins are off.
     """
     server, folder = settings.server, settings.state_folder
-    if not isinstance(server, HttpServer) or folder is None or not settings.login:
+    if not isinstance(server, HttpServer) or folder is None or settings.credentials == "none":
         return None
     if any(name.lower() == "authorization" for name in (*server.headers, *server.claimed)):
         return None
@@ -387,43 +432,46 @@ class _StoredTokenAuth(httpx2.Auth):
 
     def __init__(self, tokens: StoredTokens) -> None:
         self._tokens = tokens
-        self._stamp = -1.0
+        self._known: OAuthToken | None = None  # what was kept when the provider was told last
         self._provider: OAuthClientProvider | None = None
+        self._renewing = asyncio.Lock()
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        provider = self._current_provider()
-        context = provider.context
+        context = self._current_provider().context
         if context.current_tokens is None:
             self._require_token(request)
             yield request
             return
-        sent = context.current_tokens.access_token
+        refused = None
         if context.is_token_valid():
-            request.headers["Authorization"] = f"Bearer {sent}"
+            refused = context.current_tokens.access_token
+            _put_token(request, context)
             response = yield request
             self._tokens.widen(response)
             if response.status_code != 401 or not context.can_refresh_token():
                 return
-            if not _has_changed(context, sent):
+        async with self._renewing, self._tokens.alone():
+            provider = self._current_provider()  # others may have renewed them meanwhile
+            if context.current_tokens is not None and context.current_tokens.access_token == refused:
                 context.token_expiry_time = _LONG_AGO_S
-        request.headers.pop("Authorization", None)
-        flow = provider.async_auth_flow(request)
-        try:
-            outgoing = await anext(flow)
-            while outgoing is not request:
-                refreshed = context.current_tokens
-                outgoing = await flow.asend((yield outgoing))
-                if not self._tokens.renew(refreshed, context):
-                    late = [] if self._tokens.is_there else self._tokens.revocation(context)
-                    self._tokens.load(context)
-                    _put_token(request, context)
-                    for each in late:
-                        yield each
-        except OAuthFlowError:
-            pass  # the server's own 401 reports the failure
-        finally:
-            await flow.aclose()
-            self._stamp = self._tokens.stamp()
+            request.headers.pop("Authorization", None)
+            flow = provider.async_auth_flow(request)
+            try:
+                outgoing = await anext(flow)
+                while outgoing is not request:
+                    refreshed = context.current_tokens
+                    outgoing = await flow.asend((yield outgoing))
+                    if not self._tokens.renew(refreshed, context):
+                        late = [] if self._tokens.is_there else self._tokens.revocation(context)
+                        self._tokens.load(context)
+                        _put_token(request, context)
+                        for each in late:
+                            yield each
+            except OAuthFlowError:
+                pass  # the server's own 401 reports the failure
+            finally:
+                await flow.aclose()
+                self._known = self._tokens.current
         self._require_token(request)
         self._tokens.widen((yield request))
 
@@ -432,15 +480,13 @@ class _StoredTokenAuth(httpx2.Auth):
             raise NoTokenError("nobody is logged in", request=request)
 
     def _current_provider(self) -> OAuthClientProvider:
-        """The provider, with what is in the file now: somebody may have logged in. It stays the same one, since a token
-        for refreshing is good for once, and only one request at a time can use it by the lock of the provider.
-        """
-        stamp = self._tokens.stamp()
+        """The provider, with the tokens that are kept now. If they could not be refreshed, it does without them."""
+        kept = self._tokens.current
         if self._provider is None:
             self._provider = self._tokens.refreshing().provider()
-        elif stamp != self._stamp:
+        elif kept != self._known:
             self._tokens.load(self._provider.context)
-        self._stamp = stamp
+        self._known = kept
         return self._provider
 
 
@@ -448,11 +494,6 @@ def _put_token(request: httpx2.Request, context: OAuthContext) -> None:
     request.headers.pop("Authorization", None)
     if context.current_tokens is not None and context.is_token_valid():
         request.headers["Authorization"] = f"Bearer {context.current_tokens.access_token}"
-
-
-def _has_changed(context: OAuthContext, token: str) -> bool:
-    """Whether another request has replaced *token* while this one waited for its answer."""
-    return context.current_tokens is None or context.current_tokens.access_token != token
 
 
 LOGIN_S = 300.0  # for a person to log in
@@ -481,7 +522,7 @@ async def login(
         if open_page is not None:
             await asyncio.to_thread(open_page, url)
 
-    async with callback(tokens.callback_port) as (redirect_uri, given):
+    async with callback(tokens.redirect_uri) as (redirect_uri, given):
         is_asked = await log_in(
             settings, tokens, redirect_uri, ask=ask, answer=lambda: asyncio.wait_for(given, LOGIN_S)
         )
@@ -523,8 +564,12 @@ async def log_in(
 
 
 @asynccontextmanager
-async def callback(port: int) -> AsyncGenerator[tuple[str, asyncio.Future[AuthorizationCodeResult]]]:
-    """Serve a page on a loopback address, at *port* or any if that is 0, and give the browser's answer to it."""
+async def callback(redirect_uri: str) -> AsyncGenerator[tuple[str, asyncio.Future[AuthorizationCodeResult]]]:
+    """Serve a page at *redirect_uri*, at any free port if it has none. Give its whole address, and the browser's
+    answer.
+    """
+    place = urlsplit(redirect_uri)
+    host = "::1" if place.hostname == "::1" else "127.0.0.1"  # nothing else, whatever the name localhost means here
     answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
     async def serve(reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
@@ -540,9 +585,9 @@ async def callback(port: int) -> AsyncGenerator[tuple[str, asyncio.Future[Author
         writing.close()
 
     try:
-        listening = await asyncio.start_server(serve, "127.0.0.1", port)
+        listening = await asyncio.start_server(serve, host, place.port or 0)
     except OSError as error:
-        raise LoginRequiredError(f"the browser cannot be sent to port {port} of this computer: {error}") from error
+        raise LoginRequiredError(f"the browser cannot return to {redirect_uri}: {error}") from error
     async with listening as server:
         port = server.sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}/callback", answer
+        yield (redirect_uri if place.port else place._replace(netloc=f"{place.netloc}:{port}").geturl()), answer

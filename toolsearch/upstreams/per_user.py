@@ -523,12 +523,12 @@ class UserConnection:
         self, account: str, settings: UpstreamSettings, theirs: UpstreamSettings
     ) -> StoredTokens | ExchangedTokens | None:
         """The tokens of this user; None if the server is authorized by headers alone."""
-        if settings.credentials == "shared":
+        if settings.credentials in ("shared", "none"):
             return None
         stored = stored_tokens(settings, account)
         if stored is not None and settings.credentials == "per-user":
             return stored
-        if stored is not None and settings.oauth is not None:
+        if stored is not None:
             return ExchangedTokens(theirs, settings.oauth, stored.anew())
         self._refusal = self._refusal or "its settings let nobody log in"
         return None

@@ -38,18 +38,28 @@ class ServerSettings(SettingsSection):
     )
 
 
+LOOPBACK_PAGE: Final = "http://127.0.0.1/callback"
+
+
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """The gateway's registration at an authorization server, or the address of a document that describes the gateway.
+    """How the gateway logs in.
 
-    issuer         the only authorization server that gets *secret* and that it is used with; None: any
-    callback_port  port of the loopback address for the browser; None: any free port
+    client_id     its registration, or the address of a document that describes it; "": it registers itself
+    issuer        the only authorization server that gets *secret*, and that logins are made at; None: any
+    redirect_uri  the loopback address to which the browser returns; one without a port stands for any free port
+    scopes        the scopes that a login asks for; (): those that the server names
     """
 
-    client_id: str
+    client_id: str = ""
     secret: str | None = field(default=None, repr=False)
     issuer: str | None = None
-    callback_port: int | None = None
+    redirect_uri: str = LOOPBACK_PAGE
+    scopes: tuple[str, ...] = ()
+
+    @property
+    def is_registered(self) -> bool:
+        return bool(self.client_id) and self.document_url is None
 
     @property
     def document_url(self) -> str | None:
@@ -61,7 +71,7 @@ class OAuthClient:
 _DOCUMENT_URL: Final = re.compile(r"https://[^/?#@\[\]\s]+/[^#\s]+")
 
 
-Credentials: TypeAlias = Literal["shared", "per-user", "exchange"]
+Credentials: TypeAlias = Literal["shared", "per-user", "exchange", "none"]
 
 
 class Tokens(Protocol):
@@ -83,10 +93,9 @@ class UpstreamSettings:
     relays          whether requests come from MCP clients, which can be asked
     listings        where its last listing is kept, if not in the state folder
     lazy            whether it is started only when it is needed, if its tools are known from before
-    login           whether to log in with OAuth where the server asks for it
-    oauth           the registration for logins; None: the gateway registers itself with each authorization server
+    oauth           how to log in
     credentials     whose credentials requests are sent with: the same for everybody, each user's own login, or what the
-                    caller's own token is exchanged for
+                    caller's own token is exchanged for; or no login, even if the server asks for one
     tokens          the tokens to use; None: those of a login that is kept in the state folder, if there is one
     open_transport  makes the transport for requests to a URL; None: the network, to any address
     """
@@ -96,10 +105,9 @@ class UpstreamSettings:
     state_folder: Path | None = None
     relays: bool = True
     lazy: bool = True
-    login: bool = True
     listings: ListingPersistence | None = field(default=None, compare=False)
     open_transport: OpenTransport | None = field(default=None, compare=False)
-    oauth: OAuthClient | None = None
+    oauth: OAuthClient = OAuthClient()
     credentials: Credentials = "shared"
     tokens: Tokens | None = field(default=None, compare=False, repr=False)
 
@@ -110,4 +118,5 @@ class UpstreamSettings:
     @property
     def is_per_user(self) -> bool:
         """Whether each user has a connection of their own to the server."""
-        return self.credentials != "shared" or (isinstance(self.server, HttpServer) and bool(self.server.claimed))
+        is_claimed = isinstance(self.server, HttpServer) and bool(self.server.claimed)
+        return self.credentials in ("per-user", "exchange") or is_claimed

@@ -202,15 +202,16 @@ def registered(
     authority: Authority, url: str, folder: Path, how: str, client_id: str = "a client", **other: Any
 ) -> UpstreamSettings:
     """What a gateway is configured as that somebody has registered with *authority*, whose clients ask by *how*."""
-    port = free_port()
+    redirect_uri = f"http://localhost:{free_port()}/a/page"
     secret = None if how == "none" else SECRET
     authority.clients[client_id] = OAuthClientInformationFull(
         client_id=client_id,
         client_secret=secret,
-        redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}/callback")],
+        redirect_uris=[AnyUrl(redirect_uri)],
         token_endpoint_auth_method=how,
+        scope=" ".join(other.get("scopes", ())),
     )
-    oauth = {"clientId": client_id, "callbackPort": port, "issuer": url.removesuffix("/mcp"), **other}
+    oauth = {"clientId": client_id, "redirectUri": redirect_uri, "issuer": url.removesuffix("/mcp"), **other}
     if secret:
         oauth["clientSecret"] = "${CLIENT_SECRET}"
     servers = {"s": {"oauth": oauth}}
@@ -275,10 +276,16 @@ def test_a_secret_is_sent_in_the_way_that_the_authorization_server_takes(tmp_pat
     [
         ({"clientSecret": SECRET, "issuer": "https://x"}, "must not hold the secret itself"),
         ({"clientSecret": "${NOT_SET}", "issuer": "https://x"}, "the environment variable NOT_SET is not set"),
-        ({"clientSecret": "${CLIENT_SECRET}"}, "wants an issuer beside it"),
+        ({"clientSecret": "${CLIENT_SECRET}"}, "wants a clientId and an issuer"),
+        ({"clientSecret": "${CLIENT_SECRET}", "issuer": "https://x", "clientId": ""}, "wants a clientId and an issuer"),
+        ({"redirectUri": "http://tools.example/callback"}, "redirectUri"),
+        ({"redirectUri": "https://127.0.0.1/callback"}, "redirectUri"),
+        ({"redirectUri": "http://127.0.0.1.evil.example/callback"}, "redirectUri"),
+        ({"redirectUri": "http://localhost:65536/callback"}, "its port is above 65535"),
+        ({"scopes": ["two words"]}, "scopes"),
     ],
 )
-def test_a_secret_that_is_written_down_or_missing_or_for_anybody_is_refused(oauth, reason):
+def test_a_secret_that_is_written_down_or_for_anybody_and_an_address_elsewhere_are_refused(oauth, reason):
     servers = {"s": {"oauth": {"clientId": "a client", **oauth}}}
     document = {"mcpServers": {"s": {"url": "https://x.example/mcp"}}, "toolsearch": {"servers": servers}}
     with pytest.raises(BadSettingError, match=reason) as error:
@@ -407,6 +414,41 @@ async def test_a_call_that_needs_more_rights_asks_for_a_login_with_all_of_them_a
             await login(settings, tmp_path, show=Browser().show)
             assert authority.asked == [["read"], ["read", "write"]]
             assert text(await actor.request(call(id="2"))) == "2"
+
+
+async def test_a_login_asks_for_the_configured_scopes_and_later_for_the_missing_ones_too(tmp_path):
+    async with guarded_server(WantsMoreForCalls) as (url, authority):
+        settings = registered(authority, url, tmp_path, "none", scopes=["list", "write"])
+        await login(settings, tmp_path, show=Browser().show)
+        assert authority.asked == [["list", "write"]]
+
+
+async def test_a_gateway_that_registers_itself_asks_for_the_configured_scopes(tmp_path):
+    async with guarded_server(WantsMoreForCalls) as (url, authority):
+        settings = replace(settings_of({"url": url}, tmp_path), oauth=OAuthClient(scopes=("list",)))
+        await login(settings, tmp_path, show=Browser().show)
+        async with running(settings) as (actor, told):
+            await told.until(lambda: bool(told.listings))
+            with pytest.raises(LoginRequiredError, match="more rights"):
+                await actor.request(call(id="1"))
+        await login(settings, tmp_path, show=Browser().show)
+        assert authority.asked == [["list"], ["list", "write"]]
+
+
+async def test_two_gateways_with_one_state_folder_spend_each_refresh_token_once(tmp_path):
+    """The authorization server gives a new refresh token for each, and knows the old one no more."""
+    async with guarded_server() as (url, authority):
+        settings = settings_of({"url": url}, tmp_path)
+        await login(settings, tmp_path, show=Browser().show)
+        async with running(settings) as (one, told), running(settings) as (other, told_other):
+            await asyncio.gather(
+                told.until(lambda: bool(told.listings)), told_other.until(lambda: bool(told_other.listings))
+            )
+            for number in range(1, 4):
+                authority.access.clear()
+                answers = await asyncio.gather(*(each.request(call(id=str(number))) for each in (one, other)))
+                assert [text(answer) for answer in answers] == [str(number)] * 2
+                assert authority.refreshed == number
 
 
 def refusal(status: int, challenge: str) -> httpx2.Response:

@@ -149,7 +149,7 @@ class McpSource:
         )
         self._servers = {
             server.name: _Server(
-                UpstreamSettings(server, policy, relays=False, lazy=False, login=False),
+                UpstreamSettings(server, policy, relays=False, lazy=False, credentials="none"),
                 f"{self._config.origin}#{server.name}",
             )
             for server in self._config.servers
