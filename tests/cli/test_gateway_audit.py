@@ -127,7 +127,7 @@ def test_a_login_is_recorded_before_it_is_made_where_there_is_an_audit(
     async def log_in(*_: object, **__: object) -> None:
         seen.append(_is_there(kept))
 
-    monkeypatch.setattr("toolsearch.upstreams.oauth.login", log_in)
+    monkeypatch.setattr("toolsearch.upstreams.logins.login", log_in)
 
     def login_into(folder: Path) -> None:
         servers = {"git": {"url": "https://git.example/mcp"}}

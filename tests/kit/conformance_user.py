@@ -20,7 +20,7 @@ from tests.kit.gateway import served
 from toolsearch.errors import LoginRequiredError
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.tools.naming import SEPARATOR
-from toolsearch.upstreams.oauth import login
+from toolsearch.upstreams.logins import login
 
 EXAMPLES = {"number": 2, "integer": 2, "boolean": True, "array": [], "object": {}}
 DOCUMENT = "https://conformance-test.local/client-metadata.json"  # the suite's own client id metadata document

@@ -19,9 +19,9 @@ from toolsearch.upstreams.config import HttpServer
 from toolsearch.upstreams.exchange import ExchangedTokens
 from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks
 from toolsearch.upstreams.logins import Logins
-from toolsearch.upstreams.oauth import StoredTokens, stored_tokens
 from toolsearch.upstreams.per_user import PerUserUpstream
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
+from toolsearch.upstreams.tokens import StoredTokens, stored_tokens
 
 
 def settings(folder: Path, credentials: str = "per-user", **more: Any) -> UpstreamSettings:

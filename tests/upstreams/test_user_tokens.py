@@ -16,8 +16,8 @@ from tests.kit.upstream_actors import settings_of
 from toolsearch.access.claims import Claims
 from toolsearch.upstreams.exchange import ExchangedTokens
 from toolsearch.upstreams.http import NoTokenError
-from toolsearch.upstreams.oauth import StoredTokens, stored_tokens
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
+from toolsearch.upstreams.tokens import StoredTokens, stored_tokens
 
 ISSUER = "https://login.example"
 REQUEST = httpx2.Request("POST", "https://x.example/mcp")

@@ -88,7 +88,7 @@ def login(
     if settings is None:
         known = ", ".join(each.name for each in read.upstreams) or "none"
         raise BadSettingError(f"there is no server {server!r} in {read.origin}; there are: {known}")
-    from toolsearch.upstreams.oauth import login as log_in
+    from toolsearch.upstreams.logins import login as log_in
 
     opens = browser and has_screen(os.environ, sys.platform)
 

@@ -25,11 +25,11 @@ from toolsearch.upstreams.connection import Connection, ConnectionHealth, Connec
 from toolsearch.upstreams.faults import Breaker, Fault, FaultKind, RepeatedWarning, ServerErrors, delay_s
 from toolsearch.upstreams.follower import ListingFollower
 from toolsearch.upstreams.interface import Upstream, UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
-from toolsearch.upstreams.oauth import stored_tokens
 from toolsearch.upstreams.sender import Sender
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.upstreams.talkback import Talkback
+from toolsearch.upstreams.tokens import stored_tokens
 from toolsearch.upstreams.watch import ResourceWatch
 from toolsearch.wire.mcp.requests import SUBSCRIBE, UNSUBSCRIBE
 

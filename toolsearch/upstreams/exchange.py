@@ -28,8 +28,8 @@ from pydantic import ValidationError
 from toolsearch.access.addresses import is_loopback
 from toolsearch.access.claims import Claims
 from toolsearch.upstreams.http import NoTokenError
-from toolsearch.upstreams.oauth import StoredTokens, client_information
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
+from toolsearch.upstreams.tokens import StoredTokens, client_information
 
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105  a type of tokens

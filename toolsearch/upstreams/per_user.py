@@ -34,8 +34,8 @@ from toolsearch.upstreams.interface import (
 )
 from toolsearch.upstreams.listing import listing_store
 from toolsearch.upstreams.logins import Logins
-from toolsearch.upstreams.oauth import StoredTokens, revoked, stored_tokens
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.upstreams.tokens import StoredTokens, revoked, stored_tokens
 from toolsearch.upstreams.user_lists import Key, UserLists
 from toolsearch.wire.mcp.eras import check_askable
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TOOLS

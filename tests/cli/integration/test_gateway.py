@@ -390,7 +390,7 @@ def test_login_opens_a_browser_only_where_there_is_a_screen(run, configured, mon
     async def log_in(settings: UpstreamSettings, _: Path, **more: Any) -> None:
         given.update(more, server=settings.name)
 
-    monkeypatch.setattr("toolsearch.upstreams.oauth.login", log_in)
+    monkeypatch.setattr("toolsearch.upstreams.logins.login", log_in)
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("DISPLAY", screen)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)

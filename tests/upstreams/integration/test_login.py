@@ -33,8 +33,9 @@ from tests.kit.upstream_actors import call, echo, free_port, list_work, running,
 from toolsearch.errors import BadSettingError, LoginRequiredError
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.upstreams.interface import UpstreamState
-from toolsearch.upstreams.oauth import login, stored_tokens
+from toolsearch.upstreams.logins import login
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
+from toolsearch.upstreams.tokens import stored_tokens
 
 
 class Authority(OAuthAuthorizationServerProvider):  # its methods are called by place

@@ -1,4 +1,4 @@
-"""OAuth at a server: a person logs in with a browser, and tokens are kept privately, put on requests, and refreshed."""
+"""The tokens of a login at a server (OAuth): kept in a private file, put on requests, refreshed, and revoked."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
 
 import httpx2
-from mcp import MCPError
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.client.auth.oauth2 import OAuthContext
 from mcp.client.auth.utils import (
@@ -36,15 +33,11 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, BaseModel, Field
 
 from toolsearch.access.principals import LOCAL
-from toolsearch.errors import BadSettingError, LoginRequiredError, ToolSearchError
+from toolsearch.errors import ToolSearchError
 from toolsearch.storage.files import write_private
 from toolsearch.upstreams.config import HttpServer, identity_hash
-from toolsearch.upstreams.connection import CannotConnectError, Connector
-from toolsearch.upstreams.faults import fault_of_request
 from toolsearch.upstreams.http import NoTokenError
-from toolsearch.upstreams.session import SessionPeer
 from toolsearch.upstreams.settings import LOOPBACK_PAGE, OAuthClient, UpstreamSettings
-from toolsearch.wire.mcp.requests import LIST_TOOLS
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -494,100 +487,3 @@ def _put_token(request: httpx2.Request, context: OAuthContext) -> None:
     request.headers.pop("Authorization", None)
     if context.current_tokens is not None and context.is_token_valid():
         request.headers["Authorization"] = f"Bearer {context.current_tokens.access_token}"
-
-
-LOGIN_S = 300.0  # for a person to log in
-_PAGE = b"<!doctype html><title>toolsearch</title><p>You can close this page and go back to the terminal."
-
-
-async def login(
-    settings: UpstreamSettings,
-    state_dir: Path,
-    *,
-    show: Callable[[str], None],
-    open_page: Callable[[str], object] | None = None,
-) -> None:
-    """Connect to the server once; if it asks for a login, *show* gets the address for the browser, and the answer is
-    awaited on a loopback address for five minutes.
-
-    *open_page* gets the address alone, in a thread, once it has been shown; the server has chosen it. Raises
-    BadSettingError if nobody can log in to the server with OAuth, and LoginRequiredError if the login failed.
-    """
-    tokens = stored_tokens(replace(settings, state_folder=state_dir))
-    if tokens is None or settings.credentials == "exchange":
-        raise BadSettingError(f"MCP server {settings.name!r} is not one to log in to: it takes no OAuth over HTTP")
-
-    async def ask(url: str) -> None:
-        show(f"Log in to {settings.name} here: {url}")
-        if open_page is not None:
-            await asyncio.to_thread(open_page, url)
-
-    async with callback(tokens.redirect_uri) as (redirect_uri, given):
-        is_asked = await log_in(
-            settings, tokens, redirect_uri, ask=ask, answer=lambda: asyncio.wait_for(given, LOGIN_S)
-        )
-    show(f"Logged in to {settings.name}." if is_asked else f"{settings.name} asks for no login.")
-
-
-async def log_in(
-    settings: UpstreamSettings,
-    tokens: StoredTokens,
-    redirect_uri: str,
-    *,
-    ask: Callable[[str], Awaitable[None]],
-    answer: Callable[[], Awaitable[AuthorizationCodeResult]],
-) -> bool:
-    """Connect to the server once, with no token, and log in if it asks for that. Return whether it has asked.
-
-    *tokens* are replaced once the login has succeeded, and stay as they are if not. Raises LoginRequiredError.
-    """
-    made = tokens.anew()
-    provider = made.provider(redirect_uri, ask=ask, answer=answer)
-    connector = Connector(
-        settings.server, SessionPeer, timeout_s=LOGIN_S, auth=provider, open_transport=settings.open_transport
-    )
-    try:
-        session = await connector.open()
-        await session.request(LIST_TOOLS, {})  # some servers let everybody connect and demand the login only now
-    except CannotConnectError as error:
-        raise LoginRequiredError(f"the login to {settings.name!r} failed: {error}") from error
-    except MCPError as error:
-        if (fault := fault_of_request(error)) is not None:
-            raise LoginRequiredError(f"the login to {settings.name!r} failed: {fault.reason}") from error
-    finally:
-        await connector.aclose()
-    if not made.is_there:
-        return False
-    made.keep_servers_of(provider)
-    tokens.take(made)
-    return True
-
-
-@asynccontextmanager
-async def callback(redirect_uri: str) -> AsyncGenerator[tuple[str, asyncio.Future[AuthorizationCodeResult]]]:
-    """Serve a page at *redirect_uri*, at any free port if it has none. Give its whole address, and the browser's
-    answer.
-    """
-    place = urlsplit(redirect_uri)
-    host = "::1" if place.hostname == "::1" else "127.0.0.1"  # nothing else, whatever the name localhost means here
-    answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
-
-    async def serve(reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
-        line = (await reading.readline()).decode(errors="replace").split(" ")
-        query = parse_qs(urlsplit(line[1] if len(line) > 1 else "").query)
-        given = {name: values[0] for name, values in query.items()}
-        if not answer.done() and ("code" in given or "error" in given):
-            answer.set_result(
-                AuthorizationCodeResult(code=given.get("code", ""), state=given.get("state"), iss=given.get("iss"))
-            )
-        writing.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + _PAGE)
-        await writing.drain()
-        writing.close()
-
-    try:
-        listening = await asyncio.start_server(serve, host, place.port or 0)
-    except OSError as error:
-        raise LoginRequiredError(f"the browser cannot return to {redirect_uri}: {error}") from error
-    async with listening as server:
-        port = server.sockets[0].getsockname()[1]
-        yield (redirect_uri if place.port else place._replace(netloc=f"{place.netloc}:{port}").geturl()), answer
