@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
@@ -256,6 +257,11 @@ async def test_the_page_needs_the_scopes_too(issuer, monkeypatch):
     assert narrow.status_code == 403
 
 
+def challenge_in(header: str) -> dict[str, str]:
+    assert header.startswith("Bearer ")
+    return dict(re.findall(r'(\w+)="([^"]*)"', header))
+
+
 async def test_a_jwt_needs_the_scopes_and_who_has_none_is_told_where_to_ask(issuer):
     def token(**more: Any) -> str:
         return jwt_of(issuer, **more)
@@ -264,13 +270,17 @@ async def test_a_jwt_needs_the_scopes_and_who_has_none_is_told_where_to_ask(issu
         good = await client.post("/mcp", headers=bearer(token(scope="x tools")), json=INITIALIZE)
         narrow = await client.post("/mcp", headers=bearer(token(scope="x")), json=INITIALIZE)
         for_others = await client.post("/mcp", headers=bearer(token(aud="https://x", scope="tools")), json=INITIALIZE)
-        metadata = await client.get("/.well-known/oauth-protected-resource/mcp")
+        nobody = await client.post("/mcp", headers=JSON, json=INITIALIZE)
+        places = [f"/.well-known/oauth-protected-resource{path}" for path in ("/mcp", "")]
+        metadata, short = [(await client.get(place)).json() for place in places]
 
-    assert [each.status_code for each in (good, narrow, for_others)] == [200, 403, 401]
-    assert 'error="insufficient_scope"' in narrow.headers["www-authenticate"]
-    where = 'resource_metadata="https://tools.example/.well-known/oauth-protected-resource/mcp"'
-    assert where in for_others.headers["www-authenticate"]
-    assert metadata.json() == {
+    assert [each.status_code for each in (good, narrow, for_others, nobody)] == [200, 403, 401, 401]
+    told = [challenge_in(each.headers["www-authenticate"]) for each in (narrow, for_others, nobody)]
+    assert [each.get("error") for each in told] == ["insufficient_scope", "invalid_token", None]
+    where = "https://tools.example/.well-known/oauth-protected-resource/mcp"
+    assert [(each["scope"], each["resource_metadata"]) for each in told] == [("tools", where)] * 3
+    assert short == metadata
+    assert metadata == {
         "resource": "https://tools.example/mcp",
         "authorization_servers": ["https://idp.example"],
         "scopes_supported": ["tools"],

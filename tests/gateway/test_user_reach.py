@@ -46,10 +46,10 @@ CONTENTS: dict[str, dict[str, Any]] = {
 }
 
 
-class OwnServer(FakeServer):
+class UserServer(FakeServer):
     """Lists each user something else as soon as it is connected."""
 
-    made: list["OwnServer"]
+    made: list["UserServer"]
 
     def __init__(self, settings: UpstreamSettings, sinks: UpstreamSinks) -> None:
         super().__init__(settings, sinks)
@@ -74,12 +74,12 @@ class OwnServer(FakeServer):
 
 
 @asynccontextmanager
-async def gateway(**section: Any) -> AsyncIterator[tuple[Gateway, list[OwnServer]]]:
+async def gateway(gate: Any = OpenGate(), **section: Any) -> AsyncIterator[tuple[Gateway, list[UserServer]]]:
     server = {"url": "http://x.example/mcp", "headers": {"X-User": "${claim:sub}"}}
     config = {"mcpServers": {"s": server}, "toolsearch": {"passThrough": {"maxTools": 100}, **section}}
-    made: list[OwnServer] = []
-    kind = type("Made", (OwnServer,), {"made": made})
-    async with Gateway(read_gateway_config(config, {}), upstreams=kind, gate=OpenGate()) as running:
+    made: list[UserServer] = []
+    kind = type("Made", (UserServer,), {"made": made})
+    async with Gateway(read_gateway_config(config, {}), upstreams=kind, gate=gate) as running:
         yield running, made
 
 
@@ -317,7 +317,7 @@ async def test_a_task_of_one_user_is_unknown_to_another_and_asked_about_over_the
     async with gateway() as (running, made):
         await both(running)
 
-        def answering(server: OwnServer) -> Any:
+        def answering(server: UserServer) -> Any:
             async def request(request: UpstreamRequest) -> dict[str, Any]:
                 asked.append(f"{server.user} {request.method}")
                 task = {"resultType": "task", "taskId": "1", "status": "working", "pollIntervalMs": 1}
@@ -421,6 +421,53 @@ async def test_a_server_that_is_removed_while_it_is_called_leaves_nothing_behind
         with pytest.raises(ServerUnavailableError, match="not there any more"):
             await hers.request(UpstreamRequest("tools/call", {"name": "common"}, downstream=Nobody()))
     assert len(made) == 2
+
+
+def reached(running: Gateway, caller: Caller) -> frozenset[str]:
+    """The names of the per-user server that *caller* may meet."""
+    return dict(running.reach_of(caller.grant).only)["s"]
+
+
+async def test_the_reach_of_each_has_the_names_of_what_it_is_listed_and_of_the_server_and_no_others():
+    async with gateway() as (running, _):
+        await both(running)
+        hers, his = reached(running, ALICE), reached(running, BOB)
+        assert hers >= {"s", "s__common", "s__hers", "s__pay", "s__alice-prompt", "s__alice-odd"}
+        assert his >= {"s", "s__common", "s__his", "s__bob-prompt", "s__bob-odd"}
+        assert not [name for name in his if "alice" in name or name in ("s__hers", "s__pay")]
+        assert reached(running, caller_with("carol")) == set()
+
+
+async def test_a_name_that_becomes_that_of_another_entry_is_not_reached_by_whom_that_is_not_listed(monkeypatch):
+    monkeypatch.setitem(LISTED, "bob", [entry("a.b", title="his")])
+    monkeypatch.setitem(LISTED, "alice", [entry("a_b", title="hers")])
+    async with gateway() as (running, made):
+        assert await names(running, BOB) == ["s__a_b"]
+        await names(running, ALICE)
+        (his,) = await names(running, BOB)
+        await call(running, his, {}, BOB)
+        assert [(each.user, each.called) for each in made] == [("bob", [("a.b", {})]), ("alice", [])]
+
+
+async def test_a_tool_that_awaits_approval_is_known_to_those_alone_to_whom_it_is_listed(tmp_path):
+    async with gateway(stateDir=str(tmp_path), trust={"firstSeen": "quarantine"}, gate=None) as (running, _):
+        await both(running)
+        held = {
+            who: [tool.name for tool in running.registry.held_within(running.reach_of(caller.grant))]
+            for who, caller in (("alice", ALICE), ("bob", BOB))
+        }
+    assert held == {"alice": ["s__common", "s__hers", "s__pay"], "bob": ["s__common", "s__his"]}
+
+
+async def test_nobody_is_invited_to_log_in_to_a_server_that_rules_keep_from_them(tmp_path):
+    section = {"servers": {"s": {"credentials": "per-user"}}, "stateDir": str(tmp_path)}
+    config = {"mcpServers": {"s": {"url": "http://x.example/mcp"}}, "toolsearch": section}
+    denied = replace(BOB, grant=replace(BOB.grant, principal=Principal("bob", Reach.parse(deny=["server:s"]))))
+    async with Gateway(read_gateway_config(config, {}), gate=OpenGate()) as running:
+        assert len(await running.user_reach.invitations(BOB)) == 1
+        assert await running.user_reach.invitations(denied) == []
+        assert await running.user_reach.unseen_of(BOB, "s__any") is not None
+        assert await running.user_reach.unseen_of(denied, "s__any") is None
 
 
 async def test_rules_hold_beside_what_is_listed():

@@ -1,5 +1,6 @@
 """The tokens of each user: no request goes without one, and a caller's own token goes to nobody but its issuer."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from pydantic import AnyUrl
 from tests.kit.clock import Clock
 from tests.kit.upstream_actors import settings_of
 from toolsearch.access.claims import Claims
+from toolsearch.upstreams import tokens as tokens_module
 from toolsearch.upstreams.exchange import ExchangedTokens
 from toolsearch.upstreams.http import NoTokenError
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
@@ -114,6 +116,54 @@ async def test_a_refresh_is_kept_and_sent(tmp_path):
     assert sent.headers["authorization"] == "Bearer fresh"
     kept = await tokens_of("alice", tmp_path).get_tokens()
     assert (kept.access_token, kept.refresh_token) == ("fresh", "refresh of alice")
+
+
+async def test_tokens_are_refreshed_by_one_process_at_a_time_and_another_reads_what_that_has_got(tmp_path):
+    await logged_in("alice", tmp_path, expires_in=-1)
+    one, other = (
+        tokens_of("alice", tmp_path).auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
+        for _ in range(2)
+    )
+    refreshing = await anext(one)
+    waiting = asyncio.ensure_future(anext(other))
+    await asyncio.sleep(0)  # it looks for the lock
+
+    fresh = {"access_token": "fresh", "refresh_token": "next", "token_type": "Bearer", "expires_in": 60}
+    sent = await one.asend(httpx2.Response(200, json=fresh, request=refreshing))
+    assert [each.headers["authorization"] for each in (sent, await waiting)] == ["Bearer fresh"] * 2
+
+
+async def test_a_token_that_two_processes_were_refused_at_once_is_refreshed_once(tmp_path):
+    await logged_in("alice", tmp_path)
+    one, other = (
+        tokens_of("alice", tmp_path).auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
+        for _ in range(2)
+    )
+    for flow in (one, other):
+        assert (await anext(flow)).headers["authorization"] == "Bearer access of alice"
+    refreshing = await one.asend(httpx2.Response(401))
+    fresh = {"access_token": "fresh", "refresh_token": "next", "token_type": "Bearer", "expires_in": 60}
+    await one.asend(httpx2.Response(200, json=fresh, request=refreshing))
+    assert (await other.asend(httpx2.Response(401))).headers["authorization"] == "Bearer fresh"
+
+
+async def test_a_request_is_not_sent_if_another_process_does_not_end_its_refresh(tmp_path, monkeypatch):
+    monkeypatch.setattr(tokens_module, "_RENEWAL_S", 0.0)
+    tokens = await logged_in("alice", tmp_path, expires_in=-1)
+    async with tokens.alone():
+        with pytest.raises(httpx2.PoolTimeout, match="another process"):
+            await anext(tokens_of("alice", tmp_path).auth().async_auth_flow(REQUEST))
+
+
+async def test_a_request_that_is_given_up_lets_another_process_refresh(tmp_path):
+    await logged_in("alice", tmp_path, expires_in=-1)
+    given_up, other = (
+        tokens_of("alice", tmp_path).auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
+        for _ in range(2)
+    )
+    await anext(given_up)
+    await given_up.aclose()
+    assert (await anext(other)).url.path == "/token"
 
 
 async def test_a_login_that_is_being_made_changes_nothing_before_it_is_done(tmp_path):

@@ -197,7 +197,8 @@ class BearerOnly:
             await self._app(scope, receive, send)
 
     def _refusal(self, status: int, error: str, description: str) -> JSONResponse:
-        told = {"error": error, "error_description": description}
+        told = {"error": error, "error_description": description} if error else {}
         where = {"scope": " ".join(self._scopes), "resource_metadata": self._metadata}
-        parts = [f'{name}="{value}"' for name, value in {**(told if error else {}), **where}.items() if value]
-        return JSONResponse(told, status, headers={"www-authenticate": f"Bearer {', '.join(parts)}".rstrip()})
+        parts = {"realm": "toolsearch", **told, **{name: value for name, value in where.items() if value}}
+        challenge = ", ".join(f'{name}="{value}"' for name, value in parts.items())
+        return JSONResponse({"error": description}, status, headers={"www-authenticate": f"Bearer {challenge}"})

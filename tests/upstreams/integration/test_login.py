@@ -79,8 +79,9 @@ class Authority(OAuthAuthorizationServerProvider):  # its methods are called by 
     async def load_refresh_token(self, _, refresh_token):
         return self.refreshes.get(refresh_token)
 
-    async def exchange_refresh_token(self, client, *_):
+    async def exchange_refresh_token(self, client, refresh_token, _):
         self.refreshed += 1
+        del self.refreshes[refresh_token.token]
         return self._tokens(client)
 
     async def load_access_token(self, token):
