@@ -28,6 +28,7 @@ from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks, Upstr
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era
 
+OPEN = OpenGate()
 ALICE, BOB = caller_with("alice"), caller_with("bob")
 LISTED: dict[str, list[Any]] = {
     "alice": ["common", "hers", entry("pay", title="as judged")],
@@ -74,7 +75,7 @@ class UserServer(FakeServer):
 
 
 @asynccontextmanager
-async def gateway(gate: Any = OpenGate(), **section: Any) -> AsyncIterator[tuple[Gateway, list[UserServer]]]:
+async def gateway(gate: Any = OPEN, **section: Any) -> AsyncIterator[tuple[Gateway, list[UserServer]]]:
     server = {"url": "http://x.example/mcp", "headers": {"X-User": "${claim:sub}"}}
     config = {"mcpServers": {"s": server}, "toolsearch": {"passThrough": {"maxTools": 100}, **section}}
     made: list[UserServer] = []
