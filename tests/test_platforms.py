@@ -23,10 +23,10 @@ import toolsearch_indexes
 from toolsearch.cli.gateway import _until_terminated
 from toolsearch.gateway.approvals import local_person
 from toolsearch.gateway.http import connection_protocol
+from toolsearch.service.sealing import open_seal
 from toolsearch.storage import files as private_files
 from toolsearch.storage.files import make_private, write_private
 from toolsearch.storage.records import RecordStore
-from toolsearch.storage.seal import open_seal
 from toolsearch.storage.sqlite.place import SqliteStorage, new_file
 from toolsearch.storage.sqlite.stores import SqlitePins
 from toolsearch.threads import ThreadCache

@@ -15,7 +15,7 @@ from tests.kit.storage_contracts.storage import contents, fill
 from toolsearch.cli import main
 from toolsearch.errors import StorageError
 from toolsearch.service.data_folder import STORE_FILE, back_up, data_folder, restore
-from toolsearch.storage.seal import open_seal
+from toolsearch.service.sealing import open_seal
 from toolsearch.storage.sqlite.place import SqliteStorage
 
 KEYS = [base64.b64encode(character * 32).decode() for character in (b"o", b"n")]

@@ -11,10 +11,11 @@ import pytest
 
 from toolsearch.errors import SealError, StorageError
 from toolsearch.service.keys.keys import TENANT
+from toolsearch.service.sealing import open_seal
 from toolsearch.service.service import Service
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.records import THE_SERVICE, Record, RecordStore
-from toolsearch.storage.seal import KEY_FILE, open_seal
+from toolsearch.storage.seal import KEY_FILE
 from toolsearch.storage.sqlite.place import SqliteStorage
 from toolsearch.tools.json_types import JsonObject
 

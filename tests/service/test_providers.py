@@ -13,7 +13,8 @@ from tests.kit.pages import HOST, sign_in
 from tests.kit.service import ServiceKit, codes, serving
 from toolsearch.errors import SealError, UnknownRecordError
 from toolsearch.service.providers import PROVIDER, Provider
-from toolsearch.storage.seal import Seal, is_sealed, reseal_all
+from toolsearch.service.sealing import reseal_all
+from toolsearch.storage.seal import Seal, is_sealed
 
 KEY = "sk-hunter2"
 HERE = {"api": "anthropic", "base_url": "http://127.0.0.1:9999/", "key": KEY}

@@ -10,17 +10,9 @@ import pytest
 from cryptography.fernet import Fernet
 
 from toolsearch.errors import BadSettingError, SealError
+from toolsearch.service.sealing import Resealed, forget_lost_key, open_seal, reseal_all
 from toolsearch.storage.records import THE_SERVICE, Record
-from toolsearch.storage.seal import (
-    KEY_FILE,
-    Resealed,
-    Seal,
-    forget_lost_key,
-    is_sealed,
-    open_seal,
-    reseal_all,
-    seal_of_folder,
-)
+from toolsearch.storage.seal import KEY_FILE, Seal, is_sealed, seal_of_folder
 from toolsearch.storage.sqlite.place import SqliteStorage
 
 OLD, NEW = b"o" * 32, b"n" * 32

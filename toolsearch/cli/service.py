@@ -90,10 +90,10 @@ def _serve(
     from toolsearch.service.app import make_app
     from toolsearch.service.catalogs.python_tools import load, read_registration
     from toolsearch.service.data_folder import INDEXES, STORE_FILE, data_folder
+    from toolsearch.service.sealing import open_seal, refuse_new_start
     from toolsearch.service.service import Service
     from toolsearch.service.serving import serve
     from toolsearch.storage.opening import place_of
-    from toolsearch.storage.seal import open_seal, refuse_new_start
 
     for each in tools:  # loaded first for a short error, since uvicorn reports a failed start by a traceback
         load(read_registration(each))
@@ -204,8 +204,8 @@ def reseal(
     """
     _require_service()
     from toolsearch.service.data_folder import STORE_FILE
+    from toolsearch.service.sealing import forget_lost_key, open_seal, reseal_all
     from toolsearch.storage.opening import place_of
-    from toolsearch.storage.seal import forget_lost_key, open_seal, reseal_all
 
     place = place_of(store, data / STORE_FILE)
     place.require()

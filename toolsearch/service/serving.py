@@ -19,11 +19,11 @@ from starlette.types import ASGIApp
 from toolsearch.access.addresses import is_loopback
 from toolsearch.errors import BadSettingError, StorageError, ToolSearchError
 from toolsearch.gateway.http import listening, server_config
+from toolsearch.service.sealing import checked_seal, refuse_new_start
 from toolsearch.service.settings import ServeSettings, ServiceSettings
 from toolsearch.service.web.middleware import Shutdown
 from toolsearch.service.web.paths import named_hosts
 from toolsearch.storage.place import StorePlace
-from toolsearch.storage.seal import checked_seal, refuse_new_start
 
 
 async def serve(

@@ -1,4 +1,4 @@
-"""Encrypts secrets in the store: the origin of secret keys, and the change to another key."""
+"""Encrypts secrets, with keys from the environment or from a file in the folder of the data."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import base64
 import binascii
 import logging
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -18,13 +14,9 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.environment import SECRET_KEY, SECRET_KEY_FILE
-from toolsearch.errors import BadSettingError, ConflictError, SealError, StorageError
-from toolsearch.storage.files import has_modes, write_new, write_private
-from toolsearch.storage.records import THE_SERVICE, Record, RecordStore
-from toolsearch.storage.storage import Storage
-from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.errors import BadSettingError, SealError
+from toolsearch.storage.files import has_modes, write_new
 
 _START: Final = "sealed:"  # a prefix by which a sealed text is recognised everywhere
 _DERIVED_BYTES: Final = 32
@@ -72,109 +64,39 @@ def new_key() -> bytes:
     return base64.urlsafe_b64decode(Fernet.generate_key())
 
 
+def key_text(key: bytes) -> bytes:
+    """The content of a file with *key*."""
+    return base64.b64encode(key) + b"\n"
+
+
 def _urlsafe(key: bytes) -> bytes:
     return base64.urlsafe_b64encode(key)
 
 
 KEY_FILE: Final = "secret.key"  # a file in the folder of the data
-PROOF: Final = "seal"  # kind and id of a record that only the right key opens
 _KEY_BYTES: Final = 32
 _HOW: Final = "make one with 'openssl rand -base64 32'"
 logger = logging.getLogger(__name__)
-
-
-def open_seal(environ: Mapping[str, str], folder: Path, records: RecordStore, *, clock: Callable[[], float]) -> Seal:
-    """The seal of the data in *folder*, with the keys that *environ* or the file of keys gives.
-
-    The first start makes the file if there are no keys. If several services start at once over one store with different
-    keys, only one of them starts. Raises BadSettingError for an invalid key, SealError if the data were sealed with
-    another key, and StorageError if the data are gone and only their key is left.
-    """
-    seal = checked_seal(environ, folder, records, clock=clock)
-    if seal is None:
-        return _first_seal(folder / KEY_FILE, records, clock)
-    _prove(seal, records, clock)
-    return seal
-
-
-def checked_seal(
-    environ: Mapping[str, str], folder: Path, records: RecordStore, *, clock: Callable[[], float]
-) -> Seal | None:
-    """As `open_seal`, but without writing. None if the first start has still to make a key."""
-    proof = _proof(records, clock)
-    keys = _given(environ, folder)
-    if keys is None:
-        if proof is not None:
-            raise SealError
-        return None
-    seal = Seal(keys)
-    if proof is not None:
-        seal.open(proof)
-    elif not records.scan(limit=1):
-        refuse_new_start(environ, folder)
-    return seal
 
 
 def seal_of_folder(environ: Mapping[str, str], folder: Path) -> Seal:
     """The seal of files in *folder*, with the keys that *environ* or the file of keys gives. Without any, the file is
     made. Raises BadSettingError for an invalid key, and for one that cannot be read or made.
     """
-    if (keys := _given(environ, folder)) is None:
+    if (keys := keys_for(environ, folder)) is None:
         file = folder / KEY_FILE
         try:
-            write_new(file, base64.b64encode(new_key()) + b"\n")
+            write_new(file, key_text(new_key()))
         except FileExistsError:
             pass  # another process was faster
         except OSError as error:
             raise BadSettingError(f"the secret key {file} cannot be made: {error.strerror}") from error
-        keys = _given(environ, folder) or []
+        keys = keys_for(environ, folder) or []
     return Seal(keys)
 
 
-def refuse_new_start(environ: Mapping[str, str], folder: Path) -> None:
-    """Call it for an empty store. Raises StorageError if an earlier start has made a secret key in *folder*."""
-    file = folder / KEY_FILE
-    if file.exists() and not environ.get(SECRET_KEY) and not environ.get(SECRET_KEY_FILE):
-        raise StorageError(
-            f"the secret key {file} exists, but the store is empty: the data is gone or elsewhere. To go on, "
-            "move the empty store away and run 'toolsearch restore' with a backup, or name the right place by --data "
-            "or --store. To begin anew without the data, move the secret key away"
-        )
-
-
-def _proof(records: RecordStore, clock: Callable[[], float]) -> str | None:
-    record = records.get(THE_SERVICE, PROOF, PROOF, at_s=clock())
-    return None if record is None else str(record.document.get("sealed"))
-
-
-def _prove(seal: Seal, records: RecordStore, clock: Callable[[], float]) -> None:
-    """Write a record that only the keys of *seal* open. If there is one already, they must open it."""
-    if _proof(records, clock) is None:
-        document: JsonObject = {"sealed": seal.seal(PROOF)}
-        with suppress(ConflictError):  # another start was faster
-            records.put(THE_SERVICE, PROOF, PROOF, document, over=0, at_s=clock())
-    seal.open(_proof(records, clock) or "")
-
-
-def _first_seal(file: Path, records: RecordStore, clock: Callable[[], float]) -> Seal:
-    """A seal with a new key. The key is in its file before anything can be sealed with it."""
-    key = new_key()
-    seal = Seal([key])
-    write_private(file, base64.b64encode(key) + b"\n")
-    try:
-        _prove(seal, records, clock)
-    except SealError:  # another start was faster, so this key is useless
-        file.unlink()
-        raise
-    logger.warning(
-        "made a secret key for the credentials of upstream servers: %s; keep a copy apart from the backups: they "
-        "cannot be opened without it",
-        file,
-    )
-    return seal
-
-
-def _given(environ: Mapping[str, str], folder: Path) -> list[bytes] | None:
+def keys_for(environ: Mapping[str, str], folder: Path) -> list[bytes] | None:
+    """The keys that *environ* or the file in *folder* gives; None if there are none. Raises BadSettingError."""
     if text := environ.get(SECRET_KEY):
         return _keys(text.replace(",", " "), SECRET_KEY)
     if named := environ.get(SECRET_KEY_FILE):
@@ -209,87 +131,3 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="ascii", errors="replace")
     except OSError as error:
         raise BadSettingError(f"the secret keys in {path} cannot be read: {error.strerror}") from error
-
-
-_BATCH: Final = 100
-_BEFORE_ANY_S: Final = 0.0  # a time at which no record has expired
-
-
-@dataclass(frozen=True, slots=True)
-class Resealed:
-    """The number of texts that were sealed anew, and of texts that no key can open."""
-
-    texts: int
-    unreadable: int
-
-
-def reseal_all(storage: Storage, seal: Seal) -> Resealed:
-    """Seal all texts anew. Services with the same keys may run: their writes meanwhile stay. Texts that cannot be
-    opened stay, too.
-
-    This assumes that all sealed texts are in records.
-    """
-    texts = unreadable = 0
-    after = ("", "", "")
-    while found := storage.records.scan(after=after, limit=_BATCH):
-        for tenant, of_tenant in groupby(found, itemgetter(0)):
-            with storage.transaction():  # one tenant in each transaction, since it holds up the tenant's other writes
-                for _, kind, record in of_tenant:
-                    work = _reseal(storage.records, seal, tenant, kind, record)
-                    texts, unreadable = texts + work.texts, unreadable + work.unreadable
-        tenant, kind, record = found[-1]
-        after = (tenant, kind, record.id)
-    return Resealed(texts, unreadable)
-
-
-def forget_lost_key(storage: Storage) -> None:
-    """Let the next start use another key. Data sealed before must be given again."""
-    storage.records.delete(THE_SERVICE, PROOF, PROOF)
-
-
-def _reseal(records: RecordStore, seal: Seal, tenant: str, kind: str, record: Record) -> _Work:
-    """Once more, if somebody has changed the record since it was read, until nobody has."""
-    found: Record | None = record
-    while found is not None:
-        work = _Work(seal)
-        document = {name: work.on(value) for name, value in found.document.items()}
-        if not work.texts:
-            return work
-        try:
-            records.put(
-                *(tenant, kind, found.id, document),
-                over=found.version,
-                at_s=found.changed_s,
-                expires_s=found.expires_s,
-            )
-        except ConflictError:
-            found = records.get(tenant, kind, record.id, at_s=_BEFORE_ANY_S)
-        else:
-            return work
-    return _Work(seal)  # the record was deleted
-
-
-class _Work:
-    def __init__(self, seal: Seal) -> None:
-        self._seal = seal
-        self.texts = 0
-        self.unreadable = 0
-
-    def on(self, value: Json) -> Json:
-        """*value*, with every sealed text in it sealed anew."""
-        if isinstance(value, str) and is_sealed(value):
-            return self._resealed(value)
-        if is_list(value):
-            return [self.on(each) for each in value]
-        if is_object(value):
-            return {name: self.on(each) for name, each in value.items()}
-        return value
-
-    def _resealed(self, text: str) -> str:
-        try:
-            resealed = self._seal.reseal(text)
-        except SealError:
-            self.unreadable += 1
-            return text
-        self.texts += 1
-        return resealed

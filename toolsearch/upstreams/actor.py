@@ -15,6 +15,7 @@ from mcp import MCPError
 from mcp.client.session import IncomingMessage
 
 from toolsearch.access.principals import Grant
+from toolsearch.chores import end
 from toolsearch.errors import (
     LoginRequiredError,
     ServerUnavailableError,
@@ -273,8 +274,7 @@ class UpstreamActor:
     async def aclose(self) -> None:
         self._connection.close()
         if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.wait([self._keeping])
+            await end(self._keeping)
         await self._watch.aclose()
         await self._listings.aclose()
         await self._connection.aclose()

@@ -13,6 +13,7 @@ from mcp import MCPError
 from mcp.client.subscriptions import ResourceUpdated, Subscription, SubscriptionLost, listen
 from mcp.types import INTERNAL_ERROR
 
+from toolsearch.chores import end
 from toolsearch.upstreams.faults import delay_s
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.talkback import outside_of_turns
@@ -59,8 +60,7 @@ class ResourceWatch:
     async def aclose(self) -> None:
         """Watch nothing any more. May be called twice."""
         if self._hearing is not None:
-            self._hearing.cancel()
-            await asyncio.wait([self._hearing])
+            await end(self._hearing)
 
     def _change(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()

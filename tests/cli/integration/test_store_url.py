@@ -16,10 +16,10 @@ from tests.kit.postgres import PostgresServer
 from tests.kit.service_process import ServiceProcess, service_process
 from tests.kit.storage_contracts.storage import contents, fill
 from toolsearch.service.data_folder import back_up, restore
+from toolsearch.service.sealing import open_seal
 from toolsearch.storage.postgres.place import Inspection, PostgresStorage, warnings_of
 from toolsearch.storage.postgres.schema import VERSION
 from toolsearch.storage.records import THE_SERVICE
-from toolsearch.storage.seal import open_seal
 from toolsearch.storage.sqlite.place import SqliteStorage
 
 PASSWORD = "hunter2&more"

@@ -4,8 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 from tests.kit.postgres import PostgresServer
+from toolsearch.service.sealing import reseal_all
 from toolsearch.storage.postgres.place import PostgresStorage
-from toolsearch.storage.seal import Seal, reseal_all
+from toolsearch.storage.seal import Seal
 
 OLD, NEW = b"o" * 32, b"n" * 32
 ROUNDS = 30
