@@ -94,7 +94,6 @@ def test_a_server_has_what_its_entry_says_over_what_holds_for_all():
             {"credentials": "exchange"},
             "Auth",
         ),
-        ({"url": "https://x.example"}, {"credentials": "per-user", "login": False}, "login is off"),
         ({"url": "https://x.example"}, {"credentials": "exchange"}, "wants oauth with a clientId and the issuer"),
         ({"url": "https://x.example"}, {"credentials": "exchange", "oauth": {"clientId": "x"}}, "and the issuer"),
     ],

@@ -457,7 +457,10 @@ async def test_a_tool_that_awaits_approval_is_known_to_those_alone_to_whom_it_is
             who: [tool.name for tool in running.registry.held_within(running.reach_of(caller.grant))]
             for who, caller in (("alice", ALICE), ("bob", BOB))
         }
-    assert held == {"alice": ["s__common", "s__hers", "s__pay"], "bob": ["s__common", "s__his"]}
+    assert held == {
+        "alice": ["s__alice-prompt", "s__alice_txt", "s__common", "s__hers", "s__pay"],
+        "bob": ["s__bob-prompt", "s__bob_txt", "s__common", "s__his"],
+    }
 
 
 async def test_nobody_is_invited_to_log_in_to_a_server_that_rules_keep_from_them(tmp_path):

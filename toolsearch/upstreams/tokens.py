@@ -445,7 +445,7 @@ class _StoredTokenAuth(httpx2.Auth):
                 return
         async with self._renewing, self._tokens.alone():
             provider = self._current_provider()  # others may have renewed them meanwhile
-            if context.current_tokens is not None and context.current_tokens.access_token == refused:
+            if _access_token(context) == refused:
                 context.token_expiry_time = _LONG_AGO_S
             request.headers.pop("Authorization", None)
             flow = provider.async_auth_flow(request)
@@ -481,6 +481,10 @@ class _StoredTokenAuth(httpx2.Auth):
             self._tokens.load(self._provider.context)
         self._known = kept
         return self._provider
+
+
+def _access_token(context: OAuthContext) -> str:
+    return context.current_tokens.access_token if context.current_tokens is not None else ""
 
 
 def _put_token(request: httpx2.Request, context: OAuthContext) -> None:

@@ -155,7 +155,7 @@ async def test_a_login_is_kept_for_its_owner_alone_and_used_by_a_gateway_that_ru
             assert text(await actor.request(call(id="1"))) == "1"
             await told.until(lambda: bool(told.listings))
             assert actor.state is UpstreamState.READY
-        (kept,) = tmp_path.glob("tokens/*")
+        (kept,) = tmp_path.glob("tokens/*.json")
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
         assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
         (token,) = authority.access
@@ -234,7 +234,7 @@ async def test_a_gateway_that_is_registered_logs_in_and_refreshes_as_that_and_it
         async with running(settings) as (_, told):
             await told.until(lambda: bool(told.listings))
         assert (list(authority.clients), authority.refreshed) == (["a client"], 1)
-    (kept,) = tmp_path.glob("tokens/*")
+    (kept,) = tmp_path.glob("tokens/*.json")
     assert SECRET not in kept.read_text() + caplog.text + repr(settings)
     assert (SECRET in settings.server.secrets) is (how != "none")  # so that no message shows it
 
