@@ -108,6 +108,29 @@ def test_an_audit_that_is_gone_is_found(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / AUDIT_FILE).exists()
 
 
+@pytest.mark.parametrize("tables", [["audit"], ["audit", "audit_chains"]])
+def test_an_audit_whose_records_were_all_removed_is_not_one_without_records(
+    run: Run, tmp_path: Path, tables: list[str]
+) -> None:
+    with closing(sqlite3.connect(tmp_path / AUDIT_FILE)) as database:
+        for table in tables:
+            database.execute(f"DELETE FROM {table}")  # noqa: S608
+        database.commit()
+    code, told, _ = run("--verify")
+
+    assert code == 1
+    assert "0 records are as they were written" in told
+    assert "nothing has been recorded" not in told
+
+
+def test_an_audit_in_which_nothing_was_ever_recorded_is_sound_and_says_so(run: Run, tmp_path: Path) -> None:
+    (tmp_path / AUDIT_FILE).unlink()
+    SqliteAuditLog(tmp_path / AUDIT_FILE).close()
+    code, told, _ = run("--verify")
+
+    assert (code, "audit.db: nothing has been recorded yet" in told) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("options", "reason"), [(["--json", "--csv"], "not both"), (["--since", "soon"], "--since: 'soon' is no duration")]
 )

@@ -50,14 +50,14 @@ def audit(
         str | None, typer.Option(metavar="DURATION", help="Only records of the last so long, such as 12h or 30d.")
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Look whether a record was changed or taken out; exit code 1 if so.")
+        bool, typer.Option("--verify", help="Verify that no record was changed or taken out; exit code 1 if one was.")
     ] = False,
 ) -> int:
     """Show the newest records of the audit: calls, changes of the configuration, approvals and withdrawals.
 
     With --json or --csv, print them all. Calls are only recorded where the section audit is set. The records are a
-    chain: the digest of each covers the one before it. Keep the newest digest elsewhere; whoever can write the file
-    can write a whole new chain, and that digest is not in it.
+    chain: the digest of each covers the one before it. Keep the newest digest elsewhere: a chain that somebody has
+    written anew does not contain it.
     """
     if as_json and as_csv:
         raise BadSettingError("give either --json or --csv, not both")
@@ -122,10 +122,11 @@ def _verify(logs: dict[str, AuditLog | None], *, as_json: bool) -> int:
 
 
 def _in_words(check: AuditCheck) -> str:
-    if check.fault:
-        return f"{check.fault}; the {check.records:,} records before it are as they were written"
-    gone = f", {check.pruned:,} older ones were deleted by age" if check.pruned else ""
-    return f"{check.records:,} records are as they were written{gone}; the newest digest is {check.head or 'none'}"
+    if not check.records and not check.fault:
+        return "nothing has been recorded yet"
+    gone = f"; {check.pruned:,} older ones were deleted by age" if check.pruned else ""
+    sound = f"{check.records:,} records are as they were written{gone}"
+    return f"{check.fault}; {sound}" if check.fault else f"{sound}; the newest digest is {check.head}"
 
 
 def _show(records: Iterator[AuditRecord], *, as_json: bool, as_csv: bool) -> None:

@@ -3,7 +3,8 @@
 The records of a tenant are a chain: the digest of each covers its content and the digest of the one before it. So a
 record that was changed, added or taken out afterwards is found. Whoever can write the database can also write a whole
 new chain; to find that, keep the digest of the newest record elsewhere from time to time. Deleting the oldest ones is
-recorded in the chain itself, so that a chain without its beginning is found, too.
+recorded in the chain itself, so that a chain without its beginning is found, too. A counter elsewhere holds how often a
+chain was begun, so that an audit whose records were all removed is not taken for a new one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from toolsearch.errors import Kept
-from toolsearch.storage.sql import DatabaseConnection, SqlStore, storable
+from toolsearch.storage.sql import CHAINS, DatabaseConnection, SqlStore, next_version, storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class AuditCheck(NamedTuple):
 
     records  how many are sound, from the first one on
     head     the digest of the newest record, as the log keeps it
-    fault    where the chain is broken; "" if every record is as it was written
+    fault    what is wrong with the chain; "" if every record is as it was written
     pruned   how many more there were, which were too old
     """
 
@@ -82,6 +83,7 @@ _SHORTEN: Final = """
 UPDATE audit_chains SET anchor = ?, kept = kept - ?, pruned = pruned + ?, oldest_us = ? WHERE tenant = ?
 RETURNING pruned
 """
+_TIMES_BEGUN: Final = "SELECT last FROM counters WHERE tenant = ? AND name = ?"
 _PUT_ASIDE: Final = "UPDATE audit_chains SET oldest_us = ? WHERE tenant = ?"
 _WITH_OLD: Final = "SELECT tenant FROM audit_chains WHERE oldest_us < ? ORDER BY oldest_us, tenant LIMIT ?"
 _END: Final = (1 << 63) - 1  # greater than all positions
@@ -133,6 +135,7 @@ class AuditLog(SqlStore):
         with self._snapshot() as database:
             kept = "SELECT anchor, head, kept, pruned FROM audit_chains WHERE tenant = ?"
             anchor, head, count, pruned = database.execute(kept, (tenant,)).fetchone() or ("", "", 0, 0)
+            (begun,) = database.execute(_TIMES_BEGUN, (tenant, CHAINS)).fetchone() or (0,)
             digest, sound, is_told = anchor, 0, not anchor
             for record in self.all_of(tenant):
                 digest = digest_of(record, digest)
@@ -143,6 +146,8 @@ class AuditLog(SqlStore):
                 sound += 1
         if (sound, digest) != (count, head):
             return AuditCheck(sound, head, f"{sound} records are left of {count} at the end", pruned)
+        if begun != bool(head):
+            return AuditCheck(sound, head, "all earlier records were taken out", pruned)
         fault = "" if is_told else "the first records were taken out, and not because of their age"
         return AuditCheck(sound, head, fault, pruned)
 
@@ -196,6 +201,8 @@ def append(database: DatabaseConnection, *records: AuditRecord) -> None:
         linked = list(of_tenant)
         oldest_us = microseconds(min(record.at_s for record in linked))
         (head,) = database.execute(_LENGTHEN, (tenant, len(linked), oldest_us)).fetchone()
+        if not head:
+            next_version(database, tenant, CHAINS)
         rows: list[tuple[object, ...]] = []
         for record in linked:
             head = digest_of(record, head)

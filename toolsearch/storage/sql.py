@@ -9,7 +9,7 @@ several takes them in this order, so that no two wait for each other:
 1. the counters of a tenant: sessions, records, contents
 2. the locks of what was learnt from use, then of what was approved, then of a conversation
 3. rows: those of one table by their keys
-4. the chains of the audit, by tenant, and then the counter of what was approved
+4. the chains of the audit with their counters, by tenant, and then the counter of what was approved
 
 The service writes records before it changes contents. PostgreSQL ends transactions that still wait in a circle after a
 second; that is a StorageError that says to try again.
@@ -209,6 +209,7 @@ SESSIONS: Final = "sessions"  # that were made
 RECORDS: Final = "records"  # writings
 CONTENTS: Final = "contents"  # changes of catalogs
 PINS: Final = PINS_COUNTER  # decisions about what servers list
+CHAINS: Final = "audit chains"  # beginnings of the chain of the audit: one, unless all its records were taken out
 
 _NEXT = """
 INSERT INTO counters (tenant, name, last) VALUES (?, ?, 1)

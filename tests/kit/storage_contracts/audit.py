@@ -161,6 +161,23 @@ class AuditLogContract:
 
         assert "0 records are left of 5" in chained.verify("a").fault
 
+    def test_an_audit_whose_chain_was_removed_with_all_its_records_is_not_taken_for_a_new_one(
+        self, chained: AuditLog
+    ) -> None:
+        """Neither while it is empty nor when new records have begun another chain."""
+        for table in ("audit", "audit_chains"):
+            changed(chained, f"DELETE FROM {table} WHERE tenant = 'a'")  # noqa: S608
+
+        assert chained.verify("a") == AuditCheck(0, "", "all earlier records were taken out")
+        chained.append(decision(8.0, "a"))
+        assert chained.verify("a") == AuditCheck(1, _head(chained), "all earlier records were taken out")
+        assert not chained.verify("b").fault
+
+    def test_a_chain_whose_beginning_was_not_counted_is_found(self, chained: AuditLog) -> None:
+        changed(chained, "DELETE FROM counters")
+
+        assert chained.verify("a").fault
+
     def test_a_record_that_was_put_between_is_found(self, chained: AuditLog) -> None:
         """Even one with a digest that fits the record before it: the next one does not fit any more."""
         changed(chained, "UPDATE audit SET position = position * 100")
