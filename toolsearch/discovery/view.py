@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +13,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.pass_through import PassThrough, PassThroughDecisions
 from toolsearch.discovery.servers import named, server_label, why_unsearchable
 from toolsearch.errors import BadQueryError, UnknownToolError, shown_name
+from toolsearch.recent import Recent
 from toolsearch.tokens import HeuristicTokenCounter, TokenCounter, definition_tokens
 from toolsearch.tools.definition import EntryKind, Tool, ToolDefinition
 from toolsearch.tools.naming import did_you_mean, near_names
@@ -257,8 +258,8 @@ class ViewCache:
     def __init__(self, catalog: Catalog, counter: TokenCounter) -> None:
         self._catalog = catalog
         self._costs = DefinitionCosts(counter)
-        self._views: OrderedDict[tuple[Reach, str | None], View] = OrderedDict()
-        self._decisions: OrderedDict[tuple[Reach, str | None], PassThroughDecisions] = OrderedDict()
+        self._views = Recent[tuple[Reach, str | None], View](_MAX_VIEWS)
+        self._decisions = Recent[tuple[Reach, str | None], PassThroughDecisions](_MAX_DECISIONS)
         self._lock = threading.Lock()
 
     def get(self, reach: Reach, server: str | None = None) -> View:
@@ -276,16 +277,9 @@ class ViewCache:
 
     def _get(self, reach: Reach, server: str | None) -> View:
         with self._lock:
-            view = self._views.pop((reach, server), None) or self._made(reach, server)
-            self._views[reach, server] = view
-            while len(self._views) > _MAX_VIEWS:
-                self._views.popitem(last=False)
-            return view
+            return self._views.of((reach, server), lambda: self._made(reach, server))
 
     def _made(self, reach: Reach, server: str | None) -> View:
         """A new view. It continues with the kept pass-through decisions of an earlier view of the same reach."""
-        decisions = self._decisions.pop((reach, server), None) or PassThroughDecisions()
-        self._decisions[reach, server] = decisions
-        while len(self._decisions) > _MAX_DECISIONS:
-            self._decisions.popitem(last=False)
+        decisions = self._decisions.of((reach, server), PassThroughDecisions)
         return View(self._catalog, reach, server, self._costs, decisions)

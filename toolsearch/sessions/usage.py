@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from toolsearch.errors import BadSettingError, StorageError
+from toolsearch.recent import Recent
 from toolsearch.sessions.usage_evidence import Evidence, LearntUse, QueryTerms
 from toolsearch.storage.usage import StoredWeight, UsageCell, UsageStore
 
@@ -100,17 +101,15 @@ class UsageLog:
         self._max_cells = max_cells
         self._clock = clock
         self._lock = threading.Lock()
-        self._principals: OrderedDict[str, Evidence] = OrderedDict()  # least recently used first
+        self._principals = Recent[str, Evidence](_MAX_PRINCIPALS)
         self._calls = Counter[str]()  # calls of each principal; a reading is out of date if this has grown
-        self._sessions: OrderedDict[tuple[str, str], SessionContribution] = OrderedDict()
+        self._sessions = Recent[tuple[str, str], SessionContribution](_MAX_SESSIONS)
 
     def discovered(self, principal: str, session_id: str, terms: QueryTerms, tools: Collection[str]) -> None:
         """Note that a search of a session found *tools*; nothing is learnt of a query without terms."""
         if terms and tools:
             with self._lock:
-                _recent(self._sessions, (principal, session_id), SessionContribution, _MAX_SESSIONS).discovered(
-                    terms, tools
-                )
+                self._sessions.of((principal, session_id), SessionContribution).discovered(terms, tools)
 
     def called(self, principal: str, session_id: str, tool: str) -> None:
         """Note that a session has called *tool*, and that it did not fail. Counts if a search had found it before."""
@@ -153,9 +152,7 @@ class UsageLog:
         """The principals with evidence, sorted. Raises StorageError."""
         with self._lock:
             stored = self._store.principals() if self._store is not None else []
-            return sorted(
-                {*stored, *(principal for principal, evidence in self._principals.items() if not evidence.is_empty)}
-            )
+            return sorted({*stored, *(each for each in list(self._principals) if not self._evidence(each).is_empty)})
 
     def reset(self, principal: str | None = None) -> None:
         """Forget one principal, or all. Raises StorageError if it cannot be forgotten where it is kept."""
@@ -163,9 +160,9 @@ class UsageLog:
             if self._store is not None:
                 self._store.reset(principal)
             for key in [key for key in self._sessions if principal in (None, key[0])]:
-                del self._sessions[key]
+                self._sessions.pop(key)
             for known in [known for known in self._principals if principal in (None, known)]:
-                del self._principals[known]
+                self._principals.pop(known)
 
     def refresh(self) -> None:
         """Read the evidence of the principals in memory again, since other processes add to it."""
@@ -184,18 +181,18 @@ class UsageLog:
             with self._lock:
                 # An outdated reading is dropped; the next one counts.
                 if principal in self._principals and self._calls[principal] == calls:
-                    self._principals[principal] = evidence
+                    self._principals.put(principal, evidence)
 
     def forget(self, principal: str) -> None:
         """Forget the evidence in memory of a principal, who may have been deleted from the store."""
         with self._lock:
             for key in [key for key in self._sessions if key[0] == principal]:
-                del self._sessions[key]
-            self._principals.pop(principal, None)
+                self._sessions.pop(key)
+            self._principals.pop(principal)
             self._calls[principal] += 1
 
     def _evidence(self, principal: str) -> Evidence:
-        return _recent(self._principals, principal, lambda: self._load(principal), _MAX_PRINCIPALS)
+        return self._principals.of(principal, lambda: self._load(principal))
 
     def _load(self, principal: str) -> Evidence:
         store = self._store
@@ -219,17 +216,6 @@ class UsageLog:
         except StorageError as error:
             logger.error("learning from use goes on in memory only: %s", error)  # noqa: TRY400
             return None
-
-
-_Key = TypeVar("_Key")
-
-
-def _recent(items: OrderedDict[_Key, _Value], key: _Key, make: Callable[[], _Value], most: int) -> _Value:
-    """Return the item of *key*, made if need be, and forget the one that was used longest ago if there are too many."""
-    item = items[key] = items.pop(key, None) or make()
-    if len(items) > most:
-        items.popitem(last=False)
-    return item
 
 
 def _weights(credit: Credit) -> dict[UsageCell, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from toolsearch.gateway.exposure.notes import AnswerNotes
 from toolsearch.gateway.exposure.own_tools import READ_SKILL_ENTRY, OwnTools, topics_of, with_reading
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
+from toolsearch.recent import Recent
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
@@ -44,8 +44,8 @@ class ListForms:
     def __init__(self, make: Callable[[View], OwnTools]) -> None:
         self._make = make
         self._given: dict[str, OwnTools] = {}
-        self._made: OrderedDict[Reach, tuple[tuple[str, ...], OwnTools]] = OrderedDict()
-        self._of_session: OrderedDict[tuple[Principal, str], OwnTools | None] = OrderedDict()
+        self._made = Recent[Reach, tuple[tuple[str, ...], OwnTools]](_MOST_REACHES)
+        self._of_session = Recent[tuple[Principal, str], OwnTools | None](_MOST_SESSIONS)
         self._lock = threading.Lock()
 
     def give(self, own: OwnTools, connection: str) -> None:
@@ -60,30 +60,28 @@ class ListForms:
         if (given := self._given.get(caller.connection)) is not None:
             return given
         key = (caller.grant.principal, caller.session_key or "")
-        if key in self._of_session:
-            return self._of_session[key]
+        with self._lock:
+            if key in self._of_session:
+                return self._of_session.get(key)
         form = None if is_whole() else self.own(caller.principal.reach, view)
         if caller.session_key is not None:
             with self._lock:
-                form = self._of_session.setdefault(key, form)
-                if len(self._of_session) > _MOST_SESSIONS:
-                    self._of_session.popitem(last=False)
+                return self._of_session.of(key, lambda: form)
         return form
 
     def forget(self, caller: Caller) -> None:
         with self._lock:
-            self._of_session.pop((caller.grant.principal, caller.session_key or ""), None)
+            self._of_session.pop((caller.grant.principal, caller.session_key or ""))
 
     def own(self, reach: Reach, view: View) -> OwnTools:
         """The gateway's own tools for the callers with *reach*, who see *view*."""
-        made = self._made.get(reach)
+        with self._lock:
+            made = self._made.get(reach)
         servers = tuple(sorted({*view.servers, *view.skills_by_server}))
         if made is None or made[0] != servers:
             made = servers, self._make(view)
             with self._lock:
-                self._made[reach] = made
-                if len(self._made) > _MOST_REACHES:
-                    self._made.popitem(last=False)
+                self._made.put(reach, made)
         return made[1]
 
 
