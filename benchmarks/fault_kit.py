@@ -23,9 +23,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.upstreams.actor import UpstreamActor
 
 _FAULT_SERVER = Path(__file__).parents[1] / "tests" / "mcp_servers" / "fault_server.py"

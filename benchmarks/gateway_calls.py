@@ -26,8 +26,8 @@ from benchmarks.memory import resident_kib
 from benchmarks.results import write_figures
 from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.upstreams.interface import (
     Listing,
     UpstreamRequest,

@@ -39,7 +39,8 @@ from toolsearch.chat.models.scripted import scripted_calls
 from toolsearch.errors import BadSettingError, StorageError
 from toolsearch.evaluation import evaluate
 from toolsearch.evaluation.queries import LabelledQuery
-from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
+from toolsearch.gateway.config_file import read_gateway_config
+from toolsearch.gateway.settings import GatewaySettings
 from toolsearch.sessions.session_eviction import EvictionStrategy
 from toolsearch.sessions.state import SessionState
 from toolsearch.storage.memory import InMemorySessionPersistence
@@ -188,7 +189,7 @@ def test_an_empty_list_in_the_gateways_file_allows_nothing_too() -> None:
 @pytest.mark.parametrize("key", ["toolSearch", "tool_search", "tool-search", "ToolSearch", "toolsearch "])
 def test_the_gateways_section_is_not_passed_over_for_its_spelling(key: str) -> None:
     document = {"mcpServers": {"a": {"command": "x"}}, key: {"rules": {"deny": ["a__*"]}}}
-    with pytest.raises(BadSettingError, match="must be spelt 'toolsearch': as it is, none of it would hold"):
+    with pytest.raises(BadSettingError, match="write it as 'toolsearch'"):
         read_gateway_config(document, {})
 
 

@@ -22,7 +22,7 @@ from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.access.settings import JwtSettings
 from toolsearch.errors import BadSettingError
-from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.config_file import read_gateway_config
 
 ALICE = "alice-token-0123456789"
 ISSUER = "https://idp.example.com"
@@ -126,10 +126,10 @@ def test_the_settings_hold_no_token_once_they_are_read():
         ({"a": {"token": "${SHORT}"}}, r"{SHORT} is too short for a token"),
         ({"a": {"token": "${ALICE}", "tokenSha256": "0" * 64}}, "cannot stand beside"),
         ({"a": {"tokenSha256": "abc"}}, "principals.a.tokenSha256"),
-        ({"a": {}}, "could be nobody"),
+        ({"a": {}}, "nobody can be"),
         ({"a": {"subject": "alice"}}, "set toolsearch.jwt"),
-        ({"local": {"token": "${ALICE}"}}, "needs another name"),
-        ({"jwt:x": {"token": "${ALICE}"}}, "needs another name"),
+        ({"local": {"token": "${ALICE}"}}, "reserved name"),
+        ({"jwt:x": {"token": "${ALICE}"}}, "reserved name"),
         ({"a": {"token": "${ALICE}"}, "b": {"token": "${ALICE}"}}, "'a' and 'b' have the same token"),
         ({"a": {"token": "${ALICE}", "deny": ["clas:read"]}}, "cannot use the reach rule"),
         ([], "toolsearch.principals"),
@@ -343,9 +343,9 @@ async def test_a_subject_that_is_not_listed_may_what_the_rule_for_everybody_else
         ({"a": {"subject": ""}}, "principals.a.subject"),
         ({"a": {"subject": 7}}, "principals.a.subject"),
         ({"a": {"subject": ["x"]}}, "principals.a.subject"),
-        ({"*": {"token": "${ALICE}"}}, "it has neither token nor subject"),
-        ({"*": {"subject": "x"}}, "it has neither token nor subject"),
-        ({"*": {"operator": True}}, "is no operator"),
+        ({"*": {"token": "${ALICE}"}}, "allow and deny alone"),
+        ({"*": {"subject": "x"}}, "allow and deny alone"),
+        ({"*": {"operator": True}}, "allow and deny alone"),
     ],
 )
 def test_a_subject_that_would_be_two_principals_or_none_is_refused(principals, message):
@@ -391,8 +391,8 @@ def test_a_rule_about_a_server_that_there_is_not_is_warned_of():
     read = read_gateway_config({"mcpServers": {"a": {"command": "a"}}, "toolsearch": section}, {"ALICE": ALICE})
 
     assert [warning.partition(": ")[2] for warning in read.warnings] == [
-        "the rule 'server:b' is about no server",
-        "the rule 'server:c' is about no server",
+        "the rule 'server:b' names a server that does not exist",
+        "the rule 'server:c' names a server that does not exist",
     ]
 
 

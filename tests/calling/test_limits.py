@@ -97,7 +97,7 @@ def test_the_same_call_may_be_made_three_times_in_a_row_and_no_more():
     turn = repeat(limits, *[STATUS] * 3)
 
     for _ in range(2):  # nor may it a moment later
-        with pytest.raises(RepeatedCallError, match="'status' was called 3 times in a row with these very arguments"):
+        with pytest.raises(RepeatedCallError, match="'status' has given the same result 3 times"):
             turn.check_repeat("status", {"full": True, "id": 1}, limits)
 
 

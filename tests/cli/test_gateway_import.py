@@ -17,7 +17,8 @@ from toolsearch.cli.gateway_adoption import redacted
 from toolsearch.cli.gateway_client_files import JsonText, TomlText
 from toolsearch.cli.gateway_clients import known_clients
 from toolsearch.errors import SourceError
-from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
+from toolsearch.gateway.config_file import read_gateway_config
+from toolsearch.gateway.settings import GatewaySettings
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import all_namespaced
 

@@ -85,7 +85,7 @@ def test_add_takes_a_command_or_an_address(run, path):
     ("arguments", "reason"),
     [
         (("add", "git", "--", "x"), "there is a server 'git' already"),
-        (("add", "git__hub", "--", "x"), "its tools' names could be those of 'git'"),
+        (("add", "git__hub", "--", "x"), "the same names as those of 'git'"),
         (("add", "new", "--", "x", "${NO_SUCH_VARIABLE}"), "NO_SUCH_VARIABLE is not set"),
         (("add", "new", "http://"), "name a host"),
         (("add", "new", "https://a.example", "-e", "A=s3cret"), "--env for one with a command"),

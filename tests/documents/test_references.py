@@ -14,8 +14,7 @@ from keyring.errors import KeyringError
 from toolsearch.access.settings import token_sha256
 from toolsearch.documents.references import References
 from toolsearch.errors import BadSettingError, MissingExtraError
-from toolsearch.gateway.config_file import ConfigFile
-from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.config_file import ConfigFile, read_gateway_config
 from toolsearch.upstreams.config import HttpServer, StdioServer, read_mcp_config
 
 SECRET = "d2b1-correct-horse-7f"

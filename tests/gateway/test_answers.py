@@ -13,8 +13,8 @@ from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.errors import BadQueryError
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.verdicts import OpenGate, ToolGate
 from toolsearch.tokens import O200kTokenCounter

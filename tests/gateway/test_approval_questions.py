@@ -16,8 +16,8 @@ from tests.kit.fake_servers import FakeServer, entry
 from toolsearch.access.principals import LOCAL, Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.wire.mcp.eras import Era
 
 FORMS = {"elicitation": {"form": {}}}
@@ -256,7 +256,7 @@ async def test_an_answer_of_2026_counts_once(tmp_path):
         await gateway.call(by, answered, client)
         assert gateway.pins is not None
         gateway.pins.revoke("it", "work", "somebody")
-        await gateway.review()
+        await gateway.servers.review()
         with pytest.raises(MCPError, match="requestState"):
             await gateway.call(by, answered, client)
         assert "it__work" in gateway.registry.held

@@ -18,8 +18,8 @@ from toolsearch.calling.hooks import Deny
 from toolsearch.errors import Kept, StorageError
 from toolsearch.gateway.audit import AUDIT_FILE, GatewayAudit
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.status import CallEnd
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.storage.audit import AuditRecord

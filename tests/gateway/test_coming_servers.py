@@ -9,8 +9,9 @@ import pytest
 from tests.kit.fake_servers import MODERN, FakeServer, call, gateway_of, text
 from tests.kit.trust import OTHER, PLAIN
 from toolsearch.errors import BadSettingError
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import GatewayConfig, GatewaySettings, read_gateway_config
+from toolsearch.gateway.settings import GatewayConfig, GatewaySettings
 from toolsearch.storage.sqlite.stores import SqlitePins
 from toolsearch.upstreams.config import server_identity
 from toolsearch.upstreams.settings import UpstreamSettings
@@ -24,14 +25,14 @@ def settings_of(name: str, **entry: Any) -> UpstreamSettings:
 async def test_the_tools_of_an_added_server_are_found_and_those_of_a_removed_one_are_gone() -> None:
     async with gateway_of("git") as (gateway, servers):
         await servers["git"].lists("log")
-        await gateway.add_server(settings_of("mail"))
+        await gateway.servers.add(settings_of("mail"))
         await servers["mail"].lists("send", prompts=({"name": "greet"},))
         assert sorted(gateway.engine.catalog.names()) == ["git__log", "mail__send"]
         await call(gateway, "mail__send", {})
         assert servers["mail"].called == [("send", {})]
 
         gone = servers["mail"]
-        await gateway.remove_server("mail")
+        await gateway.servers.remove("mail")
         assert gateway.engine.catalog.names() == ["git__log"]
         assert gateway.content.prompts(MODERN) == []
         assert [row.upstream.name for row in gateway.status().servers] == ["git"]
@@ -42,14 +43,14 @@ async def test_the_tools_of_an_added_server_are_found_and_those_of_a_removed_one
 
 async def test_removing_a_server_that_is_not_there_is_no_error() -> None:
     async with gateway_of("git") as (gateway, _):
-        await gateway.remove_server("mail")
+        await gateway.servers.remove("mail")
 
 
 async def test_a_server_whose_tools_could_have_names_of_another_is_refused() -> None:
     async with gateway_of("git") as (gateway, _):
         for name in ("git", "git__hub"):
             with pytest.raises(BadSettingError, match="give it another name"):
-                await gateway.add_server(settings_of(name))
+                await gateway.servers.add(settings_of(name))
         assert list(gateway.upstreams) == ["git"]
 
 
@@ -57,7 +58,7 @@ async def test_a_removed_server_that_never_answered_is_waited_for_no_more() -> N
     async with gateway_of("git", "mail") as (gateway, servers):
         await servers["git"].lists("log")
         assert not gateway.first_listings.is_complete
-        await gateway.remove_server("mail")
+        await gateway.servers.remove("mail")
         assert gateway.first_listings.is_complete
 
 
@@ -72,17 +73,17 @@ async def test_other_credentials_keep_the_tools_and_another_place_drops_them() -
     Closing.closed = []
     config = GatewayConfig("here", (), GatewaySettings(trust={"suspicious": "allow", "changed": "allow"}))  # type: ignore[arg-type]
     async with Gateway(config, upstreams=Closing) as gateway:
-        await gateway.add_server(settings_of("mail"))
+        await gateway.servers.add(settings_of("mail"))
         mail: Any = gateway.upstreams["mail"]
         await mail.lists("send")
-        await gateway.update_server(settings_of("mail"))
+        await gateway.servers.update(settings_of("mail"))
         assert gateway.upstreams["mail"] is mail
 
-        await gateway.update_server(settings_of("mail", env={"TOKEN": "${KEY}"}))
+        await gateway.servers.update(settings_of("mail", env={"TOKEN": "${KEY}"}))
         assert gateway.upstreams["mail"] is not mail
         assert gateway.engine.catalog.names() == ["mail__send"]
 
-        await gateway.update_server(settings_of("mail", command="elsewhere"))
+        await gateway.servers.update(settings_of("mail", command="elsewhere"))
         assert gateway.engine.catalog.names() == []
         assert Closing.closed == ["mail", "mail"]
 
@@ -94,13 +95,13 @@ async def test_approvals_are_kept_where_the_gateway_is_told_and_hold_for_servers
     with SqlitePins(tmp_path / "elsewhere.db") as pins:
         config = GatewayConfig("here", (), GatewaySettings(state_dir=tmp_path / "state"))
         async with Gateway(config, upstreams=FakeServer, pins=pins) as gateway:
-            await gateway.add_server(settings_of("sums"))
+            await gateway.servers.add(settings_of("sums"))
             sums: Any = gateway.upstreams["sums"]
             await sums.lists({**PLAIN, "name": "add"})
             await sums.lists({**OTHER, "name": "add"})
             assert [held.name for held in gateway.registry.servers["sums"].held] == ["sums__add"]
 
-            await gateway.update_server(settings_of("sums", command="another"))
+            await gateway.servers.update(settings_of("sums", command="another"))
             there: Any = gateway.upstreams["sums"]
             await there.lists({**OTHER, "name": "add"})
             assert gateway.engine.catalog.names() == ["sums__add"]
@@ -113,12 +114,12 @@ async def test_a_review_follows_an_approval_at_once(tmp_path: Path) -> None:
     with SqlitePins(tmp_path / "pins.db") as pins:
         config = GatewayConfig("here", (), GatewaySettings(state_dir=tmp_path))
         async with Gateway(config, upstreams=FakeServer, pins=pins, trust_poll_s=1_000) as gateway:
-            await gateway.add_server(settings_of("sums"))
+            await gateway.servers.add(settings_of("sums"))
             sums: Any = gateway.upstreams["sums"]
             await sums.lists({**PLAIN, "name": "add"})
             await sums.lists({**OTHER, "name": "add"})
             (held,) = gateway.registry.servers["sums"].held
             owner = server_identity(settings_of("sums").server)
             assert pins.approve(owner, "add", held.pin, by="ann", at_s=1.0)
-            await gateway.review()
+            await gateway.servers.review()
             assert gateway.registry.servers["sums"].held == ()

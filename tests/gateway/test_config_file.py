@@ -114,7 +114,7 @@ async def test_a_content_counts_once_two_looks_have_found_it(edited: Edited) -> 
         ("[]", "must be an object"),
         ("{}", "it is no MCP configuration"),
         ('{"mcpServers": {}, "toolsearch": {"rules": {"deny": ["nonsense:x"]}}}', "rules.deny"),
-        ('{"mcpServers": {}, "toolSearch": {}}', "must be spelt"),
+        ('{"mcpServers": {}, "toolSearch": {}}', "'toolSearch' would be ignored"),
         ("\udcff", "is not UTF-8"),
         (None, "cannot be read"),
     ],
@@ -154,7 +154,7 @@ async def test_what_is_only_read_at_the_start_is_named_and_nothing_else_of_that_
     [
         ({"git": {"command": ""}}, "'git' could not be used: 'command' must be"),
         ({"git": {**GIT, "env": {"A": "${UNSET}"}}}, "the environment variable UNSET is not set"),
-        ({"git__hub": MAIL, "git": GIT}, "'git' could not be used: its tools' names could be those of 'git__hub'"),
+        ({"git__hub": MAIL, "git": GIT}, "its tools could have the same names as those of 'git__hub'"),
     ],
 )
 async def test_a_running_server_that_could_not_be_used_any_more_runs_on(
@@ -207,9 +207,9 @@ async def test_clients_are_told_of_a_server_that_is_gone(edited: Edited) -> None
 
 async def test_servers_that_a_program_has_added_stay(edited: Edited) -> None:
     added = edited.gateway.config.upstreams[0]
-    await edited.gateway.remove_server("git")
+    await edited.gateway.servers.remove("git")
     await edited.edit(mail=MAIL)
-    await edited.gateway.add_server(added)
+    await edited.gateway.servers.add(added)
     await edited.edit()
     assert list(edited.servers) == ["git"]
 

@@ -16,7 +16,7 @@ from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.addresses import Address
 from toolsearch.gateway.proxy.content import ContentProxy
 from toolsearch.gateway.proxy.relay import Relay, SeenLinks
-from toolsearch.gateway.proxy.suspended_calls import StateSeal
+from toolsearch.gateway.proxy.suspended_calls import ANY_ROOM, Room, StateSeal
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.verdicts import Entry, OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
@@ -48,9 +48,9 @@ ANN = caller(deny=("mail__*",))
 
 
 async def sent(
-    _: Caller, __: str, ___: ToolDefinition, send: Callable[[], Awaitable[dict[str, Any]]]
+    _: Caller, __: str, ___: ToolDefinition, send: Callable[[Room], Awaitable[dict[str, Any]]]
 ) -> dict[str, Any]:
-    return await send()
+    return await send(ANY_ROOM)
 
 
 async def content(

@@ -97,11 +97,11 @@ def test_settings_that_are_only_read_at_the_start_count_and_those_that_a_running
     plain = identity(config(tmp_path), environment)
 
     assert identity(config(tmp_path, {"rules": {"deny": ["git__x"]}}), environment) == plain
-    assert identity(config(tmp_path, {"limits": {"total": 3}}), environment) == plain
+    assert identity(config(tmp_path, {"limits": {"repeats": 3}}), environment) == plain
     assert identity(config(tmp_path, args=["--more"]), environment) == plain
     assert identity(config(tmp_path, {"usage": True}), environment) != plain
     changed = GatewaySettings.model_validate(
-        {"rules": {"deny": ["git__x"]}, "servers": {"git": {"lazy": False}}, "limits": {"total": 3}}
+        {"rules": {"deny": ["git__x"]}, "servers": {"git": {"lazy": False}}, "limits": {"repeats": 3}}
     )
     assert GatewaySettings().needing_restart(changed) == []
     assert GatewaySettings().needing_restart(GatewaySettings.model_validate({"usage": True})) == ["usage"]

@@ -11,9 +11,9 @@ import httpx2
 import pytest
 
 from tests.kit.fake_servers import FakeServer, entry
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
-from toolsearch.gateway.settings import read_gateway_config
 
 ENVIRONMENT = {"ANN": "ann-token-0123456789", "BOB": "bob-token-abcdefghij", "EVE": "eve-token-abcdefghij"}
 PRINCIPALS = {

@@ -72,7 +72,7 @@ def test_what_is_kept_counts_for_the_same_configuration_alone(tmp_path: Path) ->
     greeting_file(tmp_path).keep(KEPT, 0, content(tmp_path))
 
     assert greeting_file(tmp_path).read() == KEPT
-    assert greeting_file(tmp_path, limits={"total": 3}).read() != KEPT
+    assert greeting_file(tmp_path, limits={"repeats": 3}).read() != KEPT
 
 
 def test_what_was_based_on_an_earlier_content_of_the_file_does_not_count(tmp_path: Path) -> None:

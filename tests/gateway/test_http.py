@@ -22,11 +22,11 @@ from toolsearch.access.jwt import IssuerKeys, JwtVerifier
 from toolsearch.access.settings import JwtSettings
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway import http as gateway_http
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
 from toolsearch.gateway.http_guard import HostPort
 from toolsearch.gateway.servers import LogGuard
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.upstreams.interface import Listing, UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
 

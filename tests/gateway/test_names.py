@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import Entry, OpenGate, ReviewItem, ReviewReason, Verdict
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import is_legal_name

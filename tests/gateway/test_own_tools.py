@@ -15,8 +15,9 @@ from toolsearch.calling.hooks import Deny
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import NotCallableHereError
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import GatewayConfig, GatewaySettings, read_gateway_config
+from toolsearch.gateway.settings import GatewayConfig, GatewaySettings
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
 from toolsearch.tools.function_tools import tool
@@ -187,7 +188,7 @@ async def test_servers_list_beside_tools_of_no_server_and_keep_theirs() -> None:
         assert sorted(gateway.engine.catalog.names()) == ["double", "sums__add", "sums__subtract"]
         assert gateway.engine.catalog.get("sums__add") is stored
         assert await names(gateway, MODERN) == ["double", "sums__add", "sums__subtract"]
-        await gateway.remove_server("sums")
+        await gateway.servers.remove("sums")
         assert sorted(gateway.engine.catalog.names()) == ["double", "sums__add"]
 
 

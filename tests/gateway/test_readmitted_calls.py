@@ -9,8 +9,8 @@ from mcp import MCPError
 
 from tests.kit.fake_servers import FakeServer, call, entry, text
 from toolsearch.calling.hooks import Allow
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
 
 READ, DESTROY = {"readOnlyHint": True}, {"readOnlyHint": False, "destructiveHint": True}

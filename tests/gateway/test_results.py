@@ -7,10 +7,11 @@ import pytest
 from mcp import MCPError
 
 from tests.gateway.test_marked_results import POISON, of_text
-from tests.gateway.test_shaped_calls import code, config, listing
+from tests.gateway.test_overridden_calls import code, config, listing
 from tests.kit.fake_servers import MODERN, Nobody, call, entry, text
 from toolsearch.errors import ToolExecutionError
-from toolsearch.gateway.settings import GatewayConfig, read_gateway_config
+from toolsearch.gateway.config_file import read_gateway_config
+from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.results import Results, masked
 from toolsearch.gateway.trust.scan import MOST_CHARACTERS, SUSPICIOUS
 

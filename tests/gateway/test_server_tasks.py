@@ -56,11 +56,15 @@ class Client:
 
     def __init__(self, answer: Callable[[], Any] = lambda: {"action": "accept"}) -> None:
         self.asked: list[str] = []
+        self.said: list[str | None] = []
         self.answer = answer
 
     async def ask(self, _: str, params: Mapping[str, Any]) -> dict[str, Any]:
         self.asked.append(params["message"])
         return self.answer()
+
+    async def progress(self, _: float, __: float | None, message: str | None) -> None:
+        self.said.append(message)
 
 
 async def result(server: Server, client: Client | None = None, **more: Any) -> dict[str, Any]:
@@ -82,6 +86,19 @@ async def test_a_task_of_2026_is_polled_until_its_result_is_there():
     assert await result(server) == RESULT
     assert [method for method, _ in server.sent] == ["tasks/get"] * 3
     assert server.sent[0][1] == {"taskId": "1"}
+
+
+@pytest.mark.parametrize(("patience_s", "said"), [(None, ["Reading"]), (60.0, [])])
+async def test_a_client_that_follows_a_task_hears_what_its_server_says_of_it(patience_s, said):
+    """The progress of one that waits is the server's own: numbers that only grow."""
+    server = Server(
+        {"status": "working", "statusMessage": "Reading"},
+        {"status": "working", "statusMessage": 7},
+        {"status": "completed", "result": RESULT},
+    )
+    client = Client()
+    await result(server, client, patience_s=patience_s)
+    assert client.said == said
 
 
 async def test_the_questions_of_a_task_are_asked_once_each_and_their_answers_sent_by_key():
@@ -108,7 +125,7 @@ async def test_the_error_of_a_failed_task_is_that_of_the_call():
         await result(server := Server({"status": "failed", "error": error}))
     assert failed.value.error.model_dump() == error
     assert [method for method, _ in server.sent] == ["tasks/get"]
-    with pytest.raises(MCPError, match="says of the task: cancelled"):
+    with pytest.raises(MCPError, match="cancelled"):
         await result(Server({"status": "cancelled"}))
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.errors import BadSettingError
-from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
+from toolsearch.gateway.config_file import read_gateway_config
+from toolsearch.gateway.settings import GatewaySettings
 from toolsearch.settings import Settings
 
 

@@ -15,9 +15,9 @@ from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.documents.skills import digest_of
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.registry import with_files_of_skills
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.gate import PinStore, make_gate
 from toolsearch.gateway.trust.verdicts import Kind, ReviewItem, ReviewReason, Verdict, content_entry
 from toolsearch.upstreams.contents import SkillFolders
@@ -249,13 +249,13 @@ async def test_a_folder_of_a_skill_is_listed_out_of_its_manifest():
 
 
 async def test_reads_of_a_skill_count_as_calls_whichever_way_they_come():
-    limited = {"limits": {"perTool": 2}}
+    limited = {"limits": {"rates": {"few": {"perMinute": 2}}}}
     async with gateway_of("shop", section=limited) as (gateway, servers):
         await lists_refunds(servers["shop"])
         await call(gateway, "readSkill", {"name": "shop__refunds"})
         await read_resource(gateway, f"toolsearch:shop:{REFUND}")
         refused = await call(gateway, "callToolRead", {"name": "shop__refunds"})
-        assert refused["_meta"] == {"toolsearch/error": "call_limit"}
+        assert refused["_meta"] == {"toolsearch/error": "rate_limited"}
         assert (gateway.status().calls, gateway.status().failed_calls) == (3, 1)
 
 
@@ -308,7 +308,7 @@ def held(gateway: Gateway) -> dict[str, ReviewReason]:
 
 async def approve(gateway: Gateway, store: PinStore, uri: str = REFUND) -> bool:
     done = store.approve("shop", uri, store.waiting("shop", Kind.SKILL)[uri].pin, "ann", Kind.SKILL)
-    await gateway.review()
+    await gateway.servers.review()
     return done
 
 
@@ -365,7 +365,7 @@ async def test_a_skill_waits_for_approval_and_again_after_a_byte_has_changed_or_
         rules = await call(gateway, "readSkill", {"name": "shop__refunds", "file": "rules.md"})
         assert rules["content"][1]["text"] == changed[RULES]
         assert store.revoke("shop", REFUND, "ann", Kind.SKILL)
-        await gateway.review()
+        await gateway.servers.review()
         assert held(gateway)["skill shop__skill://refunds"] is ReviewReason.WITHDRAWN
         await is_unreadable(gateway, shop)
 
@@ -386,7 +386,7 @@ async def test_a_skill_that_waits_is_not_read_by_another_spelling_of_its_uri(tmp
         shop.has = {uri: contents(uri, TEXTS[REFUND]), **given(TEXTS)}
         await shop.lists(PAY_BACK, skills=(entry_of(TEXTS),))
         assert store.approve("shop", "pay_back", store.waiting("shop", Kind.TOOL)["pay_back"].pin, "ann", Kind.TOOL)
-        await gateway.review()
+        await gateway.servers.review()
         assert "shop__pay_back" in gateway.registry.catalog.names()
         for spelling in (uri, f"toolsearch:shop:{uri}", f"toolsearch://shop/{uri}"):
             with pytest.raises(MCPError):
@@ -434,7 +434,7 @@ async def test_a_nested_skill_is_approved_by_itself_and_its_files_are_files_of_t
         read = await call(gateway, "readSkill", {"name": "shop__forms"})
         assert read["content"][0]["text"].startswith("SKILL.md of the skill 'forms'")
         assert store.revoke("shop", REFUND, "ann", Kind.SKILL)
-        await gateway.review()
+        await gateway.servers.review()
         assert (await call(gateway, "readSkill", {"name": "shop__forms"}))["content"][1]["text"] == NESTED[inner["uri"]]
 
 

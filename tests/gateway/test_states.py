@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from toolsearch.gateway.proxy.suspended_calls import Binding, Pending, StateSeal, SuspendedCalls
+from toolsearch.gateway.proxy.suspended_calls import Binding, StateSeal, SuspendedCalls
 
 ANNS = Binding("ann", "files", "tools/call", "delete")
 FORM = {"mode": "form", "message": "Really?", "requestedSchema": {"type": "object"}}
@@ -17,6 +17,17 @@ class Now:
 
     def __call__(self) -> float:
         return self.seconds
+
+
+SEAL = StateSeal(b"k" * 32, Now())
+
+
+def is_asked(result: dict[str, Any]) -> bool:
+    return result.get("resultType") == "input_required"
+
+
+def state_of(result: dict[str, Any]) -> dict[str, Any]:
+    return SEAL.unseal(ANNS, result["requestState"])
 
 
 class Client:
@@ -77,17 +88,17 @@ async def test_two_questions_asked_at_once_can_be_answered_one_by_one():
         answers = await asyncio.gather(*(client.ask("elicitation/create", {**FORM, "message": m}) for m in "ab"))
         return {"content": answers}
 
-    suspended = SuspendedCalls()
+    suspended = SuspendedCalls(SEAL)
     first = await suspended.begin(ANNS, send, Client())
-    assert isinstance(first, Pending)
-    assert {key: each["params"]["message"] for key, each in first.requests.items()} == {
+    assert {key: each["params"]["message"] for key, each in first["inputRequests"].items()} == {
         "elicitation-1": "a",
         "elicitation-2": "b",
     }
-    second = await suspended.go_on(ANNS, first.id, first.round, {"elicitation-2": {"action": "decline"}}, Client())
-    assert isinstance(second, Pending)
-    assert list(second.requests) == ["elicitation-1"]
-    result = await suspended.go_on(ANNS, second.id, second.round, {"elicitation-1": {"action": "cancel"}}, Client())
+    second = await suspended.go_on(ANNS, state_of(first), {"elicitation-2": {"action": "decline"}}, Client())
+    assert list(second["inputRequests"]) == ["elicitation-1"]
+    with pytest.raises(MCPError, match="Invalid or expired"):
+        await suspended.go_on(ANNS, state_of(first), {"elicitation-1": {"action": "accept"}}, Client())
+    result = await suspended.go_on(ANNS, state_of(second), {"elicitation-1": {"action": "cancel"}}, Client())
     assert result == {"content": [{"action": "cancel"}, {"action": "decline"}]}
 
 
@@ -95,12 +106,12 @@ async def test_only_so_many_questions_of_one_principal_wait_at_the_same_time():
     async def send(client: Any) -> dict[str, Any]:
         return await client.ask("elicitation/create", FORM)
 
-    suspended = SuspendedCalls(max_open=1)
+    suspended = SuspendedCalls(SEAL, max_open=1)
     bobs = Binding("bob", "files", "tools/call", "delete")
-    assert isinstance(await suspended.begin(ANNS, send, Client()), Pending)
+    assert is_asked(await suspended.begin(ANNS, send, Client()))
     with pytest.raises(MCPError, match="too many questions"):
         await suspended.begin(ANNS, send, Client())
-    assert isinstance(await suspended.begin(bobs, send, Client()), Pending)
+    assert is_asked(await suspended.begin(bobs, send, Client()))
     await suspended.aclose()
 
 
@@ -116,13 +127,12 @@ async def test_a_question_that_the_server_no_longer_waits_for_cannot_be_answered
         return {"content": []}
 
     given_up = asyncio.Event()
-    suspended = SuspendedCalls()
+    suspended = SuspendedCalls(SEAL)
     pending = await suspended.begin(ANNS, send, Client())
     give_up.set()
     await given_up.wait()
-    assert isinstance(pending, Pending)
     with pytest.raises(MCPError, match="Invalid or expired"):
-        await suspended.go_on(ANNS, pending.id, pending.round, {"elicitation-1": {"action": "accept"}}, Client())
+        await suspended.go_on(ANNS, state_of(pending), {"elicitation-1": {"action": "accept"}}, Client())
 
 
 async def test_cancelling_the_request_cancels_the_call():
@@ -136,7 +146,7 @@ async def test_cancelling_the_request_cancels_the_call():
             cancelled.set()
         return {}
 
-    request = asyncio.create_task(SuspendedCalls().begin(ANNS, send, Client()))
+    request = asyncio.create_task(SuspendedCalls(SEAL).begin(ANNS, send, Client()))
     await started.wait()
     request.cancel()
     with pytest.raises(asyncio.CancelledError):

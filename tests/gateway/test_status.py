@@ -17,9 +17,9 @@ from tests.kit.gateway import raw_server, served
 from toolsearch.access.principals import LOCAL, Grant, Principal
 from toolsearch.cli.gateway import costs_in_words
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.status import Ledger, WireCosts, status_json
+from toolsearch.gateway.status import CallEnd, Ledger, WireCosts, status_json
 from toolsearch.gateway.trust.gate import PinStore
 from toolsearch.gateway.trust.verdicts import ReviewReason
 from toolsearch.tokens import HeuristicTokenCounter, definition_tokens
@@ -36,6 +36,7 @@ def legacy(key: str, principal: Principal = LOCAL) -> Caller:
 
 
 MODERN = Caller(Grant(LOCAL), Era.MODERN, client_name="inspector")
+DONE, FAILED = CallEnd("t", None), CallEnd("t", None, code="tool_failed")
 
 
 def test_what_is_shown_is_counted_beside_what_all_tools_had_cost(clock):
@@ -67,11 +68,11 @@ def test_what_is_shown_is_counted_beside_what_all_tools_had_cost(clock):
 def test_sessions_are_told_apart_by_principal_and_key_and_clients_of_2026_by_name(clock):
     ledger = Ledger(clock)
     ann = Principal("ann")
-    ledger.called(legacy("a"), failed=False)
-    ledger.called(legacy("a", ann), failed=True)
-    ledger.called(MODERN, failed=False)
+    ledger.called(legacy("a"), DONE)
+    ledger.called(legacy("a", ann), FAILED)
+    ledger.called(MODERN, DONE)
     clock.now_s += 5
-    ledger.called(MODERN, failed=False)
+    ledger.called(MODERN, DONE)
 
     rows = [(row.principal, row.client, row.era, row.calls, row.idle_s) for row in ledger.sessions]
     assert rows == [
@@ -95,7 +96,7 @@ def test_what_is_remembered_is_bounded(clock):
 
 def test_a_session_is_forgotten_after_half_an_hour(clock):
     ledger = Ledger(clock)
-    ledger.called(legacy("old"), failed=False)
+    ledger.called(legacy("old"), DONE)
     clock.now_s += 1_799
     assert len(ledger.sessions) == 1
     clock.now_s += 1

@@ -193,6 +193,22 @@ async def test_an_older_client_gets_a_task_for_any_call_that_asks_for_one():
     assert (await tasks.result(OLD_ANN, answer["task"]["taskId"], Client()))["content"] == RESULT["content"]
 
 
+async def test_what_a_server_says_of_its_work_is_the_message_of_the_state_and_a_failure_says_why():
+    tasks, work, client = made(), Work(), Client()
+    task = await begun(tasks, ANN, work, client)
+    changed = task.changed
+    await task.progress(1, 3, "Reading the log")
+    await task.progress(2, 3, None)
+    assert changed.is_set()
+    assert task.detailed()["statusMessage"] == "Reading the log"
+    assert task.written(Era.LEGACY)["statusMessage"] == "Reading the log"
+    await task.progress(2, 3, "x" * 5_000)
+    assert task.message == "x" * 1_000
+    work.error = MCPError(-32099, "The log is gone")
+    await work.ended(task)
+    assert task.detailed()["statusMessage"] == "The log is gone"
+
+
 async def test_a_cancelled_task_stays_so_and_its_server_is_told():
     tasks, work = made(), Work()
     task = await begun(tasks, ANN, work)
@@ -314,6 +330,50 @@ async def test_ended_tasks_make_room_for_those_of_others_the_oldest_of_whoever_h
     await tasks.aclose()
 
 
+async def test_a_principal_that_has_as_many_tasks_as_it_may_loses_the_one_that_ended_first(monkeypatch):
+    monkeypatch.setattr(tasks_module, "MAX_TASKS", 2)
+    now = Now()
+    tasks = made(now)
+    kept = []
+    for owner in (BOB, ANN, ANN):
+        now.seconds += 1
+        work = Work()
+        kept.append(await begun(tasks, owner, work))
+        await work.ended(kept[-1])
+    third = await begun(tasks, ANN, Work())
+    assert tasks.of(ANN) == [kept[2], third]
+    assert tasks.of(BOB) == [kept[0]]
+    await tasks.aclose()
+
+
+async def test_results_of_all_are_kept_up_to_a_size_and_whoever_keeps_most_loses_the_oldest(monkeypatch):
+    monkeypatch.setattr(tasks_module, "MAX_KEPT_IN_ALL", 100)
+    now = Now()
+    tasks = made(now)
+    for owner, length in ((BOB, 40), (ANN, 30), (ANN, 25), (BOB, 30)):
+        now.seconds += 1
+        await ended(tasks, owner, length)
+    assert [each.size for each in tasks.of(BOB)] == [30]
+    assert [each.size for each in tasks.of(ANN)] == [30, 25]
+    await ended(tasks, BOB, 500)
+    assert [each.size for each in tasks.of(BOB)] == [500]
+    assert tasks.of(ANN) == []
+
+
+async def ended(tasks: Tasks, owner: Caller, size: int) -> None:
+    """Have a task of *owner* end with a result of that size."""
+    result = {"x": "a" * (size - len('{"x": ""}'))}
+
+    async def work(client: Any) -> dict[str, Any]:
+        client.as_task()
+        await asyncio.sleep(0)
+        return result
+
+    task = await begun(tasks, owner, work)
+    await asyncio.wait([task.run])
+    await asyncio.sleep(0)
+
+
 async def test_results_of_one_principal_are_kept_up_to_a_size_and_the_latest_always(monkeypatch):
     monkeypatch.setattr(tasks_module, "MAX_KEPT", 100)
     now = Now()
@@ -321,16 +381,7 @@ async def test_results_of_one_principal_are_kept_up_to_a_size_and_the_latest_alw
     ids = []
     for owner, length in ((BOB, 60), (ANN, 50), (ANN, 30), (ANN, 20), (ANN, 200)):
         now.seconds += 1
-        result = {"x": "a" * (length - len('{"x": ""}'))}
-
-        async def work(client: Any, result: dict[str, Any] = result) -> dict[str, Any]:
-            client.as_task()
-            await asyncio.sleep(0)
-            return result
-
-        task = await begun(tasks, owner, work)
-        await asyncio.wait([task.run])
-        await asyncio.sleep(0)
+        await ended(tasks, owner, length)
         ids.append([each.size for each in tasks.of(ANN)])
     assert ids == [[], [50], [50, 30], [50, 30, 20], [200]]
     assert [each.size for each in tasks.of(BOB)] == [60]

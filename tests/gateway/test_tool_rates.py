@@ -8,22 +8,23 @@ from typing import Any
 import pytest
 
 from tests.kit.clock import Clock
-from tests.kit.fake_servers import MODERN, Nobody, call, entry, gateway_of, text
+from tests.kit.fake_servers import Nobody, call, entry, gateway_of, text
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
-from toolsearch.access.settings import ToolRate
-from toolsearch.errors import BadSettingError, TooManyError
+from toolsearch.calling.rates import ToolRate
+from toolsearch.errors import BadSettingError, ServerUnavailableError, TooManyError
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.proxy.tool_rates import ToolRates
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.tools.calls import ToolResult
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.results import text_block
+from toolsearch.upstreams.interface import UpstreamRequest
 from toolsearch.wire.mcp.eras import Era
 
-LOG = ToolDefinition("git__log", server="git")
-PUSH = ToolDefinition("git__push", server="git", annotations={"destructiveHint": True})
+LOG = Tool(ToolDefinition("git__log", server="git"))
+PUSH = Tool(ToolDefinition("git__push", server="git", annotations={"destructiveHint": True}))
 
 
 def caller(name: str, key: str = "", reach: Reach | None = None) -> Caller:
@@ -37,10 +38,10 @@ def rates(clock: Clock, **limits: ToolRate) -> ToolRates:
     return ToolRates(limits, HeuristicTokenCounter(), clock)
 
 
-def refusal(made: ToolRates, who: Caller, definition: ToolDefinition) -> str:
+def refusal(made: ToolRates, who: Caller, tool: Tool) -> str:
     """The message of a refusal; "" if the call may begin."""
     try:
-        made.begin(who, definition)
+        made.begin(who, tool)
     except TooManyError as error:
         return str(error)
     return ""
@@ -64,9 +65,8 @@ async def test_a_call_over_a_limit_is_told_when_to_try_again_and_its_server_hear
         later = await call(gateway, "git__log", {})
 
     assert [code(each) for each in (*answers, other, later)] == [None, None, "rate_limited", None, None]
-    assert text(answers[2]) == (
-        "the limit 'git' allows 2 calls in a minute, and they are used up; the call was not sent: retry after 30 s"
-    )
+    assert "'git' of 2 calls in a minute" in text(answers[2])
+    assert text(answers[2]).endswith("retry after 30 s")
     assert answers[2]["isError"]
     assert [name for name, _ in servers["git"].called] == ["log", "show", "log"]
 
@@ -90,11 +90,11 @@ async def test_what_is_read_directly_counts_with_the_calls_so_that_no_method_avo
         ]
         for ask in asks:
             await ask()
-        with pytest.raises(TooManyError, match="'by-id' allows 1 calls"):
+        with pytest.raises(TooManyError, match="'by-id' of 1 calls"):
             await gateway.read_resource(ANN, {"uri": "git:///7"}, Nobody())
         assert code(await call(gateway, "git__log", {}, ANN)) is None
         for ask in asks:
-            with pytest.raises(TooManyError, match="'git' allows 4 calls"):
+            with pytest.raises(TooManyError, match="'git' of 4 calls"):
                 await ask()
         assert code(await call(gateway, "git__log", {}, ANN)) == "rate_limited"
         await gateway.read_resource(BEN, uri, Nobody())
@@ -168,9 +168,94 @@ async def test_calls_at_once_are_counted_until_they_end_however_they_end(clock: 
         later = await call(gateway, "git__log", {})
 
     assert code(refused) == "rate_limited"
-    assert "allows 1 calls at once" in text(refused)
+    assert "1 calls at once" in text(refused)
     assert text(refused).endswith("retry after 1 s")
     assert code(later) is None
+
+
+ASKED = Caller(Grant(Principal("ann")), Era.MODERN, capabilities={"elicitation": {}})
+
+
+class Person(Nobody):
+    """A client of 2026: it is asked by results, and answers with another request."""
+
+    capabilities: Mapping[str, Any] = {"elicitation": {}}
+
+
+async def asks(request: UpstreamRequest) -> dict[str, Any]:
+    """What a server of the older protocol does that asks its client whether it may go on."""
+    request.admit()
+    assert request.downstream is not None
+    return {"content": [await request.downstream.ask("elicitation/create", {"mode": "form", "message": "Sure?"})]}
+
+
+def answered(asked: Mapping[str, Any]) -> dict[str, Any]:
+    answers = {key: {"action": "accept"} for key in asked["inputRequests"]}
+    return {"requestState": asked["requestState"], "inputResponses": answers}
+
+
+async def test_a_call_whose_server_waits_for_an_answer_counts_as_running_until_it_has_ended(clock: Clock) -> None:
+    async with gateway_of("git", clock=clock, section=limited(atOnce=1)) as (gateway, servers):
+        await servers["git"].lists("log", "show")
+        request = servers["git"].request
+        servers["git"].request = asks
+        made = {"name": "git__log", "arguments": {}}
+        asked = await gateway.call(ASKED, made, Person())
+        servers["git"].request = request
+        refused = await call(gateway, "git__show", {}, ANN)
+        done = await gateway.call(ASKED, {**made, **answered(asked)}, Person())
+        later = await call(gateway, "git__show", {}, ANN)
+
+    assert asked["resultType"] == "input_required"
+    assert [code(each) for each in (refused, done, later)] == ["rate_limited", None, None]
+    assert done["content"] == [{"action": "accept"}]
+
+
+async def test_a_question_that_nobody_answers_takes_no_room_for_ever(clock: Clock) -> None:
+    async with gateway_of("git", clock=clock, section=limited(atOnce=1)) as (gateway, servers):
+        await servers["git"].lists("log", "show")
+        request, gives_up = servers["git"].request, asyncio.Event()
+
+        async def gives_up_asking(made: UpstreamRequest) -> dict[str, Any]:
+            asking = asyncio.create_task(asks(made))
+            await gives_up.wait()
+            asking.cancel()
+            raise ServerUnavailableError("nobody has answered")
+
+        servers["git"].request = gives_up_asking
+        await gateway.call(ASKED, {"name": "git__log", "arguments": {}}, Person())
+        servers["git"].request = request
+        refused = await call(gateway, "git__show", {}, ANN)
+        gives_up.set()
+        await asyncio.wait(gateway.relay._suspended._tasks)
+        later = await call(gateway, "git__show", {}, ANN)
+
+    assert [code(each) for each in (refused, later)] == ["rate_limited", None]
+
+
+async def test_a_resource_whose_server_waits_for_an_answer_counts_as_running_too(clock: Clock) -> None:
+    uri = {"uri": "git:///log"}
+    async with gateway_of("git", clock=clock, section=limited(atOnce=1)) as (gateway, servers):
+        await servers["git"].lists("log", resources=({**uri, "name": "log file"},))
+        servers["git"].request, request = asks, servers["git"].request
+        asked = await gateway.read_resource(ASKED, uri, Person())
+        servers["git"].request = request
+        refused = await call(gateway, "git__log", {}, ANN)
+        await gateway.read_resource(ASKED, {**uri, **answered(asked)}, Person())
+        later = await call(gateway, "git__log", {}, ANN)
+
+    assert [code(each) for each in (refused, later)] == ["rate_limited", None]
+
+
+@pytest.mark.parametrize("name", ["git__log", "git__history"])
+async def test_a_limit_holds_for_a_renamed_tool_by_either_name(clock: Clock, name: str) -> None:
+    limits = {"rates": {"few": {"tools": [name], "perMinute": 1}}}
+    section = {"limits": limits, "servers": {"git": {"tools": {"log": {"name": "history"}}}}}
+    async with gateway_of("git", clock=clock, section=section) as (gateway, servers):
+        await servers["git"].lists("log", "show")
+        codes = [code(await call(gateway, each, {})) for each in ("git__history", "git__history", "git__show")]
+
+    assert codes == [None, "rate_limited", None]
 
 
 async def test_the_tokens_of_results_are_counted_and_the_next_call_waits_for_them(clock: Clock) -> None:
@@ -183,10 +268,8 @@ async def test_the_tokens_of_results_are_counted_and_the_next_call_waits_for_the
         third = await call(gateway, "git__log", {})
 
     assert [code(each) for each in (first, second, third)] == [None, "rate_limited", None]
-    assert text(second) == (
-        "the limit 'git' allows 10 tokens of results in a minute, and they are used up; the call was not sent: "
-        "retry after 18 s"
-    )
+    assert "'git' of 10 tokens of results" in text(second)
+    assert text(second).endswith("retry after 18 s")
 
 
 async def test_limits_are_changed_while_the_gateway_runs_and_go_on_counting(clock: Clock) -> None:
@@ -251,9 +334,10 @@ def test_the_use_through_other_processes_counts_unless_they_have_other_limits(cl
 async def test_memory_is_bounded_over_many_principals(clock: Clock) -> None:
     made = rates(clock, all=ToolRate(per_minute=1, at_once=5, tokens_per_minute=5))
     for number in range(60_000):
-        running = made.begin(caller(f"p{number}"), LOG)
-        running.end()
-    await running.answered(ToolResult("", "", (text_block("x" * 100),)))
+        counted = made.begin(caller(f"p{number}"), LOG)
+        with counted:
+            pass
+    await counted.answered(ToolResult("", "", (text_block("x" * 100),)))
     kept: dict[str, Any] = vars(made)
 
     assert (len(kept["_buckets"]), len(kept["_running"])) == (50_000, 0)
@@ -281,11 +365,3 @@ def test_a_name_of_a_limit_is_short_and_plain() -> None:
     document = {"mcpServers": {}, "toolsearch": {"limits": {"rates": {"a\nb": {"perMinute": 1}}}}}
     with pytest.raises(BadSettingError, match="pattern"):
         read_gateway_config(document, {})
-
-
-def test_a_limit_is_not_one_of_sessions() -> None:
-    section = limited(perMinute=1)
-    config = read_gateway_config({"mcpServers": {"git": {"command": "x"}}, "toolsearch": section}, {})
-
-    assert config.settings.limits.of_sessions is None
-    assert MODERN.session_key is None

@@ -15,8 +15,8 @@ from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.request_packs import shipped_requests
 from toolsearch.catalog.requests_file import packed_tool, packs_in, write_requests
 from toolsearch.errors import BadSettingError, BadToolError, StorageError
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.gate import PinStore, changed_places, make_gate
 from toolsearch.gateway.trust.verdicts import Kind, OpenGate, ReviewReason, content_entry, tool_entry
 from toolsearch.storage.pins import FIRST_SIGHT

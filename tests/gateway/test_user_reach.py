@@ -18,10 +18,10 @@ from toolsearch.access.principals import LOCAL, Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.errors import CallDeniedError, LoginRequiredError, ServerUnavailableError
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.addresses import Address, wrap
 from toolsearch.gateway.server import make_server
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.upstreams import per_user
 from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks, UpstreamStatus
@@ -416,7 +416,7 @@ async def test_a_server_that_is_removed_while_it_is_called_leaves_nothing_behind
     async with gateway() as (running, made):
         await both(running)
         hers = running.per_user["s"].of(ALICE.grant)
-        await running.remove_server("s")
+        await running.servers.remove("s")
         assert all(each.is_closed for each in made)
         assert await names(running, ALICE) == []
         with pytest.raises(ServerUnavailableError, match="not there any more"):

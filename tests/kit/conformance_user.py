@@ -18,7 +18,7 @@ from mcp import Client, MCPError, types
 
 from tests.kit.gateway import served
 from toolsearch.errors import LoginRequiredError
-from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.tools.naming import SEPARATOR
 from toolsearch.upstreams.logins import login
 

@@ -9,8 +9,8 @@ from typing import Any, Self
 from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.changes import ListChanges
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate, ToolGate
 from toolsearch.upstreams.interface import (
     Listing,

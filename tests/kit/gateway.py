@@ -14,9 +14,9 @@ import uvicorn
 from mcp import Client, StdioServerParameters, types
 from starlette.types import ASGIApp
 
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
-from toolsearch.gateway.settings import read_gateway_config
 
 ERAS = ("legacy", "auto")  # the client's modes; "auto" comes to the protocol of 2026
 TRANSPORTS = ("stdio", "http")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kit.poisoned_tools import tool
-from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.trust.verdicts import ReviewReason, tool_entry
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced

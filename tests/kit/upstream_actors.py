@@ -10,7 +10,7 @@ from typing import Any
 import mcp.types as types
 from mcp.types import TextContent
 
-from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.interface import Listing, UpstreamRequest, UpstreamSinks, UpstreamState
 from toolsearch.upstreams.settings import UpstreamSettings

@@ -20,8 +20,8 @@ from toolsearch import (
 from toolsearch.catalog.catalog import StoredCatalog
 from toolsearch.chat import ChatClient, MemoryAdvisor, MessageWindowMemory, ScriptedModel
 from toolsearch.chat.models.sdk import Clients
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.gate import PinStore
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.storage.memory import InMemoryMessageStore, InMemorySessionPersistence, InMemoryUsageStore

@@ -80,11 +80,10 @@ def _others(settings: AccessSettings) -> Reach | None:
     if rules is None:
         return None if settings.principals else Reach()
     if settings.jwt is None:
-        raise BadSettingError(f"the principal {EVERYBODY_ELSE!r} could be nobody: set toolsearch.jwt")
+        raise BadSettingError(f"nobody can be the principal {EVERYBODY_ELSE!r}; set toolsearch.jwt")
     if rules.token_sha256 or rules.subject or rules.operator:
         raise BadSettingError(
-            f"the principal {EVERYBODY_ELSE!r} is whoever no other entry names: it has neither token nor subject, "
-            "and is no operator; it takes allow and deny alone"
+            f"the principal {EVERYBODY_ELSE!r} stands for all that no other entry names; give it allow and deny alone"
         )
     return Reach.parse(rules.allow, rules.deny)
 
@@ -92,11 +91,11 @@ def _others(settings: AccessSettings) -> Reach | None:
 def _known(name: str, principal: PrincipalSettings, settings: AccessSettings) -> Grant:
     place = f"the principal {name!r}"
     if name == LOCAL.id or name.startswith(OF_ISSUER) or not name.strip():
-        raise BadSettingError(f"{place} needs another name: this one has a meaning of its own")
+        raise BadSettingError(f"{place} has a reserved name; give it another")
     if principal.token_sha256 is None and principal.subject is None:
-        raise BadSettingError(f"{place} could be nobody: give it a token, as ${{NAME}}, or the subject of its JWTs")
+        raise BadSettingError(f"nobody can be {place}; give it a token, as ${{NAME}}, or the subject of its JWTs")
     if principal.subject is not None and settings.jwt is None:
-        raise BadSettingError(f"{place} has a subject, but no JWTs are accepted: set toolsearch.jwt")
+        raise BadSettingError(f"{place} has a subject, but JWTs are not accepted; set toolsearch.jwt")
     reach = Reach.parse(principal.allow, principal.deny)
     scopes = settings.jwt.required_scopes if settings.jwt else ()
     return Grant(Principal(name, reach), frozenset(scopes), principal.operator)

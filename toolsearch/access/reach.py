@@ -233,23 +233,28 @@ class Reach:
         """Whether *definition* is allowed. *original* is its definition in the catalog, if it is shown under another
         name.
         """
-        if self._is_left_out(definition if original is None else original):
-            return False
-        if original is None:
-            return all(rules.matches(definition) for rules in self._allowed) and not self._denied.matches(definition)
-        shown = definition.name
+        known, shown = (definition, "") if original is None else (original, definition.name)
         return (
-            all(rules.matches(original, shown) for rules in self._allowed)
-            and not self._denied.matches(original, shown)
-            and not self._denied.matches(definition)
+            not self._is_left_out(known)
+            and all(rules.matches(known, shown) for rules in self._allowed)
+            and not self._denied.matches(known, shown)
+            and (original is None or not self._denied.matches(definition))
         )
 
     def admits(self, tool: Tool) -> bool:
-        """Whether *tool* is allowed as it is shown, and not denied by the name that its server has for it either."""
-        as_listed = (
-            tool.definition if tool.listed_name == tool.name else replace(tool.definition, name=tool.listed_name)
+        """Whether *tool* is allowed. If the settings give it another name, an allow rule may match either name, and no
+        deny rule may match any.
+        """
+        definition, original = tool.definition, tool.original
+        if tool.listed_name == tool.name:
+            return self.allows(definition, original)
+        known, shown = original or definition, definition.name
+        listed = replace(definition, name=tool.listed_name)
+        return (
+            not self._is_left_out(known)
+            and all(rules.matches(known, shown) or rules.matches(listed, shown) for rules in self._allowed)
+            and not any(self._denied.matches(each, shown) for each in (known, definition, listed))
         )
-        return self.allows(tool.definition, tool.original) and not self._denied.matches(as_listed)
 
     def denies(self, definition: ToolDefinition) -> bool:
         """Whether a deny rule matches *definition*, whatever is allowed, or *only* leaves it out."""

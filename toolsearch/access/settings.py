@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, Protocol, Self, TypeAlias
+from typing import Annotated, Final, Literal, Protocol, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field
 
-from toolsearch.access.reach import EVERY_TOOL, GlobSet, Rule
+from toolsearch.access.reach import EVERY_TOOL, Rule
 from toolsearch.documents.json_values import is_object
 from toolsearch.documents.references import References
 from toolsearch.errors import BadSettingError
 from toolsearch.setting_sections import SettingsSection
-from toolsearch.setting_types import Count
 from toolsearch.tools.json_types import Json, JsonObject
 
 EVERYBODY_ELSE: Final = "*"  # stands for all principals that no other entry names
@@ -61,32 +59,6 @@ class PrincipalSettings(SettingsSection):
     allow: AllowRules = EVERY_TOOL
     deny: DenyRules = ()
     operator: bool = Field(default=False, description="May see the status page, which shows what everybody does.")
-
-
-LimitName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9 ._-]{1,64}$")]
-
-
-class ToolRate(SettingsSection):
-    """A limit of the calls of some tools. Each principal has its own count, and its calls of all these tools count.
-
-    What is None is not limited.
-    """
-
-    tools: AllowRules = EVERY_TOOL
-    principals: tuple[str, ...] = Field(
-        default=("*",), min_length=1, description="Globs of the principals that it is for."
-    )
-    per_minute: Count | None = Field(default=None, description="Calls in a minute; none: no limit.")
-    at_once: Count | None = Field(default=None, description="Calls that run at once; none: no limit.")
-    tokens_per_minute: Count | None = Field(default=None, description="Tokens of results in a minute; none: no limit.")
-
-    @model_validator(mode="after")
-    def _limits_something(self) -> Self:
-        """A limit with a misspelt rule or without a number would let everything through."""
-        GlobSet(self.principals)
-        if self.per_minute is None and self.at_once is None and self.tokens_per_minute is None:
-            raise PydanticCustomError("no_limit", "it limits nothing: set perMinute, atOnce or tokensPerMinute")
-        return self
 
 
 class IssuerSettings(SettingsSection):

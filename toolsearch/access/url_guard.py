@@ -104,7 +104,7 @@ class UrlGuard:
         if scheme not in _SCHEMES:
             raise UnsafeUrlError("only http and https are taken")
         if has_credentials:
-            raise UnsafeUrlError("credentials do not belong into it; send them as headers")
+            raise UnsafeUrlError("it holds credentials; send them as headers")
         if not host or not _is_well_spelt(host):
             raise UnsafeUrlError("its host is not well formed")
         if port is not None and port not in _SCHEMES.values() and port < _FIRST_FREE_PORT:

@@ -21,11 +21,9 @@ from toolsearch.tools.json_types import JsonObject
 
 OnBreach: TypeAlias = Literal["error", "raise"]
 Limit: TypeAlias = Natural | None
-PerTool: TypeAlias = Annotated[Limit, Field(description="Calls of one tool.")]
-Total: TypeAlias = Annotated[Limit, Field(description="Calls of all tools.")]
 
-PerToolOverrides: TypeAlias = Annotated[
-    Mapping[str, Limit], Field(description="Calls of single tools, by name, in place of the limit for every tool.")
+RepeatsOverrides: TypeAlias = Annotated[
+    Mapping[str, Limit], Field(description="The limit of repeats for single tools, by name.")
 ]
 
 Repeats: TypeAlias = Annotated[
@@ -46,15 +44,14 @@ class CallLimits:
     the model reads, whatever *on_breach* says.
     """
 
-    per_tool: PerTool = 40
-    total: Total = 150
-    per_tool_overrides: PerToolOverrides = field(default_factory=dict[str, int | None])
+    per_tool: Annotated[Limit, Field(description="Calls of one tool.")] = 40
+    total: Annotated[Limit, Field(description="Calls of all tools.")] = 150
+    per_tool_overrides: Annotated[
+        Mapping[str, Limit], Field(description="Calls of single tools, by name, in place of the limit for every tool.")
+    ] = field(default_factory=dict[str, int | None])
     excluded: frozenset[str] = frozenset()
     repeats: Repeats = 3
-    repeats_overrides: Annotated[
-        Mapping[str, Limit],
-        Field(description="The limit of repeats for single tools, by name."),
-    ] = field(default_factory=dict[str, int | None])
+    repeats_overrides: RepeatsOverrides = field(default_factory=dict[str, int | None])
     on_breach: OnBreach = "error"
 
     def __post_init__(self) -> None:
@@ -73,8 +70,9 @@ class CallLimits:
     def for_tool(self, name: str) -> int | None:
         return self.per_tool_overrides.get(name, self.per_tool)
 
-    def repeats_of(self, name: str) -> int | None:
-        return self.repeats_overrides.get(name, self.repeats)
+    def repeats_of(self, *names: str) -> int | None:
+        """The limit of a tool that is known by *names*. The override of the first name that has one counts."""
+        return next((self.repeats_overrides[name] for name in names if name in self.repeats_overrides), self.repeats)
 
 
 def _require_limit(name: str, limit: object) -> None:
@@ -86,11 +84,10 @@ def _require_limit(name: str, limit: object) -> None:
 class TurnCounter:
     """Counts the calls of one turn, over all replies of the model. Make a new one when the user speaks again.
 
-    Not to be shared between threads. *unit* is the word for a turn in messages, for callers that have no turns.
+    Not to be shared between threads.
     """
 
-    def __init__(self, *, unit: str = "turn") -> None:
-        self._unit = unit
+    def __init__(self) -> None:
         self._calls: Counter[str] = Counter()
         self._latest_call = ""
         self._latest_result = b""
@@ -103,30 +100,30 @@ class TurnCounter:
         limit = limits.for_tool(name)
         if limit is not None and self._calls[name] >= limit:
             raise CallLimitError(
-                f"the tool {shown_name(name)!r} may be called {limit} times a {self._unit}, and that is used up; "
-                "go on with what you have"
+                f"the tool {shown_name(name)!r} may be called {limit} times a turn, and that is used up; go on with "
+                "what you have"
             )
         if limits.total is not None and self._calls.total() >= limits.total:
             raise CallLimitError(
-                f"{limits.total} tool calls may be made in a {self._unit}, and they are used up; answer with what "
-                "you have"
+                f"{limits.total} tool calls may be made in a turn, and they are used up; answer with what you have"
             )
         self._calls[name] += 1
 
-    def check_repeat(self, name: str, arguments: JsonObject, limits: CallLimits) -> str:
-        """Return the key of the call, for `note_results`; "" for one that is never a repetition.
+    def check_repeat(self, name: str, arguments: JsonObject, limits: CallLimits, *, listed_name: str = "") -> str:
+        """Return the key of the call, for `note_results`; "" for one that is never a repetition. *listed_name* is the
+        name that the tool would have if no settings gave it another one.
 
         Raises RepeatedCallError if the calls before this one were the same, and all of them gave the same result.
         """
         if name in limits.excluded:
             return ""
         key = _call_key(name, arguments)
-        repeats = limits.repeats_of(name)
+        repeats = limits.repeats_of(name, listed_name)
         made = self._repeats_in_a_row if key == self._latest_call else 0
         if repeats is not None and made >= repeats:
             raise RepeatedCallError(
-                f"{name!r} was called {repeats} times in a row with these very arguments, and gave the same each time; "
-                "you already have the answer, so go on with it, or call with other arguments"
+                f"{name!r} has given the same result {repeats} times in a row for these arguments; go on with that "
+                "result, or call with other arguments"
             )
         return key
 

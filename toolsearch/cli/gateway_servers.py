@@ -106,7 +106,7 @@ def _known(text: str, name: str) -> Mapping[str, JsonObject]:
 
 
 def _with_server(text: str, name: str, entry: JsonObject, folder: Path) -> str:
-    from toolsearch.gateway.settings import read_gateway_config
+    from toolsearch.gateway.config_file import read_gateway_config
 
     section = JsonText(_section(text))
     if name in section.servers(text):

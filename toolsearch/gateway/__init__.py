@@ -5,13 +5,15 @@ The modules from the bottom up. Each may only import those above it in this list
     settings       the content of ``mcp.json``: the servers, and the section ``toolsearch``
     caller         who makes a request, and the answer to it if it fails unexpectedly
     trust          whether a definition may be shown: verdicts, the scan, and approvals by a person
-    shapes         tools as the settings of their server have them: off, renamed, with arguments of their own
+    overrides      tools as the settings of their server have them: off, renamed, with arguments of their own
     registry       which listed tools, prompts and resources enter the catalog, and which await approval
     status         the state of the gateway as plain data
     exposure       what a client is shown and what a search answers, by its protocol era and its name
     servers        the servers, and how they are added and removed
     audit          the record of who called what
+    config_file    reads ``mcp.json``, and follows its changes
     approvals      entries that await approval, for commands and for the service
+    list_costs     what the lists cost that clients are sent
     user_reach     which entries of per-user servers each principal may see
     door           answers a client over stdio while the gateway is still loading
     proxy          passes calls, resources and prompts to the servers, and their answers back

@@ -19,11 +19,11 @@ from toolsearch.errors import shown_name
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.settings import AuditSettings
 from toolsearch.gateway.status import CallEnd
+from toolsearch.repeated_warnings import RepeatedWarning
 from toolsearch.request_ids import request_id_now
 from toolsearch.storage.audit import AuditRecord
 from toolsearch.storage.sqlite.stores import SqliteAuditLog
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch.upstreams.faults import RepeatedWarning
 
 AUDIT_FILE: Final = "audit.db"  # in the state folder
 CALL: Final = "call"

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
+from typing import Any, Final
 
+from pydantic import ValidationError
+
+from toolsearch.access.reach import Rule, RuleKind, is_glob
+from toolsearch.access.settings import with_hashed_tokens
 from toolsearch.documents.reading import read_bytes
-from toolsearch.errors import ToolSearchError
-from toolsearch.gateway.settings import GatewayConfig, read_gateway_config
-from toolsearch.upstreams.config import mcp_document
-from toolsearch.upstreams.faults import RepeatedWarning
+from toolsearch.documents.references import References
+from toolsearch.errors import BadSettingError, ToolSearchError
+from toolsearch.gateway.settings import GatewayConfig, GatewaySettings, are_ambiguous
+from toolsearch.repeated_warnings import RepeatedWarning
+from toolsearch.setting_sections import UNKNOWN_SETTING
+from toolsearch.tools.definition import Refusal
+from toolsearch.tools.naming import did_you_mean
+from toolsearch.upstreams.config import HttpServer, McpServer, mcp_document, read_mcp_config
+from toolsearch.upstreams.sections import GATEWAY
+from toolsearch.upstreams.settings import UpstreamSettings
 
 logger = logging.getLogger(__name__)
 
@@ -107,3 +120,134 @@ class ConfigFile:
     def _config_in(self, content: bytes) -> GatewayConfig:
         document = mcp_document(self.path, content)
         return read_gateway_config(document, self._environment, origin=self.path.name, folder=self.path.parent)
+
+
+_MAX_SHOWN: Final = 60  # characters of a name that a message shows
+
+
+def read_gateway_config(
+    config: str | Path | Mapping[str, Any],
+    environment: Mapping[str, str],
+    *,
+    origin: str = "mcpServers",
+    folder: Path | None = None,
+) -> GatewayConfig:
+    """Read a configuration from a path, or from the document itself, which *origin* names. A document without a
+    *folder* may refer to no file, and not to the keyring.
+
+    Raises SourceError if there are no servers in it. Raises BadSettingError, with the place, for a setting that cannot
+    be used: it is better that a gateway does not start than that it starts without a rule or a limit.
+    """
+    if isinstance(config, Mapping):
+        document = config
+    else:
+        origin, document, folder = Path(config).name, mcp_document(Path(config)), Path(config).parent
+    _require_section_name(document)
+    references = References(environment, folder)
+    settings = _read_section(with_hashed_tokens(document.get(GATEWAY, {}), references), references)
+    mcp = read_mcp_config(document, environment, origin=origin, folder=folder)
+    kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
+    kept, unusable = _without_unusable(kept, settings, mcp.origin)
+    warnings = list(mcp.warnings)
+    known = {server.name for server in mcp.servers} | {refusal.name for refusal in mcp.refused} | {"*"}
+    warnings += [
+        f"{mcp.origin}: there are settings for {name!r}, but no such server{did_you_mean(name, known)}"
+        for name in settings.servers
+        if name not in known
+    ]
+    warnings += [
+        f"{mcp.origin}: the rule {rule!r} names a server that does not exist"
+        for rule in _rules_of_unknown_servers(settings, known)
+    ]
+    return GatewayConfig(
+        mcp.origin,
+        tuple(_upstream(server, settings) for server in kept),
+        settings,
+        refused=(*mcp.refused, *ambiguous, *unusable),
+        warnings=tuple(warnings),
+    )
+
+
+def _upstream(server: McpServer, settings: GatewaySettings) -> UpstreamSettings:
+    policy = settings.of_server(server.name)
+    oauth = policy.oauth.client
+    if oauth.secret:
+        server = replace(server, secrets=server.secrets | {oauth.secret})  # a known secret is removed from messages
+    return UpstreamSettings(
+        server,
+        policy.of_connection,
+        settings.state_folder,
+        lazy=policy.lazy,
+        oauth=oauth,
+        credentials=policy.credentials,
+    )
+
+
+def _without_unusable(
+    servers: list[McpServer], settings: GatewaySettings, origin: str
+) -> tuple[list[McpServer], list[Refusal]]:
+    """Refuse servers whose own entry does not fit the credentials that they are to get."""
+    reasons = {server.name: _credentials_problem(server, settings) for server in servers}
+    refused = [Refusal(name, origin, reason) for name, reason in reasons.items() if reason]
+    return [server for server in servers if not reasons[server.name]], refused
+
+
+def _credentials_problem(server: McpServer, settings: GatewaySettings) -> str:
+    policy = settings.of_server(server.name)
+    if policy.credentials in ("shared", "none"):
+        return ""
+    if not isinstance(server, HttpServer):
+        return f"credentials are {policy.credentials!r}, which only a server over HTTP can be"
+    if any(name.lower() == "authorization" for name in (*server.headers, *server.claimed)):
+        return f"credentials are {policy.credentials!r}, and its headers have an Authorization; leave one of them out"
+    if policy.credentials == "per-user" and settings.serves_strangers:
+        return "credentials are 'per-user', and over HTTP nobody says who they are; set toolsearch.principals or jwt"
+    if policy.credentials == "exchange" and not (policy.oauth.client_id and policy.oauth.issuer):
+        return "credentials are 'exchange', which wants oauth with a clientId and the issuer that exchanges the tokens"
+    return ""
+
+
+def _require_section_name(document: Mapping[str, Any]) -> None:
+    """Refuse ``toolSearch`` and ``tool_search``: such a section would be ignored with all its rules, like other
+    clients' keys.
+    """
+    for key in document:
+        if key != GATEWAY and "".join(filter(str.isalnum, key)).casefold() == GATEWAY:
+            raise BadSettingError(f"the section {key!r} would be ignored; write it as {GATEWAY!r}")
+
+
+def _rules_of_unknown_servers(settings: GatewaySettings, servers: Collection[str]) -> list[str]:
+    """The rules that name a server that does not exist: a deny rule with a typing error denies nothing."""
+    texts = [*settings.rules.allow, *settings.rules.deny]
+    for principal in settings.principals.values():
+        texts += [*principal.allow, *principal.deny]
+    rules = dict.fromkeys(map(Rule.parse, texts))
+    return [
+        str(rule)
+        for rule in rules
+        if rule.kind is RuleKind.SERVER and not is_glob(rule.pattern) and rule.pattern not in servers
+    ]
+
+
+def _read_section(section: object, references: References) -> GatewaySettings:
+    try:
+        return GatewaySettings.model_validate(section, context=references)
+    except ValidationError as error:
+        raise _bad_setting(GATEWAY, error) from error
+
+
+def _bad_setting(place: str, error: ValidationError) -> BadSettingError:
+    first = error.errors(include_input=False, include_url=False)[0]  # values are left out because they may be secrets
+    unknown = [first["ctx"]["name"][:_MAX_SHOWN]] if first["type"] == UNKNOWN_SETTING and "ctx" in first else []
+    where = ".".join([place, *map(str, first["loc"]), *unknown])
+    return BadSettingError(f"the setting {where} cannot be used: {first['msg'].removeprefix('Value error, ')}")
+
+
+def _without_ambiguous(servers: tuple[McpServer, ...], origin: str) -> tuple[list[McpServer], list[Refusal]]:
+    """Refuse the second of two servers whose names are ambiguous."""
+    refused: dict[str, Refusal] = {}
+    for first, second in combinations(servers, 2):
+        if are_ambiguous(first.name, second.name):
+            reason = f"its tools could have the same names as those of {first.name!r}; rename one of the two servers"
+            refused.setdefault(second.name, Refusal(second.name, origin, reason))
+    return [server for server in servers if server.name not in refused], list(refused.values())

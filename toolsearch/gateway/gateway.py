@@ -6,7 +6,8 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -17,40 +18,39 @@ from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.calling.pipeline import CallOutcome
 from toolsearch.calling.schema_validator import load_validator
 from toolsearch.engine import ToolSearch
-from toolsearch.errors import BadSettingError, NotCallableHereError
-from toolsearch.freed_memory import give_back_freed_memory
+from toolsearch.errors import BadSettingError
 from toolsearch.gateway.approvals import Waiting, waiting_of
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.config_file import ConfigFile
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
+from toolsearch.gateway.list_costs import ListCosts, tidy
+from toolsearch.gateway.overrides import overrides_of
 from toolsearch.gateway.proxy.approval_questions import ApprovalQuestions
-from toolsearch.gateway.proxy.calls import ClientCall, ClientCalls, SessionLimits, mcp_answer
+from toolsearch.gateway.proxy.calls import ClientCall, ClientCalls, mcp_answer
 from toolsearch.gateway.proxy.content import ContentProxy, Subscriptions
 from toolsearch.gateway.proxy.entries import Entries
 from toolsearch.gateway.proxy.relay import Relay, SeenLinks
+from toolsearch.gateway.proxy.repeats import RepeatGuard
 from toolsearch.gateway.proxy.skills import file_contents
 from toolsearch.gateway.proxy.suspended_calls import StateSeal
 from toolsearch.gateway.proxy.tasks import Tasks
 from toolsearch.gateway.registry import HowToApprove, Registry, ServerTools, by_command
 from toolsearch.gateway.servers import Servers, UpstreamFactory
 from toolsearch.gateway.settings import GatewayConfig, GatewaySettings, ResultTreatment
-from toolsearch.gateway.shapes import shapes_of
 from toolsearch.gateway.status import (
-    ASKS,
     CANCELLED,
     INTERNAL_ERROR,
     CallEnd,
+    CallEndListener,
     GatewayObserver,
     GatewayStatus,
     Ledger,
     ServerRow,
-    WireCosts,
 )
 from toolsearch.gateway.trust.gate import PinGate, make_gate
 from toolsearch.gateway.trust.results import Results
 from toolsearch.gateway.trust.verdicts import ToolGate
 from toolsearch.gateway.user_reach import UserReach
-from toolsearch.scanning.rules import forget_what_was_read
 from toolsearch.sessions.usage import UsageLog
 from toolsearch.storage.pins import PinPersistence
 from toolsearch.storage.sqlite.stores import SqliteUsageStore
@@ -61,7 +61,6 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.interface import Downstream, ServerHealth, Upstream
 from toolsearch.upstreams.per_user import PerUserUpstream
-from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era, state_in
 from toolsearch.wire.mcp.requests import call_params
 from toolsearch.wire.mcp.tasks import follows_tasks
@@ -72,17 +71,7 @@ if TYPE_CHECKING:
     from toolsearch.gateway.proxy.tool_rates import ToolRates
 
 USAGE_FILE: Final = "usage.db"  # file in the state folder
-_MOST_UNCOUNTED = 10_000  # most early lists kept to be counted later
 _FIRST_USE_S = 10.0  # seconds after the start; clients wait a minute for a search or a call
-
-
-@dataclass(frozen=True, slots=True)
-class _List:
-    """A list that was sent. *counts_all*: it is compared with a list of every tool in reach; see `Ledger`."""
-
-    caller: Caller
-    shown_tokens: int
-    counts_all: bool
 
 
 class Gateway:
@@ -127,58 +116,63 @@ class Gateway:
     ) -> None:
         self.config = config
         self.file = file
-        self._following: asyncio.Task[None] | None = None
         self._file_poll_s = trust_poll_s
         self._observer = observer
         self._clock = clock
-        self._audit = audit or _audit_of(config.settings)
-        self._end_listeners: list[Callable[[Caller, CallEnd], None]] = [self._audit.ended] if self._audit else []
         self._started_s = clock()
+        self._closing = AsyncExitStack()  # closes what is made last first
         settings = config.settings
-        self._usage = _usage_store(settings.state_folder) if settings.usage and engine is None else None
-        self._owns_engine = engine is None
+        self._audit = audit or _audit_of(settings)
+        if self._audit is not None:
+            self._closing.push_async_callback(self._audit.aclose)
+        usage = None
+        if settings.usage and engine is None:
+            usage = _usage_store(settings.state_folder)
+            self._closing.callback(usage.close)
         self.engine = engine or build_engine(
             settings.engine_settings,
             (),
             telemetry=telemetry,
-            usage=UsageLog(self._usage) if self._usage else None,
+            usage=UsageLog(usage) if usage else None,
         )
-        self._owns_gate = gate is None
+        if engine is None:
+            self._closing.callback(self.engine.close)
         self._gate = make_gate(config, pins) if gate is None else gate
+        if gate is None:
+            self._closing.callback(self._gate.close)
         self.pins = self._gate.store if isinstance(self._gate, PinGate) else None  # None if nothing is ever held
-        self.registry = Registry(self.engine.catalog, self._gate, settings.rules.reach, approving, shapes_of(settings))
+        self.registry = Registry(
+            self.engine.catalog, self._gate, settings.rules.reach, approving, overrides_of(settings)
+        )
         self.ledger = Ledger(clock)
-        self._costs = WireCosts(self.engine.counter)
-        self._tokens: dict[str, int] = {}  # server -> tokens of the tools that it lists now
-        self._uncounted: list[_List] = []  # lists made before every server had listed, to be counted later
-        self._counting: asyncio.Task[None] | None = None
         self._tidying: asyncio.Future[None] | None = None
-        self._servers = Servers(
+        self.servers = Servers(
             config.upstreams,
             self.registry,
             self._gate,
             upstreams,
             clock=clock,
             trust_poll_s=trust_poll_s,
-            on_listed=self._count_tokens,
+            on_listed=self._server_listed,
             on_updated=self._updated,
             on_removed=self._forget_server,
             on_login=lambda who, server: self.note(who, "log in", server, server=server),
         )
+        self._closing.push_async_callback(self.servers.aclose)
         self._session_listeners: list[Callable[[str], None]] = []
-        self.upstreams: Mapping[str, Upstream] = self._servers.upstreams
-        self.per_user: Mapping[str, PerUserUpstream] = self._servers.per_user
-        self.logins = self._servers.logins
+        self.upstreams: Mapping[str, Upstream] = self.servers.upstreams
+        self.per_user: Mapping[str, PerUserUpstream] = self.servers.per_user
+        self.logins = self.servers.logins
         self.user_reach = UserReach(self.registry, self.per_user, settings.reached_at)
-        self.first_listings = self._servers.first_listings
-        self.first_listings.on_complete(self._count_early_lists)
+        self.first_listings = self.servers.first_listings
+        self._costs = ListCosts(self.engine, self.registry, self.ledger, self.first_listings, observer)
         self.surface = Surface(
             self.engine,
             self.registry,
             settings.exposure,
             is_complete=lambda: self.first_listings.is_complete,
         )
-        self._end_health = self.engine.catalog.ask_health(self._server_health)
+        self._closing.callback(self.engine.catalog.ask_health(self._server_health))
         links = SeenLinks()
         seal = StateSeal(os.urandom(32), clock)  # the key is random, so only this process accepts its states
         self._approval_questions = ApprovalQuestions(self.waiting, self.decide, seal)
@@ -187,7 +181,7 @@ class Gateway:
             seal,
             links,
             results=Results(self._treatment_of),
-            before=self._servers.follow_decisions if asks_gate else None,
+            before=self.servers.follow_decisions if asks_gate else None,
             reached_at=self.user_reach.reached_at,
             telemetry=self.engine.telemetry,
         )
@@ -200,18 +194,25 @@ class Gateway:
             self.surface.sessions,
             before=before,
             after=after,
-            limits=SessionLimits.of(settings, clock),
+            repeats=_repeats_of(settings, clock),
             rates=rates or _rates_of(settings, self.engine, clock),
             audit=self._audit,
             clock=clock,
         )
         self.content = ContentProxy(self.registry, self.relay, links, self._calls.count_content)
         self.tasks = Tasks(lambda caller, name: self._calls.may_know(self.seen_by(caller), name))
+        self._end_listeners: list[CallEndListener] = [self.ledger.called]
+        self._end_listeners += [self._audit.ended] if self._audit is not None else []
+        self._end_listeners += [observer.called] if observer is not None else []
+        for each in (self.subscriptions, self.relay, self._approval_questions, self.tasks, self._costs):
+            self._closing.push_async_callback(each.aclose)
 
     async def __aenter__(self) -> Self:
-        self._servers.start()
+        self.servers.start()
         if self.file is not None:
-            self._following = asyncio.create_task(self.file.follow(self.reconfigure, self._file_poll_s))
+            following = asyncio.create_task(self.file.follow(self.reconfigure, self._file_poll_s))
+            self._closing.push_async_callback(asyncio.wait, [following])
+            self._closing.callback(self.file.stop)  # a server that is being replaced would be left running otherwise
         return self
 
     async def __aexit__(
@@ -221,41 +222,10 @@ class Gateway:
 
     async def aclose(self) -> None:
         """Stop all servers and background work."""
-        if self.file is not None and self._following is not None:
-            self.file.stop()  # a server that is being replaced would be left running if this were cancelled
-            await asyncio.wait([self._following])
-        if self._counting is not None:
-            self._counting.cancel()
-            await asyncio.wait([self._counting])
-        self._end_health()
-        await self.tasks.aclose()
-        await self._approval_questions.aclose()
-        await self.relay.aclose()
-        await self.subscriptions.aclose()
-        await self._servers.aclose()
-        if self._audit is not None:
-            await self._audit.aclose()
-        if self._owns_engine:
-            self.engine.close()
-        if self._usage is not None:
-            self._usage.close()
-        if self._owns_gate:
-            self._gate.close()
+        await self._closing.aclose()
 
     def _treatment_of(self, server: str) -> ResultTreatment:
         return self.config.settings.treatment_of(server)
-
-    async def add_server(self, settings: UpstreamSettings) -> None:
-        """See `Servers.add`."""
-        await self._servers.add(settings)
-
-    async def update_server(self, settings: UpstreamSettings) -> None:
-        """See `Servers.update`."""
-        await self._servers.update(settings)
-
-    async def remove_server(self, name: str) -> None:
-        """See `Servers.remove`."""
-        await self._servers.remove(name)
 
     async def note(self, who: str, action: str, subject: str, *, server: str = "") -> None:
         """Record in the audit, if there is one, what is about to be done and is no call. Raises StorageError: it must
@@ -266,7 +236,7 @@ class Gateway:
 
     async def reconfigure(self, config: GatewayConfig) -> None:
         """Change to *config* while running. Servers whose settings are equal are left alone, and so are those that were
-        added by `add_server`.
+        added by `Servers.add`.
 
         Raises BadSettingError, and changes nothing, if it differs in what is only read at the start, or if a running
         server could not be used as it is written now.
@@ -281,27 +251,22 @@ class Gateway:
         if changes := before.changes(config):
             await self.note("", "change configuration", ", ".join(changes))
         # What goes has to go first: other rules may allow what a server has that is about to be removed.
-        await self._servers.keep(config.upstreams, of=running)
+        await self.servers.keep(config.upstreams, of=running)
         if (settings.rules, settings.servers) != (before.settings.rules, before.settings.servers):
-            await self.registry.change_rules(settings.rules.reach, shapes_of(settings))
-            await self._servers.review()
+            await self.registry.change_rules(settings.rules.reach, overrides_of(settings))
+            await self.servers.review()
         for each in config.upstreams:
-            await self._servers.update(each)
+            await self.servers.update(each)
         self._change_limits(before.settings, settings)
         self.config = config
 
     def _change_limits(self, before: GatewaySettings, settings: GatewaySettings) -> None:
-        """Sessions are counted anew where other limits hold for them."""
-        if settings.limits.of_sessions != before.limits.of_sessions:
-            self._calls.limits = SessionLimits.of(settings, self._clock)
+        if settings.limits.of_repeats != before.limits.of_repeats:
+            self._calls.repeats = _repeats_of(settings, self._clock)
         if self._calls.rates is not None:
             self._calls.rates.change(settings.limits.rates)
         else:
             self._calls.rates = _rates_of(settings, self.engine, self._clock)
-
-    async def review(self) -> None:
-        """Like `Servers.review`, for callers that cannot wait until the gate is asked again."""
-        await self._servers.review()
 
     def seen_by(self, caller: Caller) -> Caller:
         """*caller*, whose reach ends at what per-user servers list to it."""
@@ -326,13 +291,8 @@ class Gateway:
         await self.user_reach.listed(caller, self.config.settings.exposure.first_list_wait_s)
         await (self.settled() if self.surface.lists_every_tool(caller) else self.lists_settled())
         caller = self.seen_by(caller)
-        entries, shown = await search_threads.run(self._list, caller)
-        counts = self.ledger.listed(caller, tools=len(entries), shown_tokens=shown)
-        listed = _List(caller, shown, counts_all=counts)
-        if self.first_listings.is_complete:
-            await self._count(listed)
-        elif len(self._uncounted) < _MOST_UNCOUNTED:
-            self._uncounted.append(listed)
+        entries, shown_tokens = await search_threads.run(self._list, caller)
+        await self._costs.listed(caller, entries, shown_tokens)
         return entries
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
@@ -356,7 +316,7 @@ class Gateway:
             self._observer.searched(caller, found.queries, written_tokens=written, answer_tokens=tokens)
         self._wake_for(caller, found)
         if self.ledger.searches == 1:  # the first search has built the index
-            self._tidying = asyncio.get_running_loop().run_in_executor(None, _tidy)
+            self._tidying = asyncio.get_running_loop().run_in_executor(None, tidy)
         return found
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
@@ -400,7 +360,7 @@ class Gateway:
             await asyncio.to_thread(self.pins.refuse, server, name, by, kind)
             return True
         is_done = await asyncio.to_thread(self.pins.approve, server, name, waiting.held.pin, by, kind)
-        await self.review()
+        await self.servers.review()
         return is_done
 
     async def run(self, caller: Caller, name: str, arguments: JsonObject, downstream: Downstream) -> CallOutcome:
@@ -438,44 +398,21 @@ class Gateway:
             outcome = await self._calls.complete(call)
         except BaseException as error:
             code = CANCELLED if isinstance(error, asyncio.CancelledError) else INTERNAL_ERROR
-            end = CallEnd(name, definition, code=code, seconds=self._clock() - started_s)
-            self.ledger.called(caller, failed=True)
-            self._ended(caller, end)
-            if code == CANCELLED:
-                self._tell_of_call(caller, end)
+            self._ended(caller, CallEnd(name, definition, code=code, seconds=self._clock() - started_s))
             raise
-        is_handed_back = isinstance(outcome.error, NotCallableHereError)
-        failed = outcome.result.is_error and not is_handed_back
-        self.ledger.called(caller, failed=failed)
-        end = CallEnd(
-            name,
-            definition,
-            was_run=outcome.was_run,
-            is_handed_back=is_handed_back,
-            code=(outcome.result.error_code or "") if failed else "",
-            seconds=self._clock() - started_s,
-            result=outcome.result,
-        )
-        if outcome.is_pending:
-            self._ended(caller, replace(end, code=ASKS))
-            return outcome
-        self._ended(caller, end)
-        if (noted := self._tell_of_call(caller, end)) is not None:
+        end = CallEnd.of(name, definition, outcome, self._clock() - started_s)
+        for noted in self._ended(caller, end):
             await noted
-        if tool is not None and not is_handed_back:
-            await self.surface.sessions.note_call(caller, name, is_error=failed)
+        if tool is not None and not (end.is_pending or end.is_handed_back):
+            await self.surface.sessions.note_call(caller, name, is_error=end.is_failed)
         return outcome
 
-    def on_call_end(self, listener: Callable[[Caller, CallEnd], None]) -> None:
+    def on_call_end(self, listener: CallEndListener) -> None:
         """Call *listener* with each request of a call as it ends, also those that have to be continued."""
         self._end_listeners.append(listener)
 
-    def _ended(self, caller: Caller, end: CallEnd) -> None:
-        for listener in self._end_listeners:
-            listener(caller, end)
-
-    def _tell_of_call(self, caller: Caller, end: CallEnd) -> asyncio.Future[None] | None:
-        return self._observer.called(caller, end) if self._observer is not None else None
+    def _ended(self, caller: Caller, end: CallEnd) -> list[asyncio.Future[None]]:
+        return [noted for listener in self._end_listeners if (noted := listener(caller, end)) is not None]
 
     def on_session_change(self, listener: Callable[[str], None]) -> None:
         """Call *listener* with each session that `session_changed` reports."""
@@ -506,7 +443,7 @@ class Gateway:
     @property
     def approvals(self) -> int | None:
         """The version of the decisions by which everything is judged now; None while some are not applied yet."""
-        judged = self._servers.judged
+        judged = self.servers.judged
         return judged if judged == self._gate.version() else None
 
     def status(self) -> GatewayStatus:
@@ -524,7 +461,7 @@ class Gateway:
             shown_tokens=self.ledger.shown_tokens,
             written_tokens=self.ledger.written_tokens,
             all_tools_tokens=self.ledger.all_tools_tokens,
-            tokens_are_estimate=self._costs.is_estimate,
+            tokens_are_estimate=self._costs.wire.is_estimate,
             warnings=(*self._problems(), *self.config.notices, *self.engine.notes),
         )
 
@@ -533,11 +470,10 @@ class Gateway:
 
     def _row(self, upstream: Upstream) -> ServerRow:
         tools = self.registry.servers.get(upstream.name, ServerTools())
-        tokens = self._tokens.get(upstream.name, 0)
         return ServerRow(
             upstream.status(),
             len(tools.admitted),
-            tokens,
+            self._costs.of_server(upstream.name),
             skills=sum(each.is_skill for each in tools.entries),
             held=tools.held,
             refused=tools.refused,
@@ -548,33 +484,14 @@ class Gateway:
     def _list(self, caller: Caller) -> tuple[list[dict[str, Any]], int]:
         """The list of *caller*, and its cost in tokens."""
         entries = self.surface.entries(caller)
-        return entries, self._costs.of_list(entries)
-
-    async def _count(self, listed: _List) -> None:
-        """Record a list, and the cost of a list of every tool in reach, which is known by now."""
-        everything = 0
-        if listed.counts_all:
-            view = self.engine.view(listed.caller.again().principal.reach)
-            everything = await search_threads.run(lambda: view.request_tokens)
-            self.ledger.counted(everything)
-        if self._observer is not None:
-            self._observer.listed(listed.caller, shown_tokens=listed.shown_tokens, all_tools_tokens=everything)
-
-    def _count_early_lists(self) -> None:
-        self._counting = asyncio.get_running_loop().create_task(self._count_all(self._uncounted))
-        self._uncounted = []
-
-    async def _count_all(self, lists: Sequence[_List]) -> None:
-        for each in lists:
-            await self._count(each)
-        await asyncio.to_thread(_tidy)  # frees the memory that reading the listings took
+        return entries, self._costs.wire.of_list(entries)
 
     def _search(
         self, caller: Caller, arguments: Mapping[str, Any], invitations: Sequence[str]
     ) -> tuple[SearchOutcome, int, int]:
         """The outcome of the search, the tokens that the model wrote for it, and the tokens of the answer."""
         found = self.surface.search(caller, arguments, invitations)
-        return found, count_json(dict(arguments), self.engine.counter), self._costs.of_text(found.text)
+        return found, count_json(dict(arguments), self.engine.counter), self._costs.wire.of_text(found.text)
 
     async def lists_settled(self) -> None:
         """Wait until lists are complete, but not for long: known clients give up if the first list takes 10 s.
@@ -587,22 +504,22 @@ class Gateway:
         """In the first seconds after the start, wait until every server has listed its tools or failed to."""
         await self.first_listings.wait(_FIRST_USE_S)
 
-    async def _count_tokens(self, server: str) -> None:
+    async def _server_listed(self, server: str) -> None:
         self.subscriptions.renew(server)
-        self._tokens[server] = await asyncio.to_thread(self._tokens_of, server)
+        await self._costs.count_server(server)
         await asyncio.to_thread(load_validator)  # the validator is loaded now because there are tools to call
 
     def _updated(self, server: str, uri: str, owner: str) -> None:
         self.subscriptions.updated(server, uri, owner)
 
     def _forget_server(self, server: str) -> None:
-        self._tokens.pop(server, None)
+        self._costs.forget_server(server)
         self.subscriptions.drop(server)
 
-    def _tokens_of(self, server: str) -> int:
-        costs = self.engine.view(Reach())
-        tools = self.registry.servers.get(server, ServerTools())
-        return sum(costs.tokens_of(tool.definition) for tool in tools.admitted)
+
+def _repeats_of(settings: GatewaySettings, clock: Callable[[], float]) -> RepeatGuard | None:
+    limits = settings.limits.of_repeats
+    return None if limits is None else RepeatGuard(limits, max_sessions=settings.http.max_sessions, clock=clock)
 
 
 def _rates_of(settings: GatewaySettings, engine: ToolSearch, clock: Callable[[], float]) -> ToolRates | None:
@@ -619,11 +536,6 @@ def _audit_of(settings: GatewaySettings) -> GatewayAudit | None:
     from toolsearch.gateway.audit import GatewayAudit
 
     return GatewayAudit.of(settings.audit, settings.state_folder)
-
-
-def _tidy() -> None:
-    forget_what_was_read()
-    give_back_freed_memory()
 
 
 def _usage_store(state_folder: Path) -> SqliteUsageStore:

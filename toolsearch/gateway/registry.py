@@ -21,7 +21,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.source import sift
 from toolsearch.errors import UnapprovedToolError
-from toolsearch.gateway.shapes import Shapes
+from toolsearch.gateway.overrides import Overrides
 from toolsearch.gateway.trust.verdicts import (
     FOUND,
     Entry,
@@ -155,7 +155,7 @@ def by_command(name: str) -> str:
 
 
 # Returns the settings of the tools of the server of this name.
-ShapesOf: TypeAlias = Callable[[str], Shapes]
+OverridesOf: TypeAlias = Callable[[str], Overrides]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Registry:
 
     rules      hold for everybody, before those of a principal
     approving  says how people approve entries
-    shapes     gives the settings of a server's tools
+    overrides     gives the settings of a server's tools
     """
 
     def __init__(
@@ -190,11 +190,11 @@ class Registry:
         gate: ToolGate,
         rules: Reach,
         approving: HowToApprove = by_command,
-        shapes: ShapesOf = lambda _: Shapes({}),
+        overrides: OverridesOf = lambda _: Overrides({}),
     ) -> None:
         self.catalog = catalog
         self.rules = rules
-        self._shapes = shapes
+        self._overrides = overrides
         self.approving = approving
         self._gate = gate
         self._listings: dict[str, Listing] = {}
@@ -267,12 +267,12 @@ class Registry:
             self._listings[listing.server] = listing
             return outcome
 
-    async def change_rules(self, rules: Reach, shapes: ShapesOf) -> None:
-        """Let *rules* and *shapes* hold from now on. Listings stay as the earlier ones have left them until they are
+    async def change_rules(self, rules: Reach, overrides: OverridesOf) -> None:
+        """Let *rules* and *overrides* hold from now on. Listings stay as the earlier ones have left them until they are
         reviewed.
         """
         async with self._writing:  # no listing is judged by both
-            self.rules, self._shapes = rules, shapes
+            self.rules, self._overrides = rules, overrides
 
     async def review(self, server: str) -> None:
         """Judge the server's last listing again, because somebody has approved some of its entries or withdrawn an
@@ -312,8 +312,8 @@ class Registry:
 
         Runs in a thread, since thousands of definitions take a while.
         """
-        shaped, unfit = self._shapes(listing.server).shaped(listing.tools)
-        listing = replace(listing, tools=tuple(shaped))
+        overridden, unfit = self._overrides(listing.server).applied_to(listing.tools)
+        listing = replace(listing, tools=tuple(overridden))
         contents, unusable = read_contents(listing)
         sound, refused = sift((*listing.tools, *contents), listing.server)
         in_rules = {_key(tool_entry(tool)): tool for tool in sound if self.rules.admits(tool)}

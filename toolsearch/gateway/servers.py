@@ -15,8 +15,8 @@ from toolsearch.errors import BadSettingError, ToolSearchError
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import are_ambiguous
 from toolsearch.gateway.trust.verdicts import ToolGate
+from toolsearch.repeated_warnings import RepeatedWarning
 from toolsearch.upstreams.config import server_identity
-from toolsearch.upstreams.faults import RepeatedWarning
 from toolsearch.upstreams.interface import Listing, Upstream, UpstreamSinks, UpstreamState
 from toolsearch.upstreams.logins import Logins
 from toolsearch.upstreams.per_user import PerUserUpstream

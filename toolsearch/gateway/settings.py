@@ -1,4 +1,4 @@
-"""The gateway's settings, and how they are read from ``mcp.json``, beside the servers that every client knows.
+"""The gateway's settings in ``mcp.json``, beside the servers that every client knows.
 
 They have a section of their own, ``toolsearch``, and never stand in the entries of servers. So other clients can go on
 using the same file:
@@ -9,10 +9,9 @@ using the same file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
@@ -23,7 +22,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     SecretStr,
-    ValidationError,
     ValidationInfo,
     model_validator,
     with_config,
@@ -33,37 +31,33 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from toolsearch.access.claims import CLAIM_BEGINS, claim_of
-from toolsearch.access.reach import EVERY_TOOL, GlobSet, Reach, Rule, RuleKind, is_glob
+from toolsearch.access.reach import EVERY_TOOL, GlobSet, Reach, is_glob
 from toolsearch.access.settings import (
     AllowRules,
     DenyRules,
     JwtSettings,
-    LimitName,
     PrincipalSettings,
-    ToolRate,
-    with_hashed_tokens,
 )
-from toolsearch.calling.limits import CallLimits, PerTool, Repeats, Total
+from toolsearch.calling.limits import CallLimits, Repeats, RepeatsOverrides
+from toolsearch.calling.rates import LimitName, ToolRate
 from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.documents.json_values import texts_in
 from toolsearch.documents.references import References
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
-from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
+from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_types import Count, Folder, Wait
 from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
 from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.json_types import Json
-from toolsearch.tools.naming import SEPARATOR, did_you_mean
-from toolsearch.upstreams.config import HttpServer, McpServer, mcp_document, read_mcp_config
-from toolsearch.upstreams.sections import CHANGEABLE, GATEWAY
+from toolsearch.tools.naming import SEPARATOR
+from toolsearch.upstreams.sections import CHANGEABLE
 from toolsearch.upstreams.settings import LOOPBACK_PAGE, Credentials, OAuthClient, ServerSettings, UpstreamSettings
 
 _NOBODY = "no_principal"  # error kinds in the style of pydantic's
 _UNUSABLE_OAUTH = "unusable_oauth"
 _TWO_OF_A_NAME = "two_of_a_name"
-_MAX_SHOWN = 60  # characters of a name that a message shows
 
 Exposing: TypeAlias = Literal["fixed", "expand", "whole"]
 
@@ -88,21 +82,22 @@ class GatewayPassThrough(PassThrough):
 class ExposureSettings(SettingsSection):
     """The tools that clients are listed."""
 
-    pins: tuple[str, ...] = Field(default=(), description="Tools that every client in whose reach they are is listed.")
+    pins: tuple[str, ...] = Field(default=(), description="Tools in the list of every client that may use them.")
     call_tools: Literal["split", "single"] = Field(
-        default="split", description="One call tool each for reading, writing and destroying, or a single one."
+        default="split",
+        description="split: one call tool each for reading, writing and destroying; single: one for all.",
     )
     first_list_wait_s: Wait = Field(
         default=2.0,
         description="How long the first list waits for servers whose tools are not known from before.",
     )
     clients: Mapping[str, Exposing] = Field(
-        default={}, description="How clients are shown tools, by globs of the names that they give themselves."
+        default={}, description="How a client is shown tools, by globs of the name that the client gives itself."
     )
 
 
 class RuleSettings(SettingsSection):
-    """The tools that anybody may find and call at most. Rules of a principal only narrow them."""
+    """Rules for everybody. The rules of a principal can only narrow them."""
 
     allow: AllowRules = EVERY_TOOL
     deny: DenyRules = ()
@@ -123,41 +118,37 @@ class TrustSettings(SettingsSection):
         default="allow", description="A tool that is seen for the first time; quarantine: it waits for approval."
     )
     changed: Treatment = Field(
-        default="quarantine", description="A tool whose definition is another than the one that was approved."
+        default="quarantine", description="A tool whose definition differs from the approved one."
     )
     suspicious: Treatment = Field(
-        default="quarantine", description="A tool in whose definition the scan finds something."
+        default="quarantine", description="A tool with a finding of the scan in its definition."
     )
     results: ResultTreatment = Field(
         default="flag",
-        description="Log what the scan finds in results, and name it in their _meta. mask: also replace secrets and "
-        "what is personal. hold: pass on no result in which it finds something.",
+        description="flag: findings of the scan in a result go into the log and its _meta. mask: secrets and personal "
+        "data are replaced, too. hold: a result with a finding is not passed on. allow: nobody looks.",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SessionCallLimits(CallLimits):
-    """Limits of the calls of one client session. There are none unless they are set: MCP does not tell of turns.
+class LimitSettings(SettingsSection):
+    """Limits of calls. There are none unless they are set."""
 
-    *rates* hold for all sessions of a principal together.
-    """
-
-    per_tool: PerTool = None
-    total: Total = None
+    rates: Mapping[LimitName, ToolRate] = Field(
+        default={}, description="Limits by principal and tool, each under a name of yours."
+    )
     repeats: Repeats = None
-    rates: Annotated[
-        Mapping[LimitName, ToolRate], Field(description="Limits by principal and tool, each under a name of yours.")
-    ] = field(default_factory=dict[str, ToolRate])
+    repeats_overrides: RepeatsOverrides = Field(default={})
 
     @property
-    def of_sessions(self) -> Self | None:
-        """Those that hold for a session; None if they limit nothing."""
-        limits = replace(self, rates={})
-        return None if limits == type(self)() else limits
+    def of_repeats(self) -> CallLimits | None:
+        """The limits of repeated calls; None if there are none."""
+        if self.repeats is None and not self.repeats_overrides:
+            return None
+        return CallLimits(None, None, repeats=self.repeats, repeats_overrides=self.repeats_overrides)
 
 
 class AuditSettings(SettingsSection):
-    """The record of who called what, and with which outcome, without contents. There is none without this section.
+    """Records who called which tool, and with which outcome, but no contents. Without this section there is no audit.
 
     A call that cannot be recorded is refused.
     """
@@ -169,10 +160,11 @@ class HttpSettings(SettingsSection):
     """How the gateway is served over HTTP. The address is an option of the command, and by default loopback."""
 
     allow_anonymous: bool = Field(
-        default=False, description="Serve callers without a token on other addresses than loopback, too."
+        default=False, description="Serve callers without a token on addresses other than loopback."
     )
     allowed_hosts: tuple[str, ...] = Field(
-        default=(), description="Hosts that requests may name beside the address it is bound to, as HOST or HOST:PORT."
+        default=(),
+        description="Hosts that requests may name in addition to the gateway's own address, as HOST or HOST:PORT.",
     )
     allowed_origins: tuple[str, ...] = Field(
         default=(), description="Origins of web pages that may send requests, as https://HOST:PORT."
@@ -183,7 +175,7 @@ class HttpSettings(SettingsSection):
 def _require_principals(principals: Mapping[str, PrincipalSettings]) -> Mapping[str, PrincipalSettings]:
     """Refuse an empty table: an operator who removes the last principal does not want to let everybody in."""
     if not principals:
-        raise PydanticCustomError(_NOBODY, "it names nobody; leave it out if nobody has to say who they are")
+        raise PydanticCustomError(_NOBODY, "it names nobody; leave it out to serve callers without a token")
     return principals
 
 
@@ -263,36 +255,33 @@ Pointer: TypeAlias = Annotated[str, Field(pattern="^/")]
 
 @with_config(extra="forbid")
 class ResultPart(TypedDict, total=False):
-    """The part of a result that is passed on: of it what is picked, and of that so many tokens."""
+    """The part of a result that is passed on: the parts that are picked, and so many tokens of these."""
 
-    pick: Pointer | Annotated[list[Pointer], Field(min_length=1)]
+    pick: Annotated[list[Pointer], Field(min_length=1)]
     cut: Count
 
 
 class ToolSettings(SettingsSection):
-    """How clients have a tool of a server, which is given by the server's own name for it, or tools that fit a glob."""
+    """What is changed about a tool. Its key is the server's own name for the tool, or a glob."""
 
-    enabled: bool = Field(default=True, description="false: as if the server did not have it.")
+    enabled: bool = Field(default=True, description="false: no client sees or calls the tool.")
     name: str | None = Field(
-        default=None, pattern="^[A-Za-z0-9_-]+$", description="Another name, behind that of the server."
+        default=None, pattern="^[A-Za-z0-9_-]+$", description="A new name. The name of the server stays before it."
     )
-    description: str | None = Field(default=None, min_length=1, description="Another description.")
+    description: str | None = Field(default=None, min_length=1, description="A new description.")
     arguments: Annotated[Mapping[str, Any], AfterValidator(_with_whole_claims)] = Field(
         default={},
-        description="Arguments that no caller sees or sends, and their values; `${claim:NAME}` is that of the caller's "
-        "JWT.",
+        description="Fixed arguments, which callers neither see nor send. `${claim:NAME}` stands for a claim of the "
+        "caller's JWT.",
     )
-    hidden: tuple[str, ...] = Field(default=(), description="Arguments that no caller sees, and that are never sent.")
+    hidden: tuple[str, ...] = Field(
+        default=(), description="Arguments that callers do not see, and that are never sent."
+    )
     result: ResultPart = Field(
         default=ResultPart(),
-        description="The part of a result that is passed on: `cut`, so many tokens at most; `pick`, only what one or "
-        "several JSON pointers name.",
+        description="The part of a result that is passed on: `pick`, the parts at a list of JSON pointers; `cut`, at "
+        "most so many tokens.",
     )
-
-    @property
-    def pick(self) -> tuple[str, ...]:
-        pointers = self.result.get("pick", ())
-        return (pointers,) if isinstance(pointers, str) else tuple(pointers)
 
 
 def _usable(tools: Mapping[str, ToolSettings]) -> Mapping[str, ToolSettings]:
@@ -304,7 +293,7 @@ def _usable(tools: Mapping[str, ToolSettings]) -> Mapping[str, ToolSettings]:
             continue
         if is_glob(key):
             raise PydanticCustomError(
-                _TWO_OF_A_NAME, "{key} stands for several tools, so it gives no name", {"key": key}
+                _TWO_OF_A_NAME, "{key} fits several tools, so it cannot give a name", {"key": key}
             )
         if tool.name in named:
             told = {"one": named[tool.name], "other": key, "name": tool.name}
@@ -316,14 +305,18 @@ def _usable(tools: Mapping[str, ToolSettings]) -> Mapping[str, ToolSettings]:
 class GatewayServerSettings(ServerSettings):
     """Settings of one server; the entry ``*`` gives the defaults of all."""
 
-    lazy: bool = Field(default=True, description="Start it only when it is needed, if its tools are known from before.")
-    results: ResultTreatment | None = Field(default=None, description="As trust.results, for this server; none: that.")
-    oauth: OAuthSettings = OAuthSettings()
+    lazy: bool = Field(
+        default=True, description="Start the server only when it is needed, if its tools are known from an earlier run."
+    )
+    results: ResultTreatment | None = Field(
+        default=None, description="As trust.results, for this server alone; none: trust.results holds."
+    )
     credentials: Credentials = Field(
         default="shared",
         description="shared: everybody uses the same login. per-user: each principal logs in. exchange: each caller's "
         "JWT is exchanged (RFC 8693) at oauth.issuer. none: nobody logs in, even if the server asks for it.",
     )
+    oauth: OAuthSettings = OAuthSettings()
     tools: Annotated[Mapping[str, ToolSettings], AfterValidator(_usable)] = {}
 
     @property
@@ -336,19 +329,19 @@ class GatewaySettings(RankingSettings):
     """Settings of the whole gateway."""
 
     state_dir: Folder | None = Field(
-        default=None, description="Where listings, approvals and tokens are kept; none: the user's own place."
+        default=None, description="Folder of listings, approvals and tokens; none: one among the user's own."
     )
     linger_s: Wait = Field(
         default=300.0, description="How long the background process of clients over stdio stays after the last of them."
     )
-    usage: bool = Field(default=False, description="Let searches learn, by principal, from what clients then call.")
+    usage: bool = Field(default=False, description="Let searches learn from what each principal then calls.")
     search: GatewayAnswerOptions = GatewayAnswerOptions()
     budget: Budget = Budget()
     pass_through: GatewayPassThrough = GatewayPassThrough()
     exposure: ExposureSettings = ExposureSettings()
     rules: RuleSettings = RuleSettings()
     trust: TrustSettings = TrustSettings()
-    limits: SessionCallLimits = SessionCallLimits()
+    limits: LimitSettings = LimitSettings()
     audit: AuditSettings | None = None
     principals: Annotated[Mapping[str, PrincipalSettings], AfterValidator(_require_principals)] = Field(
         default={}, description="Without any, everybody is 'local'."
@@ -436,134 +429,7 @@ class GatewayConfig:
         return (*left_out, *self.warnings)
 
 
-def read_gateway_config(
-    config: str | Path | Mapping[str, Any],
-    environment: Mapping[str, str],
-    *,
-    origin: str = "mcpServers",
-    folder: Path | None = None,
-) -> GatewayConfig:
-    """Read a configuration from a path, or from the document itself, which *origin* names. A document without a
-    *folder* may refer to no file, and not to the keyring.
-
-    Raises SourceError if there are no servers in it. Raises BadSettingError, with the place, for a setting that cannot
-    be used: it is better that a gateway does not start than that it starts without a rule or a limit.
-    """
-    if isinstance(config, Mapping):
-        document = config
-    else:
-        origin, document, folder = Path(config).name, mcp_document(Path(config)), Path(config).parent
-    _require_section_name(document)
-    references = References(environment, folder)
-    settings = _read_section(with_hashed_tokens(document.get(GATEWAY, {}), references), references)
-    mcp = read_mcp_config(document, environment, origin=origin, folder=folder)
-    kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
-    kept, unusable = _without_unusable(kept, settings, mcp.origin)
-    warnings = list(mcp.warnings)
-    known = {server.name for server in mcp.servers} | {refusal.name for refusal in mcp.refused} | {"*"}
-    warnings += [
-        f"{mcp.origin}: settings for {name!r}, which is no server{did_you_mean(name, known)}"
-        for name in settings.servers
-        if name not in known
-    ]
-    warnings += [
-        f"{mcp.origin}: the rule {rule!r} is about no server" for rule in _rules_of_unknown_servers(settings, known)
-    ]
-    return GatewayConfig(
-        mcp.origin,
-        tuple(_upstream(server, settings) for server in kept),
-        settings,
-        refused=(*mcp.refused, *ambiguous, *unusable),
-        warnings=tuple(warnings),
-    )
-
-
-def _upstream(server: McpServer, settings: GatewaySettings) -> UpstreamSettings:
-    policy = settings.of_server(server.name)
-    oauth = policy.oauth.client
-    if oauth.secret:
-        server = replace(server, secrets=server.secrets | {oauth.secret})  # a known secret is removed from messages
-    return UpstreamSettings(
-        server,
-        policy.of_connection,
-        settings.state_folder,
-        lazy=policy.lazy,
-        oauth=oauth,
-        credentials=policy.credentials,
-    )
-
-
-def _without_unusable(
-    servers: list[McpServer], settings: GatewaySettings, origin: str
-) -> tuple[list[McpServer], list[Refusal]]:
-    """Refuse servers whose own entry does not fit the credentials that they are to get."""
-    reasons = {server.name: _credentials_problem(server, settings) for server in servers}
-    refused = [Refusal(name, origin, reason) for name, reason in reasons.items() if reason]
-    return [server for server in servers if not reasons[server.name]], refused
-
-
-def _credentials_problem(server: McpServer, settings: GatewaySettings) -> str:
-    policy = settings.of_server(server.name)
-    if policy.credentials in ("shared", "none"):
-        return ""
-    if not isinstance(server, HttpServer):
-        return f"credentials are {policy.credentials!r}, which only a server over HTTP can be"
-    if any(name.lower() == "authorization" for name in (*server.headers, *server.claimed)):
-        return f"credentials are {policy.credentials!r}, and its headers have an Authorization; leave one of them out"
-    if policy.credentials == "per-user" and settings.serves_strangers:
-        return "credentials are 'per-user', and over HTTP nobody says who they are; set toolsearch.principals or jwt"
-    if policy.credentials == "exchange" and not (policy.oauth.client_id and policy.oauth.issuer):
-        return "credentials are 'exchange', which wants oauth with a clientId and the issuer that exchanges the tokens"
-    return ""
-
-
-def _require_section_name(document: Mapping[str, Any]) -> None:
-    """Refuse ``toolSearch`` and ``tool_search``: such a section would be ignored with all its rules, like other
-    clients' keys.
-    """
-    for key in document:
-        if key != GATEWAY and "".join(filter(str.isalnum, key)).casefold() == GATEWAY:
-            raise BadSettingError(f"the section {key!r} must be spelt {GATEWAY!r}: as it is, none of it would hold")
-
-
-def _rules_of_unknown_servers(settings: GatewaySettings, servers: Collection[str]) -> list[str]:
-    """The rules that name a server that does not exist: a deny rule with a typing error denies nothing."""
-    texts = [*settings.rules.allow, *settings.rules.deny]
-    for principal in settings.principals.values():
-        texts += [*principal.allow, *principal.deny]
-    rules = dict.fromkeys(map(Rule.parse, texts))
-    return [
-        str(rule)
-        for rule in rules
-        if rule.kind is RuleKind.SERVER and not is_glob(rule.pattern) and rule.pattern not in servers
-    ]
-
-
-def _read_section(section: object, references: References) -> GatewaySettings:
-    try:
-        return GatewaySettings.model_validate(section, context=references)
-    except ValidationError as error:
-        raise _bad_setting(GATEWAY, error) from error
-
-
-def _bad_setting(place: str, error: ValidationError) -> BadSettingError:
-    first = error.errors(include_input=False, include_url=False)[0]  # values are left out because they may be secrets
-    unknown = [first["ctx"]["name"][:_MAX_SHOWN]] if first["type"] == UNKNOWN_SETTING and "ctx" in first else []
-    where = ".".join([place, *map(str, first["loc"]), *unknown])
-    return BadSettingError(f"the setting {where} cannot be used: {first['msg'].removeprefix('Value error, ')}")
-
-
 def are_ambiguous(server: str, other: str) -> bool:
     """Whether servers of these names could both have a tool ``a__b__c``: a name must belong to one server."""
     one, two = (legal_name(name) + SEPARATOR for name in (server, other))
     return one.startswith(two) or two.startswith(one)
-
-
-def _without_ambiguous(servers: tuple[McpServer, ...], origin: str) -> tuple[list[McpServer], list[Refusal]]:
-    """Refuse the second of two servers whose names are ambiguous."""
-    refused: dict[str, Refusal] = {}
-    for first, second in combinations(servers, 2):
-        if are_ambiguous(first.name, second.name):
-            reason = f"its tools' names could be those of {first.name!r}; rename one of the two"
-            refused.setdefault(second.name, Refusal(second.name, origin, reason))
-    return [server for server in servers if server.name not in refused], list(refused.values())

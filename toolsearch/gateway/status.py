@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self, TypeAlias
 
+from toolsearch.calling.pipeline import CallOutcome
 from toolsearch.discovery.answers import AnsweredQuery
+from toolsearch.errors import NotCallableHereError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.trust.verdicts import NotAdmitted
 from toolsearch.tokens import TokenCounter
@@ -181,9 +183,9 @@ class Ledger:
             SearchRow(caller.principal.id, query[:_QUERY_CHARS], tuple(found), round(seconds * 1_000, 2))
         )
 
-    def called(self, caller: Caller, *, failed: bool) -> None:
+    def called(self, caller: Caller, end: CallEnd) -> None:
         self.calls += 1
-        self.failed_calls += failed
+        self.failed_calls += end.is_failed
         self._session(caller).calls += 1
 
     @property
@@ -273,6 +275,33 @@ class CallEnd:
     seconds: float = 0.0
     result: ToolResult | None = field(default=None, compare=False, repr=False)
 
+    @classmethod
+    def of(cls, name: str, definition: ToolDefinition | None, outcome: CallOutcome, seconds: float) -> Self:
+        result, is_handed_back = outcome.result, isinstance(outcome.error, NotCallableHereError)
+        code = ASKS if outcome.is_pending else (result.error_code or "") if result.is_error else ""
+        return cls(
+            name,
+            definition,
+            was_run=outcome.was_run,
+            is_handed_back=is_handed_back,
+            code="" if is_handed_back else code,
+            seconds=seconds,
+            result=result,
+        )
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the call goes on with another request, which brings answers of the client."""
+        return self.code == ASKS
+
+    @property
+    def is_failed(self) -> bool:
+        return bool(self.code) and not self.is_pending
+
+
+# Called with each request of a call as it ends. A caller that is still there gets its result once the future is done.
+CallEndListener: TypeAlias = Callable[[Caller, CallEnd], "asyncio.Future[None] | None"]
+
 
 class GatewayObserver(Protocol):
     """All methods are called in the gateway's event loop, and return at once."""
@@ -291,8 +320,6 @@ class GatewayObserver(Protocol):
         """A search was answered; the model wrote *written_tokens* for it."""
         ...
 
-    def called(self, caller: Caller, end: CallEnd) -> asyncio.Future[None]:
-        """The returned future never fails. The caller, unless it has left, gets its result only once the future is
-        done.
-        """
+    def called(self, caller: Caller, end: CallEnd) -> asyncio.Future[None] | None:
+        """See `CallEndListener`. The future never fails."""
         ...

@@ -127,7 +127,7 @@ class Approvals:
     async def _decided(self, corpus: Corpus, entry: Decided, *, done: bool) -> None:
         if not done:
             raise ConflictError(APPROVAL, shown_name(entry.server, entry.kind, entry.name))
-        await corpus.gateway.review()
+        await corpus.gateway.servers.review()
 
 
 def _approved(pins: PinStore, servers: list[str]) -> list[Approved]:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final, Generic, TypeVar
 
 from toolsearch.errors import ToolSearchError
+from toolsearch.repeated_warnings import RepeatedWarning
 from toolsearch.service.catalogs.imports.servers import Connecting
 from toolsearch.service.catalogs.imports.sources import SOURCE
 from toolsearch.service.corpora.corpora import Corpora
@@ -20,7 +21,6 @@ from toolsearch.storage.records import THE_SERVICE
 from toolsearch.storage.replicas import DROPPED, KEY, PINS, Change, Subscription
 from toolsearch.storage.storage import ReplicaFeed
 from toolsearch.threads import in_thread
-from toolsearch.upstreams.faults import RepeatedWarning
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
@@ -200,7 +200,7 @@ class Following:
         if now == before:
             return
         if now.get((PINS, "")) != before.get((PINS, "")):
-            await corpus.gateway.review()
+            await corpus.gateway.servers.review()
         if _sources(now) != _sources(before):
             for name in await self._connecting.follow(corpus):
                 self._listings.put((corpus.ref, name), None)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from toolsearch.access.settings import IssuerSettings, LimitName, ToolRate
+from toolsearch.access.settings import IssuerSettings
+from toolsearch.calling.rates import LimitName, ToolRate
 from toolsearch.gateway.settings import TrustSettings
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_types import Count, Seconds

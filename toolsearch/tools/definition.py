@@ -137,10 +137,10 @@ class ToolCallback(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ToolShape:
-    """How people have a tool of a server called otherwise than the server lists it.
+class ToolOverride:
+    """What settings change about a tool of a server.
 
-    listed_name  the name that it would have here by itself
+    listed_name  the name that it would have here without them
     fixed        arguments that are sent with every call; no caller may send one
     hidden       arguments that nobody may send
     cut          most tokens of a result; None: all of it
@@ -160,13 +160,13 @@ class ToolOrigin:
 
     remote_name  the name that the server itself gives it
     raw          the entry as the server sent it, including unknown fields
-    shape        how people have it otherwise; its definition is then another than that in *raw*
+    override     what settings change about it; its definition then differs from that in *raw*
     """
 
     server: str
     remote_name: str
     raw: JsonObject
-    shape: ToolShape | None = None
+    override: ToolOverride | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +201,14 @@ class Tool:
         return self.origin.remote_name if self.origin else self.name
 
     @property
-    def shape(self) -> ToolShape | None:
-        """How people have it otherwise than its server lists it."""
-        return self.origin.shape if self.origin else None
+    def override(self) -> ToolOverride | None:
+        """What settings change about it."""
+        return self.origin.override if self.origin else None
 
     @property
     def listed_name(self) -> str:
-        """Its name as approvals know it, whatever people call it."""
-        return self.shape.listed_name if self.shape else self.name
+        """The name by which approvals know it: the one that it would have without settings of its own."""
+        return self.override.listed_name if self.override else self.name
 
     @property
     def is_callable(self) -> bool:

@@ -21,9 +21,10 @@ from toolsearch.errors import (
     ServerUnavailableError,
     ToolSearchError,
 )
+from toolsearch.repeated_warnings import RepeatedWarning
 from toolsearch.upstreams.config import StdioServer
 from toolsearch.upstreams.connection import Connection, ConnectionHealth, Connector, Event
-from toolsearch.upstreams.faults import Breaker, Fault, FaultKind, RepeatedWarning, ServerErrors, delay_s
+from toolsearch.upstreams.faults import Breaker, Fault, FaultKind, ServerErrors, delay_s
 from toolsearch.upstreams.follower import ListingFollower
 from toolsearch.upstreams.interface import Upstream, UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
 from toolsearch.upstreams.sender import Sender

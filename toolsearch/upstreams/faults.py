@@ -5,7 +5,6 @@ No message shows a secret. A breaker stops requests to a server that fails every
 
 from __future__ import annotations
 
-import logging
 import random as _random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -287,19 +286,3 @@ class ServerErrors:
 def as_not_sent(error: ServerUnavailableError) -> ServerUnavailableError:
     """The same error for a request that waited for the server and was not sent."""
     return ServerUnavailableError(f"{error}; the request did not run", retry_after_s=error.retry_after_s)
-
-
-class RepeatedWarning:
-    """Warns when a problem begins, changes, or comes back after it was solved."""
-
-    def __init__(self, logger: logging.Logger) -> None:
-        self._logger = logger
-        self._last = ""
-
-    def warn(self, text: str) -> None:
-        if text != self._last:
-            self._logger.warning("%s", text)
-        self._last = text
-
-    def is_well(self) -> None:
-        self._last = ""

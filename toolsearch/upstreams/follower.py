@@ -13,10 +13,10 @@ from typing import Any
 from mcp import MCPError
 
 from toolsearch.errors import ServerUnavailableError, ToolSearchError
+from toolsearch.repeated_warnings import RepeatedWarning
 from toolsearch.upstreams.faults import (
     Fault,
     FaultKind,
-    RepeatedWarning,
     ServerErrors,
     delay_s,
     fault_of_request,

@@ -24,9 +24,9 @@ from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.cli.gateway import open_page
 from toolsearch.errors import Kept, StorageError
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.reports.commands import announced, running_gateways
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.gate import PinStore, make_gate
 from toolsearch.gateway.trust.verdicts import ReviewItem, ReviewReason, tool_entry
 from toolsearch.storage.pins import FIRST_SIGHT

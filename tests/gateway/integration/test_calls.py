@@ -13,7 +13,6 @@ from mcp import Client, MCPError, types
 from mcp.server.lowlevel import Server
 
 from tests.kit.changing_server import ChangingServer, call_add, config_of
-from tests.kit.clock import Clock
 from tests.kit.fake_servers import FakeServer, call
 from tests.kit.gateway import ERAS, served, text
 from tests.kit.person import Person
@@ -21,21 +20,14 @@ from tests.kit.poisoned_tools import tool as listed_tool
 from tests.kit.telemetry_recorder import Recorder
 from tests.mcp_servers.rich_http import over_http, rich_over_http
 from tests.mcp_servers.rich_server import CONTENTS, Rich
-from toolsearch.access.principals import LOCAL, Grant
 from toolsearch.calling.hooks import Allow, Decision, Deny, Edit
-from toolsearch.calling.limits import CallLimits
-from toolsearch.calling.pipeline import Admitted
-from toolsearch.errors import CallLimitError
-from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.proxy.calls import SessionLimits
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.storage.sqlite.stores import SqliteUsageStore
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
+from toolsearch.tools.definition import Tool, ToolContext
 from toolsearch.upstreams.interface import UpstreamRequest
-from toolsearch.wire.mcp.eras import Era
 
 PAY = {
     "name": "pay",
@@ -438,39 +430,6 @@ async def test_no_call_is_limited_unless_the_settings_say_so(behind):
     assert len(bank.paid) == 45
 
 
-async def test_the_calls_of_each_session_are_limited_as_set(behind):
-    bank = Bank()
-    limits = {"limits": {"total": 2}}
-    async with (
-        bank_behind(behind, bank, limits) as (_, url),
-        Client(url, mode="legacy") as one,
-        Client(url, mode="legacy") as other,
-    ):
-        await pay(one, 1)
-        with pytest.raises(MCPError, match="Unknown tool"):
-            await one.call_tool("bank__play", {})  # counts for nothing
-        await pay(one, 2)
-        refused = await pay(one, 3)
-        assert not (await pay(other, 4)).is_error
-
-    assert code(refused) == "call_limit"
-    assert text(refused) == ("2 tool calls may be made in a session, and they are used up; answer with what you have")
-    assert bank.paid == [{"amount": 1}, {"amount": 2}, {"amount": 4}]
-
-
-async def test_clients_without_a_session_count_together(behind):
-    bank = Bank()
-    limits = {"limits": {"perToolOverrides": {"bank__pay": 1}}}
-    async with (
-        bank_behind(behind, bank, limits) as (_, url),
-        Client(url, mode="auto") as one,
-        Client(url, mode="auto") as other,
-    ):
-        await pay(one, 1)
-        assert code(await pay(other, 2)) == "call_limit"
-    assert bank.paid == [{"amount": 1}]
-
-
 async def test_a_client_that_repeats_itself_in_vain_is_stopped_where_that_is_set(behind):
     bank = Bank()
     async with bank_behind(behind, bank, {"limits": {"repeats": 2}}) as (_, url), Client(url, mode="legacy") as client:
@@ -478,25 +437,6 @@ async def test_a_client_that_repeats_itself_in_vain_is_stopped_where_that_is_set
 
     assert codes == [None, None, "repeated_call", None, None]
     assert [each["amount"] for each in bank.paid] == [1, 1, 2, 1]
-
-
-def test_a_session_that_was_idle_for_long_begins_anew_and_so_does_one_of_too_many():
-    clock = Clock(100.0)
-    limits = SessionLimits(CallLimits(total=1), max_sessions=2, idle_s=60, clock=clock)
-    admitted = Admitted(ToolCall("", "pay"), Tool(ToolDefinition("pay")), {})
-    one, two, three = (Caller(Grant(LOCAL), Era.LEGACY, session_key=key) for key in ("1", "2", "3"))
-
-    limits.counted(one, admitted)
-    clock.now_s += 59
-    with pytest.raises(CallLimitError, match="1 tool calls may be made in a session"):
-        limits.counted(one, admitted)
-    clock.now_s += 60
-    limits.counted(one, admitted)
-    limits.counted(two, admitted)
-    limits.counted(three, admitted)
-    limits.counted(one, admitted)
-    with pytest.raises(CallLimitError):
-        limits.counted(three, admitted)
 
 
 # Learning from use

@@ -11,9 +11,9 @@ from mcp import Client, MCPError, types
 from tests.kit.changing_server import ADD, ChangingServer, config_of, modes
 from tests.kit.gateway import ERAS, served
 from toolsearch.cli import main
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.server import MOST_CHARACTERS, MOST_CHARACTERS_IN_ALL, joined
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.gate import PinStore, make_gate
 from toolsearch.gateway.trust.verdicts import Entry, Kind, ReviewReason, content_entry
 from toolsearch.storage.sqlite.stores import SqlitePins

@@ -16,9 +16,9 @@ from benchmarks.fault_kit import serving
 from tests.kit.gateway import time_server
 from tests.kit.upstream_actors import free_port
 from tests.kit.user_logins import Browser, authority, needs_authority
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.upstreams.logins import callback
 
 pytestmark = needs_authority

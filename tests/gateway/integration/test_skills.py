@@ -16,8 +16,8 @@ from tests.kit.gateway import ERAS, TRANSPORTS, connected, names, served
 from tests.kit.inspector import inspected, needs_inspector
 from tests.kit.skills import refund_text, write_skill
 from toolsearch.cli import main
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 
 EXTENSION = "io.modelcontextprotocol/skills"
 RULES = "No refund after 30 days.\n"

@@ -17,8 +17,8 @@ from tests.kit.poisoned_tools import tool
 from tests.kit.upstream_actors import call, free_port, running, settings_of
 from tests.kit.upstream_actors import text as text_of
 from toolsearch.errors import ServerUnavailableError
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.gate import PinStore
 from toolsearch.gateway.trust.scan import SUSPICIOUS, marked
 from toolsearch.upstreams.interface import UpstreamState

@@ -17,8 +17,8 @@ from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import ReviewItem, ReviewReason, Verdict
 from toolsearch.tools.definition import EntryKind, Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.json_types import JsonObject

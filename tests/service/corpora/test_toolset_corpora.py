@@ -12,8 +12,8 @@ from tests.kit.fake_servers import MODERN, FakeServer, Nobody, entry, text
 from tests.service.corpora.test_corpora import filled, found, indexed, row, storage, use_each
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.errors import ToolExecutionError
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
@@ -78,7 +78,7 @@ async def test_a_call_of_a_server_s_tool_passes_through_by_the_server_s_name(
     (settings,) = read_gateway_config({"mcpServers": {"sums": {"command": "none"}}}, {}).upstreams
     corpora = corpora_of(storage)
     async with corpora.using(TEAM) as team, corpora.using(catalog) as corpus:
-        await corpus.gateway.add_server(settings)
+        await corpus.gateway.servers.add(settings)
         server: Any = corpus.gateway.upstreams["sums"]
         await server.lists(entry("add"))
         assert found(team, "select:plus") == ["plus"]
@@ -102,7 +102,7 @@ async def test_a_toolset_tells_the_states_of_the_servers_that_it_asks_for_and_of
     corpora = corpora_of(storage)
     async with corpora.using(TEAM) as team, corpora.using(catalog) as corpus:
         for settings in read_gateway_config(servers, {}).upstreams:
-            await corpus.gateway.add_server(settings)
+            await corpus.gateway.servers.add(settings)
         upstreams: Any = corpus.gateway.upstreams
         await upstreams["named"].lists(entry("add"))
         for server in upstreams.values():

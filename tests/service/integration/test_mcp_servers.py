@@ -13,8 +13,8 @@ from tests.kit.gateway import SERVERS, text
 from tests.kit.mcp_sessions import Served, mcp_service
 from tests.kit.person import Person
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
 from toolsearch.upstreams.interface import Downstream
@@ -56,7 +56,7 @@ async def test_a_server_asks_the_person_at_the_client_directly_and_through_anoth
 ) -> None:
     corpora, ann = served.kit.service.corpora, Person("Ann")
     async with corpora.using(CATALOG) as corpus, corpora.using(TEAM) as team:
-        await corpus.gateway.add_server(rich(server_era, tmp_path))
+        await corpus.gateway.servers.add(rich(server_era, tmp_path))
         server: Any = corpus.gateway.upstreams["rich"]
         await server.listed()
         schema = {"type": "object", "properties": {"message": {"type": "string"}}}
@@ -69,7 +69,7 @@ async def test_a_server_asks_the_person_at_the_client_directly_and_through_anoth
             async with served.mcp(session["mcp_url"], client_era, **ann.callbacks) as client:
                 called = await client.call_tool("callToolDestructive", {"name": name, "arguments": {"message": "Who?"}})
                 answers.append(text(called).removeprefix("rich: "))
-        await corpus.gateway.remove_server("rich")
+        await corpus.gateway.servers.remove("rich")
 
     assert answers == ["Who? Ann Ann"] * 2
     assert ann.asked == ["Who?"] * 4

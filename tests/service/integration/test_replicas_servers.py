@@ -151,7 +151,7 @@ async def test_a_server_may_be_updated_by_several_at_once(both: Replicas, changi
     async with both.two.service.corpora.using(DEFAULT) as corpus:
         gateway = corpus.gateway
         (settings,) = await both.two.service.approvals.directory.of_corpus(DEFAULT)
-        await gateway.remove_server("changing")
-        await asyncio.gather(*(gateway.update_server(settings) for _ in range(3)))
+        await gateway.servers.remove("changing")
+        await asyncio.gather(*(gateway.servers.update(settings) for _ in range(3)))
         assert list(gateway.upstreams) == ["changing"]
     await until_names(both.two, BOTH_TOOLS)

@@ -31,7 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from benchmarks.fault_kit import serving
 from tests.kit.upstream_actors import call, echo, free_port, list_work, running, settings_of, text
 from toolsearch.errors import BadSettingError, LoginRequiredError
-from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.upstreams.interface import UpstreamState
 from toolsearch.upstreams.logins import login
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from mcp import MCPError
@@ -19,14 +19,15 @@ from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.approvals import Waiting, person_of
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.calls import ClientCall
-from toolsearch.gateway.proxy.suspended_calls import Binding, Pending, StateSeal, SuspendedCalls
+from toolsearch.gateway.proxy.suspended_calls import Binding, StateSeal, SuspendedCalls
 from toolsearch.gateway.trust.verdicts import ReviewReason
+from toolsearch.recent import Recent
 from toolsearch.scanning.texts import printable
 from toolsearch.tools.json_types import Json
 from toolsearch.upstreams.interface import Downstream
 from toolsearch.upstreams.talkback import ASK_TIMEOUT_S
-from toolsearch.wire.mcp.eras import Era, answers_in, check_askable, input_required, state_in, without_answers
-from toolsearch.wire.mcp.requests import ELICIT
+from toolsearch.wire.mcp.eras import Era, answers_in, check_askable, state_in, without_answers
+from toolsearch.wire.mcp.requests import ELICIT, asks_for_input
 
 logger = logging.getLogger(__name__)
 _LONGEST: Final = 6_000  # characters of a question; a longer change is shown by the command and on the page
@@ -71,8 +72,8 @@ class ApprovalQuestions:
         self._decide = decide
         self._seal = seal
         self._ask_timeout_s = ask_timeout_s
-        self._suspended = SuspendedCalls()
-        self._settled: OrderedDict[tuple[str, str], None] = OrderedDict()  # owners and pins that were asked about
+        self._suspended = SuspendedCalls(seal)
+        self._settled = Recent[tuple[str, str], None](_MOST_REMEMBERED)  # owners and pins that were asked about
 
     async def put(self, call: ClientCall) -> Asked:
         """Ask about the held tool that *call* names, if its caller may approve and can be asked."""
@@ -81,15 +82,14 @@ class ApprovalQuestions:
         state = self._state(binding, call.params)
         if state is not None:
             answers = answers_in(call.params) or {}
-            outcome = await self._suspended.go_on(binding, state["call"], state["round"], answers, client)
-            return self._asked(binding, without_answers(call.params), outcome)
+            return _asked(without_answers(call.params), await self._suspended.go_on(binding, state, answers, client))
         waiting = await self._askable(call)
         if waiting is None:
             return Asked(call.params)
         if caller.era is Era.LEGACY:
-            return self._asked(binding, call.params, await self._ask(waiting, caller, client))
-        outcome = await self._suspended.begin(binding, lambda live: self._ask(waiting, caller, live), client)
-        return self._asked(binding, call.params, outcome)
+            return _asked(call.params, await self._ask(waiting, caller, client))
+        ask = partial(self._ask, waiting, caller)
+        return _asked(call.params, await self._suspended.begin(binding, ask, client))
 
     async def aclose(self) -> None:
         await self._suspended.aclose()
@@ -101,12 +101,6 @@ class ApprovalQuestions:
             return self._seal.unseal(binding, sealed) if isinstance(sealed, str) else None
         except MCPError:
             return None  # it belongs to a question of the server
-
-    def _asked(self, binding: Binding, params: Mapping[str, Any], outcome: dict[str, Any] | Pending) -> Asked:
-        if not isinstance(outcome, Pending):
-            return Asked(params)
-        sealed = self._seal.seal(binding, {"call": outcome.id, "round": outcome.round})
-        return Asked(params, input_required(outcome.requests, sealed))
 
     async def _askable(self, call: ClientCall) -> Waiting | None:
         """What to ask about, if the caller can be asked, was not before, and can be shown the whole change."""
@@ -123,18 +117,16 @@ class ApprovalQuestions:
 
     async def _ask(self, waiting: Waiting, caller: Caller, client: Downstream) -> dict[str, Any]:
         asked = (caller.owner, waiting.held.pin)
-        self._settled[asked] = None  # set before the question, so that calls meanwhile ask nothing
-        while len(self._settled) > _MOST_REMEMBERED:
-            self._settled.popitem(last=False)
+        self._settled.put(asked, None)  # set before the question, so that calls meanwhile ask nothing
         form = {"mode": "form", "message": question_about(waiting), "requestedSchema": _DECISION}
         try:
             async with asyncio.timeout(self._ask_timeout_s):
                 answer = await client.ask(ELICIT, form)
         except (MCPError, TimeoutError):
-            self._settled.pop(asked, None)  # nobody has seen it, or nobody was there
+            self._settled.pop(asked)  # nobody has seen it, or nobody was there
             return {}
         except asyncio.CancelledError:
-            self._settled.pop(asked, None)
+            self._settled.pop(asked)
             raise
         content = as_object(answer.get("content")) or {}
         is_approved = answer.get("action") == "accept" and content.get("decision") == _APPROVE
@@ -143,6 +135,10 @@ class ApprovalQuestions:
         except ToolSearchError as error:  # it stays held, which the call will say
             logger.warning("the decision about %s could not be kept: %s", waiting.held.label, error)
         return {}
+
+
+def _asked(params: Mapping[str, Any], answer: dict[str, Any]) -> Asked:
+    return Asked(params, answer if asks_for_input(answer) else None)
 
 
 def question_about(waiting: Waiting) -> str:

@@ -8,17 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
 from toolsearch.calling.hooks import AfterCall, BeforeCall, log_failure
-from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.pipeline import Admitted, CallOutcome, CallPipeline, Refused, admit
 from toolsearch.discovery.call_tools import InnerCall
 from toolsearch.discovery.view import View
@@ -30,15 +28,17 @@ from toolsearch.errors import (
     NotCallableHereError,
     ToolExecutionError,
     ToolSearchError,
+    TooManyError,
     UnapprovedToolError,
     UnknownToolError,
 )
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.clients import ClientSessions
 from toolsearch.gateway.proxy.entries import Entries
+from toolsearch.gateway.proxy.repeats import RepeatGuard
+from toolsearch.gateway.proxy.suspended_calls import ANY_ROOM, Room
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.settings import GatewaySettings
-from toolsearch.gateway.status import ASKS, CANCELLED, INTERNAL_ERROR, SESSION_IDLE_S, CallEnd
+from toolsearch.gateway.status import ASKS, CANCELLED, INTERNAL_ERROR, CallEnd
 from toolsearch.sessions.skills import place_of
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext, ToolDefinition
@@ -59,7 +59,7 @@ from toolsearch.wire.mcp.requests import (
 
 if TYPE_CHECKING:
     from toolsearch.gateway.audit import GatewayAudit
-    from toolsearch.gateway.proxy.tool_rates import RunningCall, ToolRates
+    from toolsearch.gateway.proxy.tool_rates import CountedCall, ToolRates
 
 
 @runtime_checkable
@@ -79,57 +79,6 @@ class RawToolCallback(ToolCallback, Protocol):
 
 
 logger = logging.getLogger(__name__)
-
-
-class SessionLimits:
-    """Counts the calls of the *max_sessions* latest sessions; after *idle_s* without a call a session starts again at
-    zero.
-
-    Clients without a session, such as those of 2026, are counted together by principal. To be used from one event loop.
-    """
-
-    def __init__(
-        self,
-        limits: CallLimits,
-        *,
-        max_sessions: int,
-        idle_s: float = SESSION_IDLE_S,
-        clock: Callable[[], float],
-    ) -> None:
-        self._limits = limits
-        self._max_sessions = max_sessions
-        self._idle_s = idle_s
-        self._clock = clock
-        self._sessions: OrderedDict[tuple[str, str | None], tuple[float, TurnCounter]] = OrderedDict()  # oldest first
-
-    @classmethod
-    def of(cls, settings: GatewaySettings, clock: Callable[[], float]) -> Self | None:
-        """None if *settings* limit nothing."""
-        limits = settings.limits.of_sessions
-        return None if limits is None else cls(limits, max_sessions=settings.http.max_sessions, clock=clock)
-
-    def counted(self, caller: Caller, admitted: Admitted) -> Admitted:
-        """Count the call. Every request counts, even one that only brings answers for a server.
-
-        Raises CallLimitError or RepeatedCallError if a limit is reached.
-        """
-        counter, name = self._counter(caller), admitted.tool.name
-        counter.count(name, self._limits)
-        return replace(admitted, key=counter.check_repeat(name, admitted.arguments, self._limits))
-
-    def note(self, caller: Caller, admitted: Admitted, result: ToolResult) -> None:
-        """Note the result of the call, for the guard against repeated calls."""
-        self._counter(caller).note_results([(admitted.key, result)])
-
-    def _counter(self, caller: Caller) -> TurnCounter:
-        key, now_s = (caller.principal.id, caller.session or caller.session_key), self._clock()
-        used_s, counter = self._sessions.pop(key, (now_s, None))
-        if counter is None or now_s - used_s >= self._idle_s:
-            counter = TurnCounter(unit="session")
-        self._sessions[key] = (now_s, counter)
-        if len(self._sessions) > self._max_sessions:
-            self._sessions.popitem(last=False)
-        return counter
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +114,7 @@ class ClientCalls:
 
     sessions       knows how much of skills each client's model has read
     before, after  hooks around each call
-    limits         counts the calls of client sessions; it may be changed
+    repeats        refuses calls that are repeated in vain; it may be changed
     rates          counts the calls of principals; it may be changed
     audit          records each call before it is sent
     """
@@ -179,7 +128,7 @@ class ClientCalls:
         *,
         before: Sequence[BeforeCall] = (),
         after: Sequence[AfterCall] = (),
-        limits: SessionLimits | None = None,
+        repeats: RepeatGuard | None = None,
         rates: ToolRates | None = None,
         audit: GatewayAudit | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -193,7 +142,7 @@ class ClientCalls:
             self._runner.max_result_characters, before=before, after=after, telemetry=engine.telemetry
         )
         self._is_reviewed = bool(before)
-        self.limits = limits
+        self.repeats = repeats
         self.rates = rates
         self._audit = audit
         self._clock = clock
@@ -229,21 +178,18 @@ class ClientCalls:
         an MCPError if the server refused it, with the server's own error. It is a NotCallableHereError for a tool with
         neither a server nor a callback, once the call has passed all other checks.
         """
-        item, running = self._counted(call)
-        try:
-            outcome = await self._pipeline.complete(item, partial(self._run_or_read, call), _context(call.caller))
-        finally:
-            if running is not None:
-                running.end()
+        item, counted = self._counted(call)
+        run = partial(self._run_or_read, call, counted or ANY_ROOM)
+        outcome = await self._pipeline.complete(item, run, _context(call.caller))
         if isinstance(item, Admitted) and not outcome.is_pending:
-            if self.limits is not None:
-                self.limits.note(call.caller, item, outcome.result)
-            if running is not None:
-                await running.answered(outcome.result)
+            if self.repeats is not None:
+                self.repeats.note(call.caller, item, outcome.result)
+            if counted is not None:
+                await counted.answered(outcome.result)
         return outcome
 
     async def count_content(
-        self, caller: Caller, method: str, definition: ToolDefinition, send: Callable[[], Awaitable[dict[str, Any]]]
+        self, caller: Caller, method: str, definition: ToolDefinition, send: Callable[[Room], Awaitable[dict[str, Any]]]
     ) -> dict[str, Any]:
         """Have *send* answer a request by *method* for what an entry contains. It counts as a call of the entry.
 
@@ -251,17 +197,13 @@ class ClientCalls:
         """
         started_s, code = self._clock(), INTERNAL_ERROR
         try:
-            running = self.rates.begin(caller, definition) if self.rates is not None else None
-            try:
-                if self._audit is not None:
-                    await self._audit.begins(caller, definition, method)
-                raw = await send()
-            finally:
-                if running is not None:
-                    running.end()
+            counted = self.rates.begin(caller, Tool(definition)) if self.rates is not None else None
+            if self._audit is not None:
+                await self._audit.begins(caller, definition, method)
+            raw = await send(counted or ANY_ROOM)
             code = ASKS if asks_for_input(raw) else ""
-            if running is not None and not code:
-                await running.answered(ToolResult("", definition.name, read_content(raw)))
+            if counted is not None and not code:
+                await counted.answered(ToolResult("", definition.name, read_content(raw)))
         except asyncio.CancelledError:
             code = CANCELLED
             raise
@@ -274,18 +216,17 @@ class ClientCalls:
                 self._audit.ended(caller, CallEnd(definition.name, definition, code=code, seconds=seconds), method)
         return raw
 
-    def _counted(self, call: ClientCall) -> tuple[Admitted | Refused, RunningCall | None]:
+    def _counted(self, call: ClientCall) -> tuple[Admitted | Refused, CountedCall | None]:
         """Admit the call, and only then count it: nobody learns of a limit of a tool that is out of reach."""
         try:
             if call.fault is not None:
                 raise call.fault
             admitted = self._admitted(call, call.call)
-            if self.limits is not None:
-                admitted = self.limits.counted(call.caller, admitted)
-            running = self.rates.begin(call.caller, admitted.tool.definition) if self.rates is not None else None
+            if self.repeats is not None:
+                admitted = self.repeats.checked(call.caller, admitted)
+            return admitted, self.rates.begin(call.caller, admitted.tool) if self.rates is not None else None
         except ToolSearchError as error:
             return Refused(call.call, error), None
-        return admitted, running
 
     def _admitted(self, call: ClientCall, made: ToolCall) -> Admitted:
         """Check the call: clients need not check arguments, even of tools that they list."""
@@ -322,12 +263,12 @@ class ClientCalls:
         now = self._admitted(call, replace(admitted.call, arguments=admitted.arguments)).tool
         if now.remote_name != tool.remote_name:
             raise UnknownToolError(tool.name)
-        if now.shape != tool.shape or (self._is_reviewed and now != tool):
+        if now.override != tool.override or (self._is_reviewed and now != tool):
             raise CallDeniedError(
                 f"the definition of {tool.name!r} has changed since the call was approved; look at it, and call again"
             )
 
-    async def _run_or_read(self, call: ClientCall, admitted: Admitted, context: ToolContext) -> CallOutcome:
+    async def _run_or_read(self, call: ClientCall, room: Room, admitted: Admitted, context: ToolContext) -> CallOutcome:
         """Run the tool, or read the skill as far as the budget of the caller's model allows."""
         if self._audit is not None:
             try:
@@ -335,10 +276,10 @@ class ClientCalls:
             except ToolSearchError as error:
                 return self._pipeline.failed(admitted.call, error, was_run=False)
         if call.is_for_program or not admitted.tool.is_skill:
-            return await self._run(call, admitted, context)
+            return await self._run(call, room, admitted, context)
         path, line = place_of(admitted.arguments)
         asked = replace(admitted, arguments={} if path is None else {"file": path})
-        outcome = await self._run(call, asked, context)
+        outcome = await self._run(call, room, asked, context)
         if outcome.is_pending or outcome.result.is_error:
             return outcome
         whole = ToolOutput(outcome.result.content)
@@ -349,8 +290,8 @@ class ClientCalls:
         raw = None if outcome.raw is None else {**outcome.raw, "content": [*map(dict, read.content)]}
         return replace(outcome, result=replace(outcome.result, content=read.content), raw=raw)
 
-    async def _run(self, call: ClientCall, admitted: Admitted, context: ToolContext) -> CallOutcome:
-        """Have the tool's server or callback answer, or hand the call back if it has neither."""
+    async def _run(self, call: ClientCall, room: Room, admitted: Admitted, context: ToolContext) -> CallOutcome:
+        """Have the tool's server or callback answer within *room*, or hand the call back if it has neither."""
         tool, is_refused = admitted.tool, False
 
         def look_again() -> None:
@@ -362,19 +303,21 @@ class ClientCalls:
         try:
             if tool.callback is None and tool.origin is not None:
                 sent = call.with_params(tool.remote_name, admitted.arguments)
-                raw = await self._entries.answer(call.caller, tool, sent, call.downstream, look_again)
+                raw = await self._entries.answer(call.caller, tool, sent, call.downstream, look_again, room)
                 return _answered(admitted.call, raw)
             look_again()
             if isinstance(tool.callback, RawToolCallback):
                 sent = call.with_params(tool.name, admitted.arguments)
-                return _answered(admitted.call, await tool.callback.call_raw(sent, call.caller, call.downstream))
+                with room:
+                    return _answered(admitted.call, await tool.callback.call_raw(sent, call.caller, call.downstream))
             if tool.callback is not None:
-                return await self._runner.run(admitted, context)
+                with room:
+                    return await self._runner.run(admitted, context)
         except NotCallableHereError:
             pass
         except ToolSearchError as error:
             log_failure(logger, f"tool {tool.name} failed", error)
-            was_run = not is_refused and not isinstance(error, BadArgumentsError | CallDeniedError)
+            was_run = not is_refused and not isinstance(error, BadArgumentsError | CallDeniedError | TooManyError)
             return self._pipeline.failed(admitted.call, error, was_run=was_run)
         except MCPError as error:
             return CallOutcome(_failure(admitted.call, error.message, ToolExecutionError.code), error=error)

@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from mcp import MCPError
@@ -22,6 +22,7 @@ from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.addresses import Address, Addresses, MayKnow, fitting, is_held, unwrapped, unwrapped_for
 from toolsearch.gateway.proxy.relay import Relay, SeenLinks
 from toolsearch.gateway.proxy.skills import FoundFile, SkillFiles, skill_entry
+from toolsearch.gateway.proxy.suspended_calls import Room
 from toolsearch.gateway.registry import Contents, Registry, ServerTools
 from toolsearch.gateway.trust.verdicts import Kind
 from toolsearch.tools.definition import READ_ONLY, EntryKind, Tool, ToolDefinition, legal_name
@@ -40,19 +41,19 @@ from toolsearch.wire.mcp.requests import (
 )
 
 T = TypeVar("T")
-_CHANGED: Final = "What was asked for has changed; list it again"
+_CHANGED: Final = "This entry has changed; list it again"
 _RESOURCE_NOT_FOUND = -32002  # the code up to 2025-11-25; the protocol of 2026 has no code for this
 
 
 class Counted(Protocol):
-    """Sends a request by *method* for what an entry contains, and records it."""
+    """Sends a request by *method* for what an entry contains, within the room that it counts in, and records it."""
 
     async def __call__(
         self,
         caller: Caller,
         method: str,
         definition: ToolDefinition,
-        send: Callable[[], Awaitable[dict[str, Any]]],
+        send: Callable[[Room], Awaitable[dict[str, Any]]],
     ) -> dict[str, Any]: ...
 
 
@@ -191,7 +192,10 @@ class ContentProxy:
         found = find()
         admit = _finding_the_same(lambda: find().asked_for, found.asked_for)
         sent = {**params, **found.own}
-        send = partial(self._relay.send, caller, found.server, method, sent, downstream, admit)
+
+        async def send(room: Room) -> dict[str, Any]:
+            return await self._relay.send(caller, found.server, method, sent, downstream, admit, room=room)
+
         return await self._counted(caller, method, found.definition, send)
 
     def _resolve(self, caller: Caller, uri: str) -> Address | None:
@@ -267,13 +271,13 @@ class ContentProxy:
     def _knows(self, caller: Caller, contents: Contents) -> bool:
         of_server = self._registry.servers.get(contents.server, ServerTools())
         reach = caller.principal.reach
-        return self._reaches_tools(caller, contents) or any(reach.allows(each.definition) for each in of_server.entries)
+        return self._reaches_tools(caller, contents) or any(map(reach.admits, of_server.entries))
 
     def _reaches_tools(self, caller: Caller, contents: Contents) -> bool:
         if not contents.has_tools:
             return self._allows(caller, ToolDefinition(legal_name(contents.server), server=contents.server))
         of_server = self._registry.servers.get(contents.server, ServerTools())
-        return any(caller.principal.reach.allows(tool.definition) for tool in of_server.admitted)
+        return any(map(caller.principal.reach.admits, of_server.admitted))
 
     def _may_know(self, caller: Caller) -> MayKnow:
         """Whether *caller* may know of an entry, which is asked of one entry at a time: servers list thousands."""

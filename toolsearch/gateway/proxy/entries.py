@@ -11,12 +11,13 @@ from mcp import MCPError
 
 from toolsearch.errors import ChangedSkillError, ToolExecutionError, ToolSearchError
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.overrides import sent_arguments, shown_result
 from toolsearch.gateway.proxy.relay import Relay
-from toolsearch.gateway.proxy.shaped_calls import sent_arguments, shown_result
+from toolsearch.gateway.proxy.suspended_calls import ANY_ROOM, Room
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.scan import SUSPICIOUS
 from toolsearch.tokens import TokenCounter
-from toolsearch.tools.definition import Tool, ToolShape
+from toolsearch.tools.definition import Tool, ToolOverride
 from toolsearch.tools.naming import READ_SKILL
 from toolsearch.upstreams.entry_requests import EntryRequest, explained, output_of, request_of
 from toolsearch.upstreams.interface import Downstream
@@ -44,37 +45,38 @@ class Entries:
         params: Mapping[str, Any],
         downstream: Downstream,
         admit: Callable[[], object],
+        room: Room = ANY_ROOM,
     ) -> dict[str, Any]:
         """The answer to ``tools/call`` with *params*, whose arguments are checked, by the server of *entry* and by no
         other. A tool's answer is the server's own, as far as its settings pass it on, and all others are written from
-        what was read. *admit* is as in `Relay.send`.
+        what was read. *admit* and *room* are as in `Relay.send`.
 
         Raises as `Relay.send`, `sent_arguments` and `shown_result`; BadArgumentsError, and ChangedSkillError for a file
         that is not the listed one.
         """
-        server, arguments, shape = _origin_of(entry), arguments_in(params), entry.shape
+        server, arguments, override = _origin_of(entry), arguments_in(params), entry.override
         is_tool = entry.definition.kind == "tool"
         rest = _passed_on(params, is_tool=is_tool)
-        if shape is not None:
+        if override is not None:
             claims = caller.grant.claims
-            arguments = sent_arguments(shape, arguments, claims.values if claims else {})
+            arguments = sent_arguments(override, arguments, claims.values if claims else {})
 
         async def send(request: EntryRequest) -> dict[str, Any]:
             async def show(raw: Mapping[str, Any]) -> Mapping[str, Any]:
                 if entry.is_skill:
                     return raw  # it is looked at once its bytes have been verified
-                part = raw if shape is None else shown_result(shape, raw, self.counter)
+                part = raw if override is None else shown_result(override, raw, self.counter)
                 return await self.relay.inspected(server, request.method, part)
 
             sent = {**rest, **request.params}
-            return await self.relay.send(caller, server, request.method, sent, downstream, admit, show)
+            return await self.relay.send(caller, server, request.method, sent, downstream, admit, show, room)
 
         listing = self.registry.listings.get(server)
         request = request_of(entry, arguments, skills=listing.skills if listing else ())
         if is_tool:
             is_wanted = _becomes_task(caller, entry, params)
             made = EntryRequest(request.method, augmented(request.params, is_wanted=is_wanted))
-            return await self._called(server, shape, send(made))
+            return await self._called(server, override, send(made))
         try:
             raw = await send(request)
             if asks_for_input(raw):
@@ -88,13 +90,15 @@ class Entries:
             answer = error_result(f"{server}: {error.message}", ToolExecutionError.code)
         return result_for(answer, caller.era)
 
-    async def _called(self, server: str, shape: ToolShape | None, answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    async def _called(
+        self, server: str, override: ToolOverride | None, answer: Awaitable[dict[str, Any]]
+    ) -> dict[str, Any]:
         try:
             return await answer
         except MCPError:
-            if shape is None or not shape.pick:
+            if override is None or not override.pick:
                 raise
-            raise ToolExecutionError(f"{server} refused the call; the settings do not pass on what it said") from None
+            raise ToolExecutionError(f"{server} refused the call; the settings hide its reason") from None
 
     async def _as_known_now(
         self,

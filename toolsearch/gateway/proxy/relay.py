@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -26,8 +26,9 @@ from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY
 from toolsearch.errors import ServerUnavailableError, ToolSearchError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.server_tasks import ServerTasks
-from toolsearch.gateway.proxy.suspended_calls import Binding, Pending, StateSeal, SuspendedCalls
+from toolsearch.gateway.proxy.suspended_calls import ANY_ROOM, Binding, Room, StateSeal, SuspendedCalls
 from toolsearch.gateway.trust.results import Results
+from toolsearch.recent import Recent
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.results import link_uri
 from toolsearch.upstreams.interface import Downstream, Upstream, UpstreamRequest
@@ -37,7 +38,6 @@ from toolsearch.wire.mcp.eras import (
     answers_in,
     as_live_request,
     has_state,
-    input_required,
     questions_in,
     result_for,
     state_in,
@@ -56,7 +56,7 @@ from toolsearch.wire.mcp.requests import (
 )
 from toolsearch.wire.mcp.tasks import ServerTask, created_task, is_task, requires_tasks
 
-MAX_LINKS = 10_000  # links kept for all principals together; the oldest go first
+MAX_LINKS = 10_000  # links kept for all principals together; the least recently used go first
 _MAX_URI_CHARACTERS = 4_096
 
 
@@ -64,16 +64,12 @@ class SeenLinks:
     """The resource links in results, by principal: a link shown to one principal is no address for another."""
 
     def __init__(self, *, limit: int = MAX_LINKS) -> None:
-        self._limit = limit
-        self._servers: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._servers = Recent[tuple[str, str], str](limit)
 
     def note(self, principal: str, server: str, result: Mapping[str, Any]) -> None:
         """Remember the links in *result*. If several servers link to the same URI, the last one counts."""
         for uri in _links(result):
-            self._servers[principal, uri] = server
-            self._servers.move_to_end((principal, uri))
-        while len(self._servers) > self._limit:
-            self._servers.popitem(last=False)
+            self._servers.put((principal, uri), server)
 
     def server_of(self, principal: str, uri: str) -> str | None:
         return self._servers.get((principal, uri))
@@ -144,7 +140,6 @@ class Relay:
         links: SeenLinks,
         *,
         results: Results | None = None,
-        suspended: SuspendedCalls | None = None,
         before: Callable[[], Awaitable[None]] | None = None,
         telemetry: Telemetry | None = None,
         backoff_s: float = _ROUND_BACKOFF_S,
@@ -158,7 +153,7 @@ class Relay:
         self._seal = seal
         self._links = links
         self._results = results or Results(lambda _: "allow")
-        self._suspended = suspended or SuspendedCalls()
+        self._suspended = SuspendedCalls(seal)
         self._before = before
         self._telemetry = telemetry or Telemetry()
         self._levels = ServerLevels()
@@ -176,13 +171,14 @@ class Relay:
         downstream: Downstream,
         admit: Callable[[], object],
         show: Show | None = None,
+        room: Room = ANY_ROOM,
     ) -> dict[str, Any]:
         """Return the raw result in the form of the caller's era. *params* hold the server's own names. *admit* is
         called before each round, as in `UpstreamRequest`. *show* gives what is passed on of the result; None:
-        `inspected`.
+        `inspected`. *room* is entered for as long as the server works on the call or waits for an answer in it.
 
-        Raises the errors of *admit*, *show* and `Upstream.request`, ServerUnavailableError for a server that was
-        removed, and MCPError for a state that is too old or belongs to another caller.
+        Raises the errors of *admit*, *show*, *room* and `Upstream.request`, ServerUnavailableError for a server that
+        was removed, and MCPError for a state that is too old or belongs to another caller.
         """
         if self._before is not None:
             await self._before()
@@ -194,7 +190,7 @@ class Relay:
             await self._levels.ask_for(upstream, downstream.log_level)
         binding = Binding(caller.owner, server, method, target_of(params))
         try:
-            result = await self._sent(caller, upstream, binding, params, downstream, admit)
+            result = await self._sent(caller, upstream, binding, params, downstream, admit, room)
         except MCPError as error:
             if (shown_error := await self._results.error(server, method, error)) is error:
                 raise
@@ -225,6 +221,7 @@ class Relay:
         params: Mapping[str, Any],
         downstream: Downstream,
         admit: Callable[[], object],
+        room: Room,
     ) -> dict[str, Any]:
         asked = without_round(params)
         if meta := _meta(caller, upstream, params, downstream):
@@ -250,13 +247,18 @@ class Relay:
                     return await upstream.request(replace(made, takes_tasks=True))  # it was refused, so it has not run
 
         if caller.era is Era.LEGACY:
-            result = await self._with_answers(request, asked, downstream)
-            task = _task_in(result, binding.method)
-            return result if task is None else await self._of_task(upstream, task, downstream)
-        return await self._with_states(upstream, request, binding, params, asked, downstream)
+            with room:
+                result = await self._with_answers(request, asked, downstream)
+                return await self._of_task(upstream, binding, result, downstream)
+        return await self._with_states(upstream, request, binding, params, asked, downstream, room)
 
-    async def _of_task(self, upstream: Upstream, task: ServerTask, client: Downstream) -> dict[str, Any]:
-        """The result of *task*, for a client that can be asked: one that follows it, or waits for it."""
+    async def _of_task(
+        self, upstream: Upstream, binding: Binding, result: dict[str, Any], client: Downstream
+    ) -> dict[str, Any]:
+        """*result*, or that of the task in it, for a client that can be asked: one that follows it, or waits for it."""
+        task = _task_in(result, binding.method)
+        if task is None:
+            return result
         follower = client.as_task()
         patience_s = upstream.call_timeout_s if follower is None else None
         return await self._tasks.result(upstream, task, follower or client, patience_s=patience_s)
@@ -289,33 +291,38 @@ class Relay:
         params: Mapping[str, Any],
         asked: dict[str, Any],
         downstream: Downstream,
+        room: Room,
     ) -> dict[str, Any]:
         """For a client of 2026: return the questions to it, with a sealed state that only it can bring back."""
         answers = answers_in(params)
         sealed = state_in(params)
         state = self._seal.unseal(binding, sealed) if isinstance(sealed, str) else {}
         if "call" in state:
-            outcome = await self._suspended.go_on(binding, state["call"], state["round"], answers or {}, downstream)
-        else:
-            if answers is not None:
-                asked = with_answers(asked, answers)
-            if "server" in state:
-                asked = with_state(asked, state["server"])
-            can_be_asked = not upstream.is_modern and any(name in downstream.capabilities for name in ASKABLE)
-            if can_be_asked:
-                outcome = await self._suspended.begin(binding, lambda client: request(asked, client), downstream)
-            else:
-                outcome = await request(asked, downstream)
-            if not isinstance(outcome, Pending) and (task := _task_in(outcome, binding.method)) is not None:
-                outcome = await self._suspended.begin(
-                    binding, lambda client: self._of_task(upstream, task, client), downstream
-                )
-        if isinstance(outcome, Pending):
-            state = {"call": outcome.id, "round": outcome.round}
-            return input_required(outcome.requests, self._seal.seal(binding, state))
-        if asks_for_input(outcome) and has_state(outcome):
-            return with_state(outcome, self._seal.seal(binding, {"server": state_in(outcome)}))
-        return outcome
+            return await self._suspended.go_on(binding, state, answers or {}, downstream)
+        if answers is not None:
+            asked = with_answers(asked, answers)
+        if "server" in state:
+            asked = with_state(asked, state["server"])
+
+        async def ended(result: dict[str, Any], client: Downstream) -> dict[str, Any]:
+            return self._sealed(binding, await self._of_task(upstream, binding, result, client))
+
+        async def whole(client: Downstream) -> dict[str, Any]:
+            return await ended(await request(asked, client), client)
+
+        if not upstream.is_modern and any(name in downstream.capabilities for name in ASKABLE):
+            return await self._suspended.begin(binding, whole, downstream, room)
+        with room:
+            result = await request(asked, downstream)
+            if _task_in(result, binding.method) is not None:
+                return await self._suspended.begin(binding, partial(ended, result), downstream, room)
+        return self._sealed(binding, result)
+
+    def _sealed(self, binding: Binding, result: dict[str, Any]) -> dict[str, Any]:
+        """*result*, with the state of a server that asks for input sealed."""
+        if asks_for_input(result) and has_state(result):
+            return with_state(result, self._seal.seal(binding, {"server": state_in(result)}))
+        return result
 
 
 def _task_in(result: Mapping[str, Any], method: str) -> ServerTask | None:

@@ -163,6 +163,8 @@ class _PolledTask:
             raise MCPError(INTERNAL_ERROR, f"the server answered {GET_TASK} with another task, or with none")
         self._task = read
         self.is_over = read.status.is_final
+        if self.pausing is None and read.message:  # its client follows the task
+            await self._client.progress(0, None, read.message)
 
     def _ask(self) -> None:
         for key, method, params in questions_in(self._task.raw):
@@ -212,5 +214,5 @@ def _error_of(task: ServerTask, status: TaskStatus) -> MCPError:
     error = as_object(task.raw.get("error")) or {}
     code, message = error.get("code"), error.get("message")
     if status is TaskStatus.CANCELLED or not isinstance(code, int) or not isinstance(message, str):
-        return MCPError(INTERNAL_ERROR, f"the server says of the task: {status.value}")
+        return MCPError(INTERNAL_ERROR, f"the server has ended the task with the state {status.value!r}")
     return MCPError(code, message, error.get("data"))

@@ -12,9 +12,10 @@ import hashlib
 import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
@@ -22,7 +23,7 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 from toolsearch.documents.json_values import is_object
 from toolsearch.tools.json_types import Json
 from toolsearch.upstreams.interface import Downstream
-from toolsearch.wire.mcp.eras import as_input_request, check_askable
+from toolsearch.wire.mcp.eras import as_input_request, check_askable, input_required
 from toolsearch.wire.mcp.requests import with_meta
 
 STATE_TTL_S = 600.0
@@ -78,47 +79,48 @@ def _encoded(data: bytes) -> str:
 
 
 MAX_OPEN = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """The questions that a client has to answer: *requests* by key, asked by the call *id* in its *round*."""
-
-    requests: dict[str, Any]
-    id: int
-    round: int
+Room: TypeAlias = AbstractContextManager[object]  # the room of a call; it may be entered again while it is entered
+ANY_ROOM: Room = nullcontext()
 
 
 class SuspendedCalls:
     """The calls that wait for an answer of their client. At most *max_open* of one principal may wait at the same time;
-    further questions are refused.
+    further questions are refused. *seal* seals the states by which clients go on.
     """
 
-    def __init__(self, *, max_open: int = MAX_OPEN) -> None:
+    def __init__(self, seal: StateSeal, *, max_open: int = MAX_OPEN) -> None:
+        self._seal = seal
         self._max_open = max_open
         self._ids = count(1)
         self._open: dict[int, _SuspendedCall] = {}
         self._tasks: set[asyncio.Task[dict[str, Any]]] = set()
 
     async def begin(
-        self, binding: Binding, send: Callable[[Downstream], Awaitable[dict[str, Any]]], live: Downstream
-    ) -> dict[str, Any] | Pending:
-        """Make a call with *send*; return its result, or the first questions to the client of *live*."""
-        call = _SuspendedCall(next(self._ids), binding, live, self._has_room)
-        task = asyncio.ensure_future(send(call))
+        self,
+        binding: Binding,
+        send: Callable[[Downstream], Awaitable[dict[str, Any]]],
+        live: Downstream,
+        room: Room = ANY_ROOM,
+    ) -> dict[str, Any]:
+        """Make a call with *send*, within *room*; return its result, or its first questions to the client of *live*."""
+        call = _SuspendedCall(next(self._ids), binding, live, self._may_ask)
+
+        async def sent() -> dict[str, Any]:
+            with room:
+                return await send(call)
+
+        task = asyncio.create_task(sent())
         call.task = task
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return await self._step(call, live)
 
     async def go_on(
-        self, binding: Binding, call_id: int, asked_in: int, answers: Mapping[str, Any], live: Downstream
-    ) -> dict[str, Any] | Pending:
-        """Give the answers to the questions of the round *asked_in*. Raises MCPError if no call waits for them any
-        more.
-        """
-        call = self._open.get(call_id)
-        if call is None or call.binding != binding or call.round != asked_in:
+        self, binding: Binding, state: Mapping[str, Any], answers: Mapping[str, Any], live: Downstream
+    ) -> dict[str, Any]:
+        """Give the answers to the questions that came with *state*. Raises MCPError if no call waits for them."""
+        call = self._open.get(state["call"])
+        if call is None or call.binding != binding or call.round != state["round"]:
             raise bad_state()
         call.answer(answers)
         return await self._step(call, live)
@@ -129,15 +131,16 @@ class SuspendedCalls:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _step(self, call: _SuspendedCall, live: Downstream) -> dict[str, Any] | Pending:
+    async def _step(self, call: _SuspendedCall, live: Downstream) -> dict[str, Any]:
         self._open.pop(call.id, None)
-        outcome = await call.step(live)
-        if isinstance(outcome, Pending):
-            self._open[call.id] = call
-            call.on_expiry = lambda: self._open.pop(call.id, None)
-        return outcome
+        result = await call.step(live)
+        if result is not None:
+            return result
+        self._open[call.id] = call
+        call.on_expiry = lambda: self._open.pop(call.id, None)
+        return input_required(call.requests(), self._seal.seal(call.binding, {"call": call.id, "round": call.round}))
 
-    def _has_room(self, principal: str) -> bool:
+    def _may_ask(self, principal: str) -> bool:
         return sum(each.binding.principal == principal for each in self._open.values()) < self._max_open
 
     def _ended(self, task: asyncio.Task[dict[str, Any]]) -> None:
@@ -224,14 +227,14 @@ class _SuspendedCall:
 
     task: asyncio.Future[dict[str, Any]]
 
-    def __init__(self, number: int, binding: Binding, client: Downstream, has_room: Callable[[str], bool]) -> None:
+    def __init__(self, number: int, binding: Binding, client: Downstream, may_ask: Callable[[str], bool]) -> None:
         self.id = number
         self.binding = binding
         self.round = 0
         self.on_expiry: Callable[[], object] = _nothing
         self.capabilities: Mapping[str, Any] = client.capabilities
         self.log_level = client.log_level
-        self._has_room = has_room
+        self._may_ask = may_ask
         self._live: Downstream | None = None
         self._questions = Questions()
 
@@ -249,8 +252,8 @@ class _SuspendedCall:
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         check_askable(self.capabilities, method, params)
-        if not self._has_room(self.binding.principal):
-            raise MCPError(INTERNAL_ERROR, "the client has too many questions to answer as it is")
+        if not self._may_ask(self.binding.principal):
+            raise MCPError(INTERNAL_ERROR, "too many questions already wait for an answer of this client")
         try:
             return await self._questions.ask(method, params)
         except asyncio.CancelledError:  # no answer came in time
@@ -264,20 +267,31 @@ class _SuspendedCall:
         """Give the server the answers that it waits for; questions without an answer are asked again."""
         self._questions.answer(answers)
 
-    async def step(self, live: Downstream) -> dict[str, Any] | Pending:
-        """Wait for the result or a question. Cancelling this cancels the call, and the server is told."""
+    def requests(self) -> dict[str, Any]:
+        """The questions of this round, as results of 2026 hold them."""
+        return self._questions.requests()
+
+    async def step(self, live: Downstream) -> dict[str, Any] | None:
+        """Wait for the result, or a question: then None. Cancelling this cancels the call, and the server is told."""
         self._live = live
-        asked = asyncio.ensure_future(self._questions.asked.wait())
-        either: set[asyncio.Future[Any]] = {self.task, asked}
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await ended_or(self.task, self._questions.asked)
         except asyncio.CancelledError:
             self.task.cancel()
             raise
         finally:
-            asked.cancel()
             self._live = None
         if self.task.done():
             return self.task.result()
         self.round += 1
-        return Pending(self._questions.requests(), self.id, self.round)
+        return None
+
+
+async def ended_or(task: asyncio.Future[Any], event: asyncio.Event) -> None:
+    """Wait until *task* has ended or *event* is set."""
+    waiting = asyncio.ensure_future(event.wait())
+    either: set[asyncio.Future[Any]] = {task, waiting}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()

@@ -22,7 +22,7 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 from toolsearch.errors import ToolSearchError, text_for_model
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.server_tasks import LONGEST_TASK_S
-from toolsearch.gateway.proxy.suspended_calls import Questions
+from toolsearch.gateway.proxy.suspended_calls import Questions, ended_or
 from toolsearch.tools.json_types import Json
 from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.eras import Era, check_askable, with_questions
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 MAX_TASKS: Final = 100  # of one principal, running or kept
 MAX_TASKS_IN_ALL: Final = 1_000
 MAX_KEPT: Final = 20_000_000  # characters in the results of one principal; of more, the latest one alone
+MAX_KEPT_IN_ALL: Final = 200_000_000
+MAX_MESSAGE: Final = 1_000  # characters of what a server says of a task
 KEPT_S: Final = 3_600.0  # in which a result can be fetched, after the call has ended
 _POLL_MS: Final = 1_000
 
@@ -63,6 +65,7 @@ class Task:
         self.changed = asyncio.Event()  # set at the next change, and replaced
         self.created_s = self.changed_s = now()
         self.size = 0  # of its result, as JSON
+        self.message = ""  # what its server says of its state
         self._live = live
         self._keep = keep
         self._now = now
@@ -100,6 +103,7 @@ class Task:
             updated=updated,
             ttl_ms=int(self.ttl_s * 1_000),
             poll_ms=_POLL_MS,
+            message=self.message,
         )
 
     def detailed(self) -> dict[str, Json]:
@@ -146,6 +150,9 @@ class Task:
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         if not self.detached.is_set():
             await self._live.progress(progress, total, message)
+        elif message and (said := message[:MAX_MESSAGE]) != self.message:
+            self.message = said
+            self._note()
 
     async def tell(self, method: str, params: Mapping[str, Any]) -> None:
         if not self.detached.is_set():
@@ -167,6 +174,7 @@ class Task:
             self.is_cancelled = True
         elif self.detached.is_set():  # otherwise whoever made the call is told
             error = run.exception()
+            self.message = error.error.message[:MAX_MESSAGE] if isinstance(error, MCPError) else ""
             if error is not None and not isinstance(error, MCPError | ToolSearchError):
                 logger.error("the call of task %s failed", self.id, exc_info=error)
             self.size = len(json.dumps(run.result())) if error is None else 0
@@ -202,17 +210,13 @@ class Tasks:
             task.cancel()
             raise MCPError(
                 INTERNAL_ERROR,
-                f"too many tasks: {MAX_TASKS} of yours, or {MAX_TASKS_IN_ALL} of all, run or wait to be fetched",
+                f"too many tasks run: at most {MAX_TASKS} of one caller and {MAX_TASKS_IN_ALL:,} in all; try later",
             )
-        detached = asyncio.ensure_future(task.detached.wait())
-        either: set[asyncio.Future[Any]] = {task.run, detached}
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await ended_or(task.run, task.detached)
         except asyncio.CancelledError:
             task.cancel()
             raise
-        finally:
-            detached.cancel()
         if task.detached.is_set():
             return created_result(task.written(caller.era), caller.era)
         return await task.run
@@ -251,25 +255,35 @@ class Tasks:
 
     def _keep(self, task: Task) -> bool:
         self._kept = {id_: each for id_, each in self._kept.items() if not each.is_over}
-        count = Counter(each.owner for each in self._kept.values())
-        if count[task.owner] >= MAX_TASKS:
+        own = sum(each.owner == task.owner for each in self._kept.values())
+        if own >= MAX_TASKS and not self._forget_one(task.owner):
             return False
-        if len(self._kept) >= MAX_TASKS_IN_ALL:
-            ended = [each for each in self._kept.values() if each.status.is_final]
-            if not ended:
-                return False
-            del self._kept[max(ended, key=lambda each: (count[each.owner], -each.changed_s)).id]
+        if len(self._kept) >= MAX_TASKS_IN_ALL and not self._forget_one():
+            return False
         self._kept[task.id] = task
-        task.run.add_done_callback(lambda _: self._forget_beyond(task.owner))
+        task.run.add_done_callback(lambda _: self._forget_beyond(task))
         return True
 
-    def _forget_beyond(self, owner: str) -> None:
-        """Forget the results of *owner* that are more than one principal may keep, the oldest first."""
-        ended = [each for each in self._kept.values() if each.owner == owner and each.status.is_final]
-        ended.sort(key=lambda each: each.changed_s)
-        total = sum(each.size for each in ended)
-        for each in ended[:-1]:
-            if total <= MAX_KEPT:
-                break
-            total -= each.size
-            del self._kept[each.id]
+    def _forget_one(self, owner: str | None = None) -> bool:
+        """Forget the task of *owner*, or else of whoever has most, that ended first; False if none has ended."""
+        count = Counter(each.owner for each in self._kept.values())
+        ended = [each for each in self._kept.values() if each.status.is_final and owner in (None, each.owner)]
+        if ended:
+            del self._kept[max(ended, key=lambda each: (count[each.owner], -each.changed_s)).id]
+        return bool(ended)
+
+    def _forget_beyond(self, latest: Task) -> None:
+        """Forget results, the oldest of whoever keeps most first, until the rest may stay. That of *latest* stays."""
+        ended = [each for each in self._kept.values() if each.status.is_final and each is not latest]
+        sizes = Counter({latest.owner: latest.size})
+        for each in ended:
+            sizes[each.owner] += each.size
+        while True:
+            own = [each for each in ended if each.owner == latest.owner] if sizes[latest.owner] > MAX_KEPT else []
+            crowd = own or (ended if sizes.total() > MAX_KEPT_IN_ALL else [])
+            if not crowd:
+                return
+            oldest = max(crowd, key=lambda each: (sizes[each.owner], -each.changed_s))
+            ended.remove(oldest)
+            sizes[oldest.owner] -= oldest.size
+            del self._kept[oldest.id]

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from toolsearch.access.reach import GlobSet, Reach
-from toolsearch.access.settings import ToolRate
-from toolsearch.calling.rates import Bucket, Buckets
+from toolsearch.calling.rates import Bucket, Buckets, ToolRate
 from toolsearch.errors import TooManyError
 from toolsearch.gateway.caller import Caller
 from toolsearch.threads import search_threads
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.calls import ToolResult
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.definition import Tool
 
 _CALLS: Final = "calls"
 _TOKENS: Final = "tokens"
@@ -35,8 +34,8 @@ class _Limit:
         self._tools = Reach.parse(rate.tools)
         self._principals = GlobSet(rate.principals)
 
-    def holds_for(self, caller: Caller, definition: ToolDefinition) -> bool:
-        return self._tools.allows(definition) and self._principals.match(caller.principal.id)
+    def holds_for(self, caller: Caller, tool: Tool) -> bool:
+        return self._tools.admits(tool) and self._principals.match(caller.principal.id)
 
 
 class ToolRates:
@@ -66,16 +65,15 @@ class ToolRates:
         """Let *limits* hold from now on. A limit of the same name goes on with its counts."""
         self._limits = {name: _Limit(name, rate) for name, rate in limits.items()}
 
-    def begin(self, caller: Caller, definition: ToolDefinition) -> RunningCall:
-        """Count a call. Raises TooManyError, and counts nothing, if a limit leaves no room for it."""
+    def begin(self, caller: Caller, tool: Tool) -> CountedCall:
+        """Count a call. Raises TooManyError, and counts nothing, if it is one too many in this minute."""
         owner = f"{caller.principal.id}\n{caller.grant.key_id}"
-        limits = [limit for limit in self._limits.values() if limit.holds_for(caller, definition)]
+        limits = [limit for limit in self._limits.values() if limit.holds_for(caller, tool)]
         for limit in limits:
-            self._require_room(owner, limit)
+            self._require_rest(owner, limit)
         for limit in limits:
             self._use(owner, limit, _CALLS, 1)
-            self._running[owner, limit.name] += 1
-        return RunningCall(self, owner, limits)
+        return CountedCall(self, owner, limits)
 
     def used_elsewhere(self, bucket: Bucket, amount: int) -> None:
         """Note the use through another process, which may have other limits."""
@@ -85,15 +83,23 @@ class ToolRates:
         if capacity is not None:
             self._buckets.owe(bucket, amount, capacity)
 
+    def run(self, owner: str, limits: Sequence[_Limit]) -> None:
+        """Count one more running call. Raises TooManyError, and counts nothing, if it is one too many."""
+        for limit in limits:
+            if limit.at_once is not None and self._running[owner, limit.name] >= limit.at_once:
+                raise _too_many(f"the limit {limit.name!r} of {limit.at_once:,} calls at once", _RUNNING_RETRY_S)
+        for limit in limits:
+            self._running[owner, limit.name] += 1
+
     def end(self, owner: str, limits: Sequence[_Limit]) -> None:
-        """See `RunningCall.end`."""
+        """Count one running call less."""
         for limit in limits:
             self._running[owner, limit.name] -= 1
             if not self._running[owner, limit.name]:
                 del self._running[owner, limit.name]
 
     async def answered(self, owner: str, limits: Sequence[_Limit], result: ToolResult) -> None:
-        """See `RunningCall.answered`."""
+        """See `CountedCall.answered`."""
         of_tokens = [limit for limit in limits if limit.capacities[_TOKENS] is not None]
         if of_tokens:
             text = _text_of(result)
@@ -102,14 +108,12 @@ class ToolRates:
             for limit in of_tokens:
                 self._use(owner, limit, _TOKENS, tokens)
 
-    def _require_room(self, owner: str, limit: _Limit) -> None:
-        if limit.at_once is not None and self._running[owner, limit.name] >= limit.at_once:
-            raise _too_many(f"the limit {limit.name!r} allows {limit.at_once:,} calls at once", _RUNNING_RETRY_S)
+    def _require_rest(self, owner: str, limit: _Limit) -> None:
         for what, capacity in limit.capacities.items():
             wait_s = self._buckets.wait_s(_bucket(owner, limit, what), 1, capacity) if capacity is not None else 0
             if wait_s:
                 used = f"{capacity:,} calls" if what == _CALLS else f"{capacity:,} tokens of results"
-                raise _too_many(f"the limit {limit.name!r} allows {used} in a minute", wait_s)
+                raise _too_many(f"the limit {limit.name!r} of {used} in a minute", wait_s)
 
     def _use(self, owner: str, limit: _Limit, what: str, amount: int) -> None:
         capacity = limit.capacities[what]
@@ -119,16 +123,27 @@ class ToolRates:
                 self._tell(_bucket(owner, limit, what), amount)
 
 
-@dataclass(frozen=True, slots=True)
-class RunningCall:
-    """A call that counts as running until its `end`."""
+@dataclass(slots=True)
+class CountedCall:
+    """A call that was counted. It counts as running while anybody is within it as a context manager: the request of the
+    client, and what goes on at the server when that request has been answered with a question. To enter it first raises
+    TooManyError if too many run.
+    """
 
     rates: ToolRates
     owner: str
     limits: Sequence[_Limit]
+    holders: int = 0
 
-    def end(self) -> None:
-        self.rates.end(self.owner, self.limits)
+    def __enter__(self) -> None:
+        if not self.holders:
+            self.rates.run(self.owner, self.limits)
+        self.holders += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.holders -= 1
+        if not self.holders:
+            self.rates.end(self.owner, self.limits)
 
     async def answered(self, result: ToolResult) -> None:
         """Count the tokens of its result. One result may go over the limit; the calls after it are refused."""
@@ -139,9 +154,9 @@ def _bucket(owner: str, limit: _Limit, what: str) -> Bucket:
     return owner, f"{limit.name} {what}"
 
 
-def _too_many(allows: str, wait_s: float) -> TooManyError:
+def _too_many(limit: str, wait_s: float) -> TooManyError:
     return TooManyError(
-        f"{allows}, and they are used up; the call was not sent: retry after {math.ceil(wait_s)} s",
+        f"{limit} is used up; the call was not sent: retry after {math.ceil(wait_s)} s",
         retry_after_s=wait_s,
         case=TooManyError.RATE,
     )

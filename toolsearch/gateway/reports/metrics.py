@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.status import ASKS, CallEnd, GatewayStatus, ServerRow
+from toolsearch.gateway.status import CallEnd, GatewayStatus, ServerRow
 from toolsearch.tokens import HeuristicTokenCounter
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class GatewayMetrics:
         return await asyncio.to_thread(Exposition(lambda: figures).text)
 
     def _called(self, _: Caller, end: CallEnd) -> None:
-        if end.code == ASKS:
-            return  # it goes on with another request
+        if end.is_pending:
+            return
         figures = self._of(end)
         figures.calls += 1
         figures.seconds += end.seconds

@@ -292,8 +292,8 @@ class ActivityObserver:
         self.activity.wrote(who, written_tokens=written_tokens)
         self.activity.answered(who, sent_tokens=answer_tokens)
 
-    def called(self, caller: Caller, end: CallEnd) -> asyncio.Future[None]:
-        return self.activity.called(who_of(caller), self.corpus, call_note(end))
+    def called(self, caller: Caller, end: CallEnd) -> asyncio.Future[None] | None:
+        return None if end.is_pending else self.activity.called(who_of(caller), self.corpus, call_note(end))
 
 
 def who_of(caller: Caller) -> Who:

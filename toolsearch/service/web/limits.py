@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from typing import Final, Literal, TypeAlias, get_args
 
-from toolsearch.calling.rates import Bucket, Buckets, SharedRates
+from toolsearch.calling.rates import Bucket, Buckets
 from toolsearch.errors import TooManyError
 from toolsearch.gateway.proxy.tool_rates import ToolRates
 from toolsearch.service.settings import QuotaSettings, RateSettings
 from toolsearch.service.web.callers import ServiceCaller
+from toolsearch.service.web.shared_rates import SharedRates
 from toolsearch.storage.storage import Storage
 from toolsearch.tokens import default_counter
 

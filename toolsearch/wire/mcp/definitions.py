@@ -118,7 +118,7 @@ def entry_of(tool: Tool) -> JsonObject:
     """
     if tool.origin is None:
         return write_tool(tool.definition)
-    if tool.shape is None:
+    if tool.override is None:
         return tool.origin.raw
     others = {key: value for key, value in tool.origin.raw.items() if key not in _DEFINED}
     return {**others, **write_tool(tool.definition)}

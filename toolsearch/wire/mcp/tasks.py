@@ -18,6 +18,7 @@ from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.mcp.requests import META, TASKS_EXTENSION, meta_of
 
 _AUGMENT: Final = "task"  # parameter of a call, of 2025: its result is to be fetched later
+_MESSAGE: Final = "statusMessage"
 _RELATED: Final = "io.modelcontextprotocol/related-task"
 _MOST_MS: Final = 1e12  # larger numbers of a server are ignored
 
@@ -36,11 +37,14 @@ class TaskStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ServerTask:
-    """A task as its server describes it. *poll_s* is None where the server says nothing of use."""
+    """A task as its server describes it. *poll_s* is None where the server says nothing of use. *message* describes its
+    state for people, or is "".
+    """
 
     id: str
     status: TaskStatus
     poll_s: float | None
+    message: str
     raw: JsonObject
 
     @classmethod
@@ -51,7 +55,8 @@ class ServerTask:
             return None
         known = {each.value: each for each in TaskStatus}
         status = known.get(str(raw.get("status")), TaskStatus.WORKING)
-        return cls(id_, status, _poll_s(raw), raw)
+        message = raw.get(_MESSAGE)
+        return cls(id_, status, _poll_s(raw), message if isinstance(message, str) else "", raw)
 
 
 def is_task(result: Mapping[str, Any]) -> bool:
@@ -116,12 +121,13 @@ def related_to(task_id: str) -> dict[str, Json]:
 
 
 def written_task(
-    id_: str, status: TaskStatus, era: Era, *, created: str, updated: str, ttl_ms: int, poll_ms: int
+    id_: str, status: TaskStatus, era: Era, *, created: str, updated: str, ttl_ms: int, poll_ms: int, message: str = ""
 ) -> dict[str, Json]:
     """The fields of a task that each era has, without its result."""
     ttl, poll = ("ttlMs", "pollIntervalMs") if era is Era.MODERN else ("ttl", "pollInterval")
     times: dict[str, Json] = {"createdAt": created, "lastUpdatedAt": updated}
-    return {"taskId": id_, "status": status.value, **times, ttl: ttl_ms, poll: poll_ms}
+    said: dict[str, Json] = {_MESSAGE: message} if message else {}
+    return {"taskId": id_, "status": status.value, **said, **times, ttl: ttl_ms, poll: poll_ms}
 
 
 def created_result(task: dict[str, Json], era: Era) -> dict[str, Json]:

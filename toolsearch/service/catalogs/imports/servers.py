@@ -193,10 +193,10 @@ class Connecting:
         sources = await self.noting.sources.of_catalog(ref.tenant, ref.name)
         servers = {each.name: each for each in self.directory.usable(ref, sources)}
         for name in gateway.upstreams.keys() - servers.keys():
-            await gateway.remove_server(name)
+            await gateway.servers.remove(name)
         for settings in servers.values():
             try:
-                await gateway.update_server(settings)
+                await gateway.servers.update(settings)
             except BadSettingError as error:
                 logger.warning("the server %s of %s is left out: %s", settings.name, ref, error)
         known = {source.name: corpus.seen.get((SOURCE, source.id)) for source in sources if source.is_settled}
@@ -207,7 +207,7 @@ class Connecting:
         """Disconnect the server. Return the number of tools that are gone."""
         async with self.corpora.using(_corpus_of(source)) as corpus:
             rows = [row for row in corpus.gateway.status().servers if row.upstream.name == source.name]
-            await corpus.gateway.remove_server(source.name)
+            await corpus.gateway.servers.remove(source.name)
         return sum(row.tools for row in rows)
 
     async def _disconnect_if_deleted(self, source: CatalogSource) -> None:
@@ -220,7 +220,7 @@ class Connecting:
         settings = self.directory.settings_of(source)
         async with self.corpora.using(_corpus_of(source)) as corpus:
             gateway = corpus.gateway
-            await gateway.update_server(settings)
+            await gateway.servers.update(settings)
             await gateway.upstreams[source.name].relist()
             return next(row for row in gateway.status().servers if row.upstream.name == source.name)
 

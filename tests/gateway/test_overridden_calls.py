@@ -15,8 +15,9 @@ from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import Allow, Edit
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import GatewayConfig, read_gateway_config
+from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.wire.mcp.eras import Era
 
@@ -155,16 +156,29 @@ async def test_a_tool_that_is_off_cannot_be_found_or_called() -> None:
         assert server.called == []
 
 
-async def test_rules_of_access_are_about_the_new_name_and_the_server() -> None:
+async def test_a_rule_that_allows_the_old_name_or_the_new_one_allows_the_tool() -> None:
     async with listing(entry("zebra"), settings=config(zebra={"name": "invoice"})) as (gateway, _):
 
         def may(*allow: str) -> bool:
             return gateway.engine.view(Reach.parse(allow)).allows("hub__invoice")
 
-        assert (may("hub__invoice"), may("server:hub"), may("hub__zebra")) == (True, True, False)
+        assert (may("hub__invoice"), may("server:hub"), may("hub__zebra"), may("hub__zeb?a")) == (True,) * 4
+        assert not may("hub__walrus")
     settings = config(zebra={"name": "invoice"}, rules={"deny": ["hub__invoice"]})
     async with listing(entry("zebra"), settings=settings) as (gateway, _):
         assert gateway.registry.servers["hub"].ruled_out == ("hub__invoice",)
+
+
+async def test_the_resources_of_a_server_are_hidden_from_who_is_denied_its_only_tool_by_the_old_name() -> None:
+    settings = config(zebra={"name": "invoice"})
+    async with listing(entry("zebra"), settings=settings) as (gateway, server):
+        await server.lists("zebra", resources=({"uri": "hub:///rates", "name": "rates"},))
+
+        def shown(**rules: list[str]) -> list[str]:
+            return [each["uri"] for each in gateway.content.resources(caller({}, Reach.parse(**rules)))]
+
+        assert shown(allow=["hub__invoice"]) == shown(allow=["hub__zebra"]) == ["hub:///rates"]
+        assert shown(allow=["hub__invoice"], deny=["hub__zebra"]) == []
 
 
 async def test_the_settings_change_while_the_gateway_runs_and_the_server_stays_connected() -> None:
@@ -205,8 +219,8 @@ def answer(*texts: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": each} for each in texts], **more}
 
 
-async def answered(result: dict[str, Any], shape: dict[str, Any], who: Caller = MODERN) -> dict[str, Any]:
-    async with listing(entry("it"), settings=config(it={"result": shape})) as (gateway, server):
+async def answered(result: dict[str, Any], override: dict[str, Any], who: Caller = MODERN) -> dict[str, Any]:
+    async with listing(entry("it"), settings=config(it={"result": override})) as (gateway, server):
         server.has["it"] = result
         return await call(gateway, "hub__it", {}, who)
 
@@ -232,7 +246,7 @@ async def test_only_the_picked_parts_of_a_result_are_passed_on_in_their_own_form
 
 async def test_a_link_in_a_part_that_is_not_passed_on_cannot_be_read() -> None:
     link = {"type": "resource_link", "uri": "file:///secret", "name": "secret"}
-    async with listing(entry("it"), settings=config(it={"result": {"pick": "/a"}})) as (gateway, server):
+    async with listing(entry("it"), settings=config(it={"result": {"pick": ["/a"]}})) as (gateway, server):
         server.has["it"] = {"content": [link], "structuredContent": {"a": 1}}
         await call(gateway, "hub__it", {})
         with pytest.raises(MCPError, match="not found"):
@@ -252,7 +266,7 @@ async def test_a_link_in_a_part_that_is_not_passed_on_cannot_be_read() -> None:
 )
 async def test_a_pointer_names_a_place(pointer: str, wanted: Any) -> None:
     document = {"a/b": 1, "m~n": 2, "list": ["x", "y"], "none": [], "null": None}
-    assert json.loads(text(await answered(answer(json.dumps(document)), {"pick": pointer}))) == wanted
+    assert json.loads(text(await answered(answer(json.dumps(document)), {"pick": [pointer]}))) == wanted
 
 
 @pytest.mark.parametrize(
@@ -269,14 +283,14 @@ async def test_a_pointer_names_a_place(pointer: str, wanted: Any) -> None:
     ],
 )
 async def test_nothing_is_passed_on_of_a_result_that_does_not_have_the_picked_parts(result: dict[str, Any]) -> None:
-    shown = await answered(result, {"pick": "/items/*/title"})
+    shown = await answered(result, {"pick": ["/items/*/title"]})
     assert code(shown) == "tool_failed"
     assert "/items/*/title" in text(shown)
     assert "secret" not in json.dumps(shown)
 
 
 async def test_an_error_of_the_protocol_says_nothing_that_is_not_picked() -> None:
-    async with listing(entry("it"), settings=config(it={"result": {"pick": "/a"}})) as (gateway, server):
+    async with listing(entry("it"), settings=config(it={"result": {"pick": ["/a"]}})) as (gateway, server):
 
         async def fail(_: Any) -> Any:
             raise MCPError(-32000, "the secret is 7")
@@ -291,7 +305,7 @@ async def test_an_error_of_the_protocol_says_nothing_that_is_not_picked() -> Non
 
 
 async def test_a_failed_call_is_still_one_when_it_has_the_picked_parts() -> None:
-    shown = await answered(answer('{"code": 7, "body": "secret"}', isError=True), {"pick": "/code"})
+    shown = await answered(answer('{"code": 7, "body": "secret"}', isError=True), {"pick": ["/code"]})
     assert shown["isError"] is True
     assert json.loads(text(shown)) == {"code": 7}
 
@@ -314,7 +328,7 @@ async def test_a_long_result_is_cut_and_says_so() -> None:
 
 async def test_a_question_of_the_server_is_passed_on_as_it_is() -> None:
     question = {"resultType": "input_required", "inputRequests": {}, "requestState": "s"}
-    shown = await answered(question, {"pick": "/a"})
+    shown = await answered(question, {"pick": ["/a"]})
     assert shown["resultType"] == "input_required"
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.kit.fake_servers import entry
 from toolsearch.errors import BadSettingError
-from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.shapes import Shapes, shapes_of
+from toolsearch.gateway.config_file import read_gateway_config
+from toolsearch.gateway.overrides import Overrides, overrides_of
 from toolsearch.tools.definition import Refusal, Tool
 from toolsearch.upstreams.interface import read_listing
 from toolsearch.wire.mcp.definitions import renamed_entry
@@ -33,27 +33,27 @@ LIST_ISSUES: dict[str, Any] = {
 }
 
 
-def shapes(**tools: Any) -> Shapes:
+def overrides(**tools: Any) -> Overrides:
     section = {"servers": {"hub": {"tools": tools}}}
     read = read_gateway_config({"mcpServers": {"hub": {"command": "x"}}, "toolsearch": section}, {})
-    return shapes_of(read.settings)("hub")
+    return overrides_of(read.settings)("hub")
 
 
-def shaped(*entries: Any, **tools: Any) -> tuple[list[Tool], list[Refusal]]:
+def overridden(*entries: Any, **tools: Any) -> tuple[list[Tool], list[Refusal]]:
     listed: list[Any] = [entry(each) if isinstance(each, str) else each for each in entries]
-    return shapes(**tools).shaped(read_listing("hub", listed, "hub")[0])
+    return overrides(**tools).applied_to(read_listing("hub", listed, "hub")[0])
 
 
 def names(*entries: Any, **tools: Any) -> list[str]:
-    return [tool.name for tool in shaped(*entries, **tools)[0]]
+    return [tool.name for tool in overridden(*entries, **tools)[0]]
 
 
 def reasons(*entries: Any, **tools: Any) -> dict[str, str]:
-    return {each.name: each.reason for each in shaped(*entries, **tools)[1]}
+    return {each.name: each.reason for each in overridden(*entries, **tools)[1]}
 
 
 def test_a_tool_that_is_off_is_not_there_and_nobody_is_told_of_it() -> None:
-    assert shaped("keep", "drop", drop={"enabled": False})[1] == []
+    assert overridden("keep", "drop", drop={"enabled": False})[1] == []
     assert names("keep", "drop", drop={"enabled": False}) == ["hub__keep"]
 
 
@@ -66,7 +66,7 @@ def test_a_name_goes_before_a_glob_then_the_glob_with_more_letters_then_the_firs
 
 
 def test_a_renamed_tool_keeps_the_prefix_of_its_server_and_loses_the_title_that_says_its_old_name() -> None:
-    (tool,) = shaped(LIST_ISSUES, list_issues={"name": "issues", "description": "What is to be done."})[0]
+    (tool,) = overridden(LIST_ISSUES, list_issues={"name": "issues", "description": "What is to be done."})[0]
     shown = renamed_entry(tool)
 
     assert (tool.name, tool.remote_name, tool.listed_name) == ("hub__issues", "list_issues", "hub__list_issues")
@@ -79,7 +79,7 @@ def test_a_renamed_tool_keeps_the_prefix_of_its_server_and_loses_the_title_that_
 
 
 def test_fixed_and_hidden_arguments_are_gone_from_the_schema_with_all_that_speaks_of_them() -> None:
-    (tool,) = shaped(LIST_ISSUES, list_issues={"arguments": {"owner": "acme"}, "hidden": ["debug"]})[0]
+    (tool,) = overridden(LIST_ISSUES, list_issues={"arguments": {"owner": "acme"}, "hidden": ["debug"]})[0]
 
     wanted = {
         "type": "object",
@@ -104,7 +104,7 @@ def test_an_argument_that_the_tool_needs_cannot_be_hidden_without_a_value() -> N
 
 def test_of_two_tools_of_one_name_the_one_that_the_settings_name_is_kept() -> None:
     assert names("read", "get", get={"name": "read"}) == ["hub__read"]
-    assert shaped("read", "get", get={"name": "read"})[0][0].remote_name == "get"
+    assert overridden("read", "get", get={"name": "read"})[0][0].remote_name == "get"
     assert "'get'" in reasons("read", "get", get={"name": "read"})["hub__read"]
     assert names("read", "get", get={"name": "read"}, read={"enabled": False}) == ["hub__read"]
     assert names("read", "get", get={"name": "read"}, read={"name": "get"}) == ["hub__get", "hub__read"]
@@ -120,9 +120,9 @@ def test_settings_of_a_tool_that_its_server_does_not_list_are_told() -> None:
 
 
 def test_a_tool_whose_results_are_changed_has_no_output_schema() -> None:
-    (tool,) = shaped(LIST_ISSUES, list_issues={"result": {"cut": 9}})[0]
+    (tool,) = overridden(LIST_ISSUES, list_issues={"result": {"cut": 9}})[0]
     assert "outputSchema" not in renamed_entry(tool)
-    (tool,) = shaped(LIST_ISSUES, list_issues={"description": "x"})[0]
+    (tool,) = overridden(LIST_ISSUES, list_issues={"description": "x"})[0]
     assert "outputSchema" in renamed_entry(tool)
 
 
@@ -130,21 +130,21 @@ def test_a_tool_whose_results_are_changed_has_no_output_schema() -> None:
 def test_no_tool_of_a_server_whose_results_are_masked_has_an_output_schema(results: str) -> None:
     section = {"trust": {"results": "mask"}} if results == "trust" else {"servers": {"*": {"results": "mask"}}}
     read = read_gateway_config({"mcpServers": {"hub": {"command": "x"}}, "toolsearch": section}, {})
-    (tool,) = shapes_of(read.settings)("hub").shaped(read_listing("hub", [LIST_ISSUES], "hub")[0])[0]
+    (tool,) = overrides_of(read.settings)("hub").applied_to(read_listing("hub", [LIST_ISSUES], "hub")[0])[0]
     assert "outputSchema" not in renamed_entry(tool)
 
 
 def test_without_settings_the_tools_are_the_very_same() -> None:
     tools, _ = read_listing("hub", [LIST_ISSUES], "hub")
-    assert shapes().shaped(tools)[0][0] is tools[0]
-    assert shapes(other={"enabled": False}).shaped(tools)[0][0] is tools[0]
+    assert overrides().applied_to(tools)[0][0] is tools[0]
+    assert overrides(other={"enabled": False}).applied_to(tools)[0][0] is tools[0]
 
 
 @pytest.mark.parametrize(
     ("tools", "told"),
     [
         ({"a": {"name": "x"}, "b": {"name": "x"}}, r"tools cannot be used: a and b would both be called x"),
-        ({"a*": {"name": "x"}}, "a* stands for several tools"),
+        ({"a*": {"name": "x"}}, "a* fits several tools"),
         ({"[a": {}}, "without its"),
         ({"a": {"name": "x y"}}, r"tools\.a\.name"),
         ({"a": {"enable": False}}, "did you mean enabled"),
@@ -152,10 +152,11 @@ def test_without_settings_the_tools_are_the_very_same() -> None:
         ({"a": {"arguments": {"x": [{"y": "${claim:}"}]}}}, "a claim has to be the whole value"),
         ({"a": {"result": {"cut": 0}}}, "result"),
         ({"a": {"result": {"pik": "/a"}}}, "result"),
-        ({"a": {"result": {"pick": "a"}}}, "result"),
+        ({"a": {"result": {"pick": "/a"}}}, "result"),
+        ({"a": {"result": {"pick": ["a"]}}}, "result"),
         ({"a": {"result": {"pick": []}}}, "result"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_when_they_are_read(tools: Any, told: str) -> None:
     with pytest.raises(BadSettingError, match=told.replace("*", r"\*")):
-        shapes(**tools)
+        overrides(**tools)

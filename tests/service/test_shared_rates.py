@@ -7,8 +7,9 @@ import pytest
 
 from tests.kit.clock import Clock
 from tests.kit.service import NOW_S
-from toolsearch.calling.rates import Bucket, SharedRates
+from toolsearch.calling.rates import Bucket
 from toolsearch.errors import Kept, StorageError
+from toolsearch.service.web.shared_rates import SharedRates
 from toolsearch.storage.records import RecordStore
 from toolsearch.storage.sqlite.place import SqliteStorage
 
