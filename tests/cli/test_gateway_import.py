@@ -14,8 +14,9 @@ from tests.kit.lines import has_line
 from toolsearch.access.reach import Reach
 from toolsearch.cli import main
 from toolsearch.cli.gateway_adoption import redacted
-from toolsearch.cli.gateway_client_files import JsonText, TomlText
+from toolsearch.cli.gateway_client_files import TomlText
 from toolsearch.cli.gateway_clients import known_clients
+from toolsearch.documents.json_text import JsonText
 from toolsearch.errors import SourceError
 from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.settings import GatewaySettings

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolsearch.cli import main
-from toolsearch.cli.gateway_client_files import edit, text_of
+from toolsearch.documents.editing import edit, text_of
 from toolsearch.errors import SourceError
 
 BEFORE = """{
@@ -149,7 +149,7 @@ def test_what_another_program_has_written_meanwhile_stays(path):
 
 
 def test_a_command_that_was_killed_while_it_wrote_is_named(path, monkeypatch):
-    monkeypatch.setattr("toolsearch.cli.gateway_client_files._MOST_WAITS", 0)
+    monkeypatch.setattr("toolsearch.documents.editing._MOST_WAITS", 0)
     stale = path.with_name(".mcp.json.new")
     stale.touch()
     with pytest.raises(SourceError, match=r"if none is, delete .*\.mcp\.json\.new"):

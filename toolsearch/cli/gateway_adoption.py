@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolsearch.cli.gateway_client_files import JsonText, text_of
 from toolsearch.cli.gateway_clients import ClientPlace
 from toolsearch.cli.gateway_dialects import (
     OPENCODE_VARIABLE,
@@ -26,6 +25,8 @@ from toolsearch.cli.gateway_dialects import (
     input_variables,
     meaning_of,
 )
+from toolsearch.documents.editing import text_of
+from toolsearch.documents.json_text import JsonText
 from toolsearch.documents.json_values import as_texts, is_list, is_object
 from toolsearch.errors import SourceError
 from toolsearch.tools.definition import legal_name

@@ -26,10 +26,12 @@ from toolsearch.cli.gateway_adoption import (
     redacted,
     shown_settings,
 )
-from toolsearch.cli.gateway_client_files import ConfigText, FileChanges, JsonText, TomlText, backups, text_of
+from toolsearch.cli.gateway_client_files import ConfigText, FileChanges, TomlText, backups
 from toolsearch.cli.gateway_clients import EACH_PROJECT, ClientPlace, known_clients
 from toolsearch.cli.gateway_door import own_config
 from toolsearch.cli.output import line, program, stderr, stdout, warn
+from toolsearch.documents.editing import text_of
+from toolsearch.documents.json_text import JsonText
 from toolsearch.documents.json_values import as_list, is_object
 from toolsearch.errors import BadSettingError, SourceError
 from toolsearch.tools.json_types import Json, JsonObject

@@ -6,21 +6,20 @@ A running gateway changes to what is written there. Everything else in the file 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolsearch.cli.command_line import ExitCode
-from toolsearch.cli.gateway_client_files import JsonText, edit
 from toolsearch.cli.gateway_door import own_config
 from toolsearch.cli.output import line, stderr
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import did_you_mean
 
-_SETTINGS = JsonText("toolsearch", "servers")
+if TYPE_CHECKING:
+    from toolsearch.gateway.server_entries import Action
 
 NameArgument = Annotated[str, typer.Argument(help="The server's name in the file.")]
 FileOption = Annotated[
@@ -54,28 +53,29 @@ def add(
         entry["env"] = _pairs(env, "=")
     if header:
         entry["headers"] = _pairs(header, ":")
-    folder = (config or own_config()).parent
-    return _edit(config, lambda text: _with_server(text, name, entry, folder))
+    return _change("add", name, config, entry)
 
 
 def remove(name: NameArgument, *, config: FileOption = None) -> int:
     """Remove a server and its settings from the gateway's file. Rules about it stay."""
-    return _edit(config, lambda text: _without_server(text, name))
+    return _change("remove", name, config)
 
 
 def pause(name: NameArgument, *, config: FileOption = None) -> int:
     """Stop a server until it is resumed: nobody finds or calls its tools. Its entry stays in the gateway's file."""
-    return _edit(config, lambda text: _with_disabled(text, name, is_disabled=True))
+    return _change("pause", name, config)
 
 
 def resume(name: NameArgument, *, config: FileOption = None) -> int:
     """Start a paused server again."""
-    return _edit(config, lambda text: _with_disabled(text, name, is_disabled=False))
+    return _change("resume", name, config)
 
 
-def _edit(config: Path | None, change: Callable[[str], str]) -> int:
+def _change(action: Action, name: str, config: Path | None, entry: JsonObject | None = None) -> int:
+    from toolsearch.gateway.server_entries import ServerChange
+
     path = config or own_config()
-    is_changed = edit(path, change)
+    is_changed = ServerChange(action, name, entry).make(path, os.environ)
     told = f"wrote {path}; a running gateway follows within seconds" if is_changed else "It is so already."
     stderr().print(line(told), soft_wrap=True)
     return ExitCode.OK
@@ -89,42 +89,3 @@ def _pairs(texts: Sequence[str], separator: str) -> dict[str, Json]:
             raise BadSettingError(f"NAME{separator}VALUE is wanted, with a {separator!r} behind the name")  # no secret
         pairs[name.strip()] = value.strip() if separator == ":" else value
     return pairs
-
-
-def _section(text: str) -> str:
-    """The section that holds the servers. A file of VS Code may be served, too."""
-    document = JsonText().document(text)
-    return "servers" if "servers" in document and "mcpServers" not in document else "mcpServers"
-
-
-def _known(text: str, name: str) -> Mapping[str, JsonObject]:
-    """The servers in *text*. Raises BadSettingError if *name* is none of them."""
-    servers = JsonText(_section(text)).servers(text)
-    if name not in servers:
-        raise BadSettingError(f"there is no server {name!r}{did_you_mean(name, servers)}")
-    return servers
-
-
-def _with_server(text: str, name: str, entry: JsonObject, folder: Path) -> str:
-    from toolsearch.gateway.config_file import read_gateway_config
-
-    section = JsonText(_section(text))
-    if name in section.servers(text):
-        raise BadSettingError(f"there is a server {name!r} already; remove it first, or choose another name")
-    after = section.changed(text, remove=(), add={name: entry})
-    for refusal in read_gateway_config(section.document(after), os.environ, folder=folder).refused:
-        if refusal.name == name:
-            raise BadSettingError(f"the server {name!r} could not be used: {refusal.reason}")
-    return after
-
-
-def _without_server(text: str, name: str) -> str:
-    _known(text, name)
-    after = JsonText(_section(text)).changed(text, remove=[name], add={})
-    return _SETTINGS.changed(after, remove=[name], add={}) if name in _SETTINGS.servers(after) else after
-
-
-def _with_disabled(text: str, name: str, *, is_disabled: bool) -> str:
-    if (_known(text, name)[name].get("disabled") is True) is is_disabled:
-        return text
-    return JsonText(_section(text), name, "disabled").with_value(text, is_disabled)
