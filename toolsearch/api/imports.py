@@ -194,7 +194,7 @@ class WaitingBody(_EntryBody):
     """What waits. It can be neither found nor called until it is approved, by its pin."""
 
     pin: str = Field(description="Hash of the waiting definition. An approval names it.")
-    why: Literal["new", "changed", "suspicious", "withdrawn", "approvals cannot be read"]
+    why: Literal["new", "changed", "suspicious", "withdrawn", "refused", "approvals cannot be read"]
     findings: list[FindingBody]
     changes: list[str] = Field(description="Differences from the approved definition: + new, - gone, ~ changed.")
     approved: dict[str, Any] | None = Field(description="The definition that was approved; null if none was.")

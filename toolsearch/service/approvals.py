@@ -15,7 +15,7 @@ from toolsearch.access.scopes import includes
 from toolsearch.api.base import Page
 from toolsearch.api.imports import Approval, ApprovedBody, FindingBody, Revocation, WaitingBody
 from toolsearch.errors import ConflictError, UnknownRecordError
-from toolsearch.gateway.approvals import Waiting, waiting_in
+from toolsearch.gateway.approvals.waiting import Waiting, waiting_in
 from toolsearch.gateway.trust.differences import Place
 from toolsearch.gateway.trust.gate import PinStore
 from toolsearch.gateway.trust.verdicts import Kind, shown_name, tool_entry
@@ -220,6 +220,7 @@ WHY: Final = {
     "changed": "It differs from the approved one.",
     "suspicious": "The scan has found something.",
     "withdrawn": "Somebody has withdrawn the approval.",
+    "refused": "Somebody has refused it.",
     "approvals cannot be read": "Approvals cannot be read.",
 }
 

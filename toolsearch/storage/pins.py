@@ -21,12 +21,18 @@ FIRST_SIGHT: Final = "first sight"  # stands for who approved a definition that 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One definition of one entry. *by* is who approved it; of one that waits, who withdrew the approval, or ""."""
+    """One definition of one entry.
 
-    name: str  # the name that its owner gives it
+    name        the name that its owner gives it
+    by          who approved it; of one that waits, who withdrew the approval, or ""
+    refused_by  who refused this definition while it waited, or ""
+    """
+
+    name: str
     pin: str
     seen_s: float
     by: str = ""
+    refused_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +77,8 @@ class PinPersistence(Protocol):
     ) -> None:
         """Note *approve* as approved on first sight, *hold* as waiting, and *forget* as waiting no more: all or none.
 
-        Whoever has withdrawn an approval has withdrawn it from the definitions that wait later, too. What is withdrawn
-        by now is neither approved nor forgotten by this: whoever calls this may have judged it before that.
+        A withdrawal also holds for definitions that wait later; a refusal ends with another definition. What somebody
+        has withdrawn or refused by now is neither approved nor forgotten: the caller may have judged it before that.
         """
         ...
 
@@ -84,8 +90,11 @@ class PinPersistence(Protocol):
         """Withdraw the approval of the entry, whatever its definition is. Returns False if it was not approved."""
         ...
 
-    def refuse(self, owner: str, name: str, *, by: str, at_s: float) -> None:
-        """Record that a person has looked at what waits, and does not approve it."""
+    def refuse(self, owner: str, name: str, pin: str, *, by: str, at_s: float) -> bool:
+        """Refuse the definition *pin*, which waits: it stays refused until it is approved, or another one is held.
+
+        Returns False if the entry has another definition by now.
+        """
         ...
 
     def close(self) -> None:
@@ -103,9 +112,9 @@ def withdrawal(owner: str, name: str, *, by: str, at_s: float, is_done: bool) ->
     return AuditRecord(at_s, by, "revoke", _subject(owner, name), "done" if is_done else "was not approved")
 
 
-def refusal(owner: str, name: str, *, by: str, at_s: float) -> AuditRecord:
+def refusal(owner: str, name: str, *, by: str, at_s: float, is_done: bool) -> AuditRecord:
     """How `PinPersistence.refuse` is recorded."""
-    return AuditRecord(at_s, by, "refuse", _subject(owner, name), "done")
+    return AuditRecord(at_s, by, "refuse", _subject(owner, name), "done" if is_done else "changed meanwhile")
 
 
 def _subject(owner: str, name: str) -> str:
@@ -113,21 +122,30 @@ def _subject(owner: str, name: str) -> str:
 
 
 _APPROVE = """
-INSERT INTO pins (tenant, server, tool, is_approved, pin, entry, seen_s, by, decided_us)
-VALUES (?, ?, ?, TRUE, ?, ?, ?, ?, ?)
+INSERT INTO pins (tenant, server, tool, is_approved, pin, entry, seen_s, by, decided_us, refused_by)
+VALUES (?, ?, ?, TRUE, ?, ?, ?, ?, ?, '')
 ON CONFLICT (tenant, server, tool, is_approved) DO UPDATE SET pin = excluded.pin, entry = excluded.entry,
     seen_s = excluded.seen_s, by = excluded.by, decided_us = excluded.decided_us
 """
 
 _HOLD = """
-INSERT INTO pins (tenant, server, tool, is_approved, pin, entry, seen_s, by, decided_us)
-VALUES (?, ?, ?, FALSE, ?, ?, ?, ?, ?)
+INSERT INTO pins (tenant, server, tool, is_approved, pin, entry, seen_s, by, decided_us, refused_by)
+VALUES (?, ?, ?, FALSE, ?, ?, ?, ?, ?, '')
 ON CONFLICT (tenant, server, tool, is_approved)
-DO UPDATE SET pin = excluded.pin, entry = excluded.entry, seen_s = excluded.seen_s
+DO UPDATE SET pin = excluded.pin, entry = excluded.entry, seen_s = excluded.seen_s,
+    refused_by = CASE WHEN pins.pin = excluded.pin THEN pins.refused_by ELSE '' END
+"""
+
+_REFUSE = """
+UPDATE pins SET refused_by = ?, decided_us = ?
+WHERE tenant = ? AND server = ? AND tool = ? AND pin = ? AND NOT is_approved
 """
 
 _FORGET = "DELETE FROM pins WHERE tenant = ? AND server = ? AND tool = ? AND NOT is_approved"
-_WITHDRAWN = "SELECT tool FROM pins WHERE tenant = ? AND server = ? AND NOT is_approved AND by <> ''"
+_DENIED = """
+SELECT tool, CASE WHEN by <> '' THEN '' ELSE pin END FROM pins
+WHERE tenant = ? AND server = ? AND NOT is_approved AND (by <> '' OR refused_by <> '')
+"""
 
 
 # Also whether the other tables can be read, since a number out of a damaged file must not count as the last one.
@@ -173,9 +191,9 @@ class SqlPins(SqlStore):
         if not (approve or hold or forget):
             return
         with self._deciding() as database:
-            withdrawn = self._withdrawn(database, {entry.owner for entry in (*approve, *forget)})
+            denied = self._denied(database, {entry.owner for entry in (*approve, *forget)})
             approve, forget = (
-                [entry for entry in entries if (entry.owner, entry.name) not in withdrawn]
+                [entry for entry in entries if denied.get((entry.owner, entry.name)) not in ("", entry.pin)]
                 for entries in (approve, forget)
             )
             database.executemany(_APPROVE, [self._row(entry, FIRST_SIGHT) for entry in approve])
@@ -209,15 +227,20 @@ class SqlPins(SqlStore):
             self._decided(database, withdrawal(owner, name, by=by, at_s=at_s, is_done=row is not None))
         return row is not None
 
-    def refuse(self, owner: str, name: str, *, by: str, at_s: float) -> None:
+    def refuse(self, owner: str, name: str, pin: str, *, by: str, at_s: float) -> bool:
         with self._deciding() as database:
-            audit.append(database, replace(refusal(owner, name, by=by, at_s=at_s), tenant=self._tenant))
+            refused = database.execute(_REFUSE, (by, microseconds(at_s), self._tenant, owner, name, pin)).rowcount
+            self._decided(database, refusal(owner, name, by=by, at_s=at_s, is_done=refused > 0))
+        return refused > 0
 
     def close(self) -> None:
         """Whoever opened the database closes it."""
 
-    def _withdrawn(self, database: DatabaseConnection, owners: Collection[str]) -> set[tuple[str, str]]:
-        return {(owner, name) for owner in owners for (name,) in database.execute(_WITHDRAWN, (self._tenant, owner))}
+    def _denied(self, database: DatabaseConnection, owners: Collection[str]) -> dict[tuple[str, str], str]:
+        """What somebody has withdrawn or refused, with the pin that was refused; "" stands for every definition."""
+        return {
+            (owner, name): pin for owner in owners for name, pin in database.execute(_DENIED, (self._tenant, owner))
+        }
 
     @contextmanager
     def _deciding(self) -> Generator[DatabaseConnection]:
@@ -236,8 +259,8 @@ class SqlPins(SqlStore):
     def _pins(self, owner: str, *, is_approved: bool) -> dict[str, Pin]:
         with self._reading() as database:
             rows = database.execute(
-                "SELECT tool, pin, seen_s, by FROM pins WHERE tenant = ? AND server = ? AND is_approved = ? "
-                "ORDER BY tool",
+                "SELECT tool, pin, seen_s, by, refused_by FROM pins WHERE tenant = ? AND server = ? "
+                "AND is_approved = ? ORDER BY tool",
                 (self._tenant, owner, is_approved),
             ).fetchall()
-        return {tool: Pin(tool, pin, seen_s, by) for tool, pin, seen_s, by in rows}
+        return {row[0]: Pin(*row) for row in rows}

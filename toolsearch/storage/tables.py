@@ -71,6 +71,7 @@ CREATE TABLE pins (
     seen_s {real} NOT NULL,  -- when this definition was first seen, since 1970
     by TEXT NOT NULL,  -- who approved it, or withdrew the approval
     decided_us {number} NOT NULL,  -- when a person decided, in microseconds since 1970, or 0
+    refused_by TEXT NOT NULL,  -- who refused this definition while it waits
     PRIMARY KEY (tenant, server, tool, is_approved)
 ){clustered};
 CREATE TABLE sessions (

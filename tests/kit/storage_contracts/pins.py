@@ -55,13 +55,29 @@ class PinPersistenceContract:
         assert kept.approve("sums@1", "a", "p1", by="ann", at_s=7.0)
         assert kept.approved("sums@1")["a"].by == "ann"
 
-    def test_a_refusal_is_recorded_and_changes_nothing(self, kept: PinPersistence) -> None:
+    def test_a_refusal_lasts_until_another_definition_waits_or_somebody_approves_it(self, kept: PinPersistence) -> None:
         kept.keep(hold=[seen("a", "p1")])
-        before = kept.version(), kept.waiting("sums@1")
+        assert not kept.refuse("sums@1", "a", "p0", by="ann", at_s=6.0)
+        assert kept.waiting("sums@1")["a"].refused_by == ""
 
-        kept.refuse("sums@1", "a", by="ann", at_s=7.0)
-        assert (kept.version(), kept.waiting("sums@1")) == before
-        assert kept.approve("sums@1", "a", "p1", by="ann", at_s=8.0)
+        assert kept.refuse("sums@1", "a", "p1", by="ann", at_s=7.0)
+        kept.keep(hold=[seen("a", "p1", seen_s=8.0)])
+        assert kept.waiting("sums@1") == {"a": Pin("a", "p1", 8.0, refused_by="ann")}
+        kept.keep(hold=[seen("a", "p2")])
+        assert kept.waiting("sums@1") == {"a": Pin("a", "p2", 5.0)}
+
+        assert kept.refuse("sums@1", "a", "p2", by="ann", at_s=9.0)
+        assert kept.approve("sums@1", "a", "p2", by="bob", at_s=10.0)
+        assert (kept.approved("sums@1")["a"].by, kept.waiting("sums@1")) == ("bob", {})
+
+    def test_what_was_refused_is_not_approved_by_who_judged_it_before_that(self, kept: PinPersistence) -> None:
+        kept.keep(hold=[seen("a", "p1")])
+        kept.refuse("sums@1", "a", "p1", by="ann", at_s=7.0)
+        kept.keep(approve=[seen("a", "p1")], forget=[seen("a", "p1")])
+        assert (kept.approved("sums@1"), kept.waiting("sums@1")["a"].refused_by) == ({}, "ann")
+
+        kept.keep(approve=[seen("a", "p2")], forget=[seen("a", "p2")])  # nobody has refused this one
+        assert (kept.approved("sums@1")["a"].pin, kept.waiting("sums@1")) == ("p2", {})
 
     def test_a_withdrawal_stays_with_what_waits_later(self, kept: PinPersistence) -> None:
         kept.keep(approve=[seen("a", "p1")])
@@ -90,7 +106,9 @@ class PinPersistenceContract:
             versions.append(kept.version())
             kept.revoke("sums@1", "b", by="ann", at_s=at_s)
             versions.append(kept.version())
-        assert len(set(versions)) == 5
+            kept.refuse("sums@1", "b", "p2", by="ann", at_s=at_s)
+            versions.append(kept.version())
+        assert len(set(versions)) == 7
 
     def test_every_decision_is_in_the_audit_also_one_that_came_too_late(self, tmp_path: Path) -> None:
         kept, log = self.make(tmp_path)
@@ -100,6 +118,8 @@ class PinPersistenceContract:
         kept.approve("sums@1 instructions", "", "p2", by="ann", at_s=8.5)
         kept.revoke("sums@1", "a", by="bob", at_s=9.0)
         kept.revoke("sums@1", "a", by="bob", at_s=9.5)
+        kept.refuse("sums@1", "a", "p0", by="bob", at_s=10.0)
+        kept.refuse("sums@1", "a", "p1", by="bob", at_s=10.5)
 
         assert log.records(limit=10) == [
             AuditRecord(7.0, "ann", "approve", "sums@1: a", "changed meanwhile"),
@@ -107,4 +127,6 @@ class PinPersistenceContract:
             AuditRecord(8.5, "ann", "approve", "sums@1 instructions", "done"),
             AuditRecord(9.0, "bob", "revoke", "sums@1: a", "done"),
             AuditRecord(9.5, "bob", "revoke", "sums@1: a", "was not approved"),
+            AuditRecord(10.0, "bob", "refuse", "sums@1: a", "changed meanwhile"),
+            AuditRecord(10.5, "bob", "refuse", "sums@1: a", "done"),
         ]

@@ -92,9 +92,12 @@ class PinStore:
         """
         return self._kept.approve(self._owner(server, kind), tool, pin, by=by, at_s=self._clock())
 
-    def refuse(self, server: str, tool: str, by: str, kind: Kind = Kind.TOOL) -> None:
-        """Record that *by* has looked at what waits and does not approve it. It goes on waiting."""
-        self._kept.refuse(self._owner(server, kind), tool, by=by, at_s=self._clock())
+    def refuse(self, server: str, tool: str, pin: str, by: str, kind: Kind = Kind.TOOL) -> bool:
+        """Refuse the definition *pin*, which waits, until somebody approves it or the server changes it.
+
+        Returns False if another definition waits by now.
+        """
+        return self._kept.refuse(self._owner(server, kind), tool, pin, by=by, at_s=self._clock())
 
     def revoke(self, server: str, tool: str, by: str, kind: Kind = Kind.TOOL) -> bool:
         """Withdraw the approval of *tool*, whatever its definition, until it is approved again. Returns False if it is
@@ -243,6 +246,9 @@ class PinGate:
         if pin is not None and pin.pin == current and pin.by != FIRST_SIGHT:
             return _Judged(entry, current)
         doubts: list[ReviewReason] = []
+        refused_by = waiting.refused_by if waiting is not None and waiting.pin == current else ""
+        if refused_by:
+            doubts.append(ReviewReason.REFUSED)
         if pin is None and waiting is not None and waiting.by:
             doubts.append(ReviewReason.WITHDRAWN)
         if found:
@@ -255,7 +261,7 @@ class PinGate:
             return _Judged(entry, current)
         why = next(filter(self._holds, doubts), doubts[0])
         changes = self._changes(entry) if ReviewReason.CHANGED in doubts else ()
-        held = ReviewItem(entry.name, entry.server, current, why, tuple(found), changes, entry.kind)
+        held = ReviewItem(entry.name, entry.server, current, why, tuple(found), changes, entry.kind, refused_by)
         return _Judged(entry, current, held, not self._holds(why))
 
     def _findings(self, server: str, entries: Sequence[Entry], others: Sequence[Entry]) -> list[list[Finding]]:
@@ -269,6 +275,7 @@ class PinGate:
 
     def _holds(self, why: ReviewReason) -> bool:
         treatments: Mapping[ReviewReason, str] = {
+            ReviewReason.REFUSED: "quarantine",
             ReviewReason.WITHDRAWN: "quarantine",
             ReviewReason.SUSPICIOUS: self._settings.suspicious,
             ReviewReason.CHANGED: self._settings.changed,

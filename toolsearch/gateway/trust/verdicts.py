@@ -127,7 +127,7 @@ def tool_entry(tool: Tool) -> Entry:
     Raises BadToolError if no server has listed it.
     """
     if tool.origin is None:
-        raise BadToolError(f"{tool.name}: no server lists it, so there is no entry of it that could be approved")
+        raise BadToolError(f"{tool.name} cannot be approved, because no server lists it")
     if (kind := kind_of(tool)) is not Kind.TOOL:
         return content_entry(tool.origin.server, kind, tool.origin.raw)
     return Entry(tool.origin.server, Kind.TOOL, tool.origin.remote_name, tool.listed_name, tool.origin.raw)
@@ -156,6 +156,7 @@ class ReviewReason(Enum):
     CHANGED = "changed"  # differs from the approved version
     SUSPICIOUS = "suspicious"  # the scan found something
     WITHDRAWN = "withdrawn"  # a person took the approval back
+    REFUSED = "refused"  # a person refused this definition
     UNREADABLE = "approvals cannot be read"
 
 
@@ -174,6 +175,7 @@ class ReviewItem:
     findings: tuple[Finding, ...] = ()
     changes: tuple[str, ...] = ()  # places that differ from the approved version, for people
     kind: Kind = Kind.TOOL
+    refused_by: str = ""
 
     @property
     def is_only_new(self) -> bool:
