@@ -21,7 +21,7 @@ import pytest
 import toolsearch
 import toolsearch_indexes
 from toolsearch.cli.gateway import _until_terminated
-from toolsearch.gateway.approvals import local_person
+from toolsearch.gateway.approvals.waiting import local_person
 from toolsearch.gateway.http import connection_protocol
 from toolsearch.service.sealing import open_seal
 from toolsearch.storage import files as private_files

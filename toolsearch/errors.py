@@ -292,9 +292,15 @@ class ToolExecutionError(ToolSearchError, code="tool_failed", status=502):
     """
 
     remedy = "Look for the tool's own error in `error.__cause__` or in the log."
+    HELD = Case(
+        *("result_held", 409, "The tool ran, and the scan of its result found something."),
+        "An operator releases the result, on the status page or by `toolsearch gateway results`. Then repeat the call.",
+    )
+    cases = (HELD,)
 
-    def __init__(self, *message: object, model_text: str = "") -> None:
-        super().__init__(*message)
+    def __init__(self, *message: object, model_text: str = "", is_held: bool = False) -> None:
+        """*is_held* says that the tool has a result, which waits for an operator."""
+        super().__init__(*message, case=self.HELD if is_held else None)
         self.model_text = model_text
 
 

@@ -95,25 +95,26 @@ async def test_yes_approves_the_definition_that_was_shown_and_the_call_goes_on(t
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "is_refusal"),
     [
-        {"action": "decline"},
-        {"action": "cancel"},
-        {"action": "accept"},
-        FILLED_IN,  # what a client sends that fills in forms by itself
-        {"action": "accept", "content": {"decision": True}},
-        {"action": "decline", "content": {"decision": "approve"}},
-        {},
+        ({"action": "decline"}, True),
+        ({"action": "accept"}, True),
+        (FILLED_IN, True),  # what a client sends that fills in forms by itself
+        ({"action": "accept", "content": {"decision": True}}, True),
+        ({"action": "decline", "content": {"decision": "approve"}}, True),
+        ({"action": "cancel"}, False),
+        ({"action": "cancel", "content": {"decision": "approve"}}, False),
+        ({}, False),
     ],
 )
-async def test_any_other_answer_refuses_the_call_and_is_not_asked_for_again(answer, tmp_path):
+async def test_any_other_answer_refuses_the_call_and_is_not_asked_for_again(answer, is_refusal, tmp_path):
     person = Person(answer)
     async with holding(tmp_path) as (gateway, server):
         await refused(gateway, caller(), person)
         await refused(gateway, caller(), person)
         assert not server.called
         assert len(person.asked) == 1
-        assert decisions(tmp_path) == [(getpass.getuser(), "refuse")]
+        assert decisions(tmp_path) == [(getpass.getuser(), "refuse")] * is_refusal
         await server.lists(entry("work", description="Another change."))
         await refused(gateway, caller(), person)
     assert len(person.asked) == 2
@@ -139,6 +140,14 @@ async def test_a_person_who_does_not_answer_in_time_is_nobody(tmp_path):
 
 
 ANN = Principal("ann")
+
+
+async def test_what_one_person_has_refused_nobody_is_asked_about(tmp_path):
+    ann, bob = Person({"action": "decline"}), Person()
+    async with holding(tmp_path) as (gateway, _):
+        await refused(gateway, caller(who=ANN), ann)
+        await refused(gateway, caller(who=Principal("bob")), bob)
+    assert (len(ann.asked), len(bob.asked)) == (1, 0)
 
 
 @pytest.mark.parametrize(

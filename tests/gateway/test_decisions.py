@@ -1,6 +1,7 @@
 """Decisions on the status page: only of operators, only from our own page, and only about what was shown."""
 
 import base64
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -14,6 +15,7 @@ from tests.kit.fake_servers import FakeServer, entry
 from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
+from toolsearch.gateway.status import status_json
 
 ENVIRONMENT = {"ANN": "ann-token-0123456789", "BOB": "bob-token-abcdefghij", "EVE": "eve-token-abcdefghij"}
 PRINCIPALS = {
@@ -32,10 +34,15 @@ def as_(name: str, **more: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def page(
-    folder: Path, principals: Any = PRINCIPALS, **http: Any
+    folder: Path, principals: Any = PRINCIPALS, more: Any = None, before: str = "Reads a file.", **http: Any
 ) -> AsyncIterator[tuple[Gateway, httpx2.AsyncClient]]:
     """A gateway that holds ``it__work``, and a client at its pages."""
-    section = {"stateDir": str(folder), **({"principals": principals} if principals else {}), "http": http}
+    section = {
+        "stateDir": str(folder),
+        **({"principals": principals} if principals else {}),
+        "http": http,
+        **(more or {}),
+    }
     document = {"mcpServers": {"it": {"command": "none"}}, "toolsearch": section}
     gateway = Gateway(read_gateway_config(document, ENVIRONMENT), upstreams=FakeServer, trust_poll_s=60)
     app = http_app(gateway, host="127.0.0.1", port=8080)
@@ -43,7 +50,7 @@ async def page(
         app.router.lifespan_context(app),
         httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=f"http://{HOST}") as client,
     ):
-        await gateway.upstreams["it"].lists(entry("work", description="Reads a file."))  # type: ignore[attr-defined]
+        await gateway.upstreams["it"].lists(entry("work", description=before))  # type: ignore[attr-defined]
         await gateway.upstreams["it"].lists(entry("work", description="Reads a secret."))  # type: ignore[attr-defined]
         yield gateway, client
 
@@ -80,13 +87,61 @@ async def test_an_operator_sees_the_change_word_by_word_and_approves_it_with_one
     assert recorded(tmp_path) == [("ann", "approve")]
 
 
-async def test_a_refusal_is_recorded_and_the_tool_stays_held(tmp_path):
+async def refuse(client: httpx2.AsyncClient) -> dict[str, Any]:
+    """Refuse what is shown, and give what is shown then."""
+    headers, waiting = await shown(client)
+    answer = await client.post("/approvals.json", headers=headers, json=decision(waiting, approve=False))
+    assert answer.status_code == 204
+    return (await shown(client))[1]
+
+
+async def test_a_refusal_is_recorded_and_lasts_over_a_restart(tmp_path):
     async with page(tmp_path) as (gateway, client):
-        headers, waiting = await shown(client)
-        answer = await client.post("/approvals.json", headers=headers, json=decision(waiting, approve=False))
-        assert answer.status_code == 204
+        refused = await refuse(client)
+        assert (refused["why"], refused["refused_by"]) == ("refused", "ann")
         assert "it__work" in gateway.registry.held
+        assert json.loads(status_json(gateway.status()))["servers"][0]["held"][0]["refused_by"] == "ann"
     assert recorded(tmp_path) == [("ann", "refuse")]
+    async with page(tmp_path, before="Reads a secret.") as (gateway, client):
+        _, again = await shown(client)
+        assert (again["why"], again["pin"]) == ("refused", refused["pin"])
+        assert "it__work" in gateway.registry.held
+
+
+async def test_what_was_refused_waits_anew_once_it_changes(tmp_path):
+    async with page(tmp_path) as (gateway, client):
+        await refuse(client)
+        await gateway.upstreams["it"].lists(entry("work", description="Reads a secret, and more."))  # type: ignore[attr-defined]
+        _, again = await shown(client)
+        assert (again["why"], again["refused_by"]) == ("changed", "")
+
+
+async def test_what_was_refused_can_be_approved_after_all(tmp_path):
+    async with page(tmp_path) as (gateway, client):
+        refused = await refuse(client)
+        headers, _ = await shown(client)
+        assert (await client.post("/approvals.json", headers=headers, json=decision(refused))).status_code == 204
+        assert gateway.registry.held == {}
+
+
+async def test_what_was_refused_stays_held_whatever_the_settings_allow(tmp_path):
+    async with page(tmp_path) as (_, client):
+        await refuse(client)
+    allowing = {"trust": {"changed": "warn", "suspicious": "allow", "firstSeen": "allow"}}
+    async with page(tmp_path, more=allowing, before="Reads a secret.") as (gateway, _):
+        assert "it__work" in gateway.registry.held
+
+
+async def test_a_program_decides_with_a_bearer_token_and_without_a_page(tmp_path):
+    async with page(tmp_path) as (gateway, client):
+        _, waiting = await shown(client)
+        bob, ann = ({"authorization": f"Bearer {ENVIRONMENT[name]}"} for name in ("BOB", "ANN"))
+        foreign = {**ann, "origin": "https://app.example"}
+        for headers in (bob, foreign):
+            assert (await client.post("/approvals.json", headers=headers, json=decision(waiting))).status_code == 403
+        assert "it__work" in gateway.registry.held
+        assert (await client.post("/approvals.json", headers=ann, json=decision(waiting))).status_code == 204
+    assert recorded(tmp_path) == [("ann", "approve")]
 
 
 async def test_nobody_but_an_operator_sees_or_decides(tmp_path):

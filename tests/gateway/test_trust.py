@@ -369,7 +369,7 @@ def test_a_pin_is_the_same_in_every_version(entry, pin):
 
 
 def test_what_no_server_lists_cannot_be_approved():
-    with pytest.raises(BadToolError, match="local: no server lists it"):
+    with pytest.raises(BadToolError, match="local cannot be approved"):
         tool_entry(Tool(ToolDefinition("local")))
 
 

@@ -14,7 +14,7 @@ from tests.kit.trust import OTHER, PLAIN, config, judge, listed, why
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import Kept, StorageError
-from toolsearch.gateway.approvals import gate_that_only_looks
+from toolsearch.gateway.approvals.waiting import gate_that_only_looks
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.gate import PinStore, make_gate
 from toolsearch.gateway.trust.verdicts import ReviewReason

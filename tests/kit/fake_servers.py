@@ -137,6 +137,8 @@ class Nobody:
     log_level = None
     capabilities: Mapping[str, Any] = MappingProxyType({})
 
+    def as_task(self) -> None: ...
+
 
 class FakeConnection:
     """A session's own stream, which counts what it is told, or fails."""

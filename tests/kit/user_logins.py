@@ -108,10 +108,11 @@ class Browser:
         self._client = httpx2.AsyncClient(headers={"x-user": user}, timeout=30)
         self._password = httpx2.BasicAuth("me", token)
 
-    async def open(self, url: str, method: str = "GET") -> httpx2.Response:
-        """Ask for a page, and go nowhere from there."""
+    async def open(self, url: str, method: str = "GET", *, page: str = "") -> httpx2.Response:
+        """Ask for a page, and go nowhere from there. A form is sent from *page*, by default one of the same site."""
         is_gateway = httpx2.URL(url).path.startswith("/login")
-        return await self._client.request(method, url, auth=self._password if is_gateway else None)
+        headers = {"origin": page or str(httpx2.URL(url).copy_with(path="")).rstrip("/")} if method == "POST" else {}
+        return await self._client.request(method, url, headers=headers, auth=self._password if is_gateway else None)
 
     async def visit(self, url: str, method: str = "GET") -> httpx2.Response:
         answer = await self.open(url, method)

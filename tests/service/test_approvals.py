@@ -1,7 +1,7 @@
 """What a person is shown of a definition that waits for approval."""
 
 from tests.kit.skills import REFUND, RULES, entry_of, refund_text
-from toolsearch.gateway.approvals import Waiting
+from toolsearch.gateway.approvals.waiting import Waiting
 from toolsearch.gateway.trust.verdicts import Kind, ReviewItem, ReviewReason
 from toolsearch.service.approvals import _waiting_body
 

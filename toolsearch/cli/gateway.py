@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import json
 import os
 import signal
 import sys
@@ -29,11 +28,22 @@ from toolsearch.cli.gateway_audit import audit, record
 from toolsearch.cli.gateway_check import check
 from toolsearch.cli.gateway_daemon import clients_in_words, reload, settings_of, stop
 from toolsearch.cli.gateway_import import import_servers
+from toolsearch.cli.gateway_results import UrlOption, operators_answer, results
 from toolsearch.cli.gateway_servers import add, pause, remove, resume
 from toolsearch.cli.options import ConfigOption, JsonOption, config_file, read_address, read_config
-from toolsearch.cli.output import LogLevel, line, log_from, print_json, print_text, stdout, table, warn, with_skills
-from toolsearch.environment import GATEWAY_TOKEN
-from toolsearch.errors import BadSettingError, MissingExtraError, ServerUnavailableError, ToolSearchError
+from toolsearch.cli.output import (
+    LogLevel,
+    line,
+    log_from,
+    print_json,
+    print_text,
+    program,
+    stdout,
+    table,
+    warn,
+    with_skills,
+)
+from toolsearch.errors import BadSettingError, MissingExtraError, ToolSearchError
 from toolsearch.freed_memory import share_one_arena
 from toolsearch.lazy_packages import import_sdk_lazily
 
@@ -100,7 +110,6 @@ def login(
     return ExitCode.OK
 
 
-_TIMEOUT_S = 10.0
 _COLUMNS = ("server", "state", "tools", "awaiting\napproval", "tokens", "calls", "failed", "last error")
 _NUMBERS = ("tools", "awaiting\napproval", "tokens", "calls", "failed")
 
@@ -108,13 +117,7 @@ _NUMBERS = ("tools", "awaiting\napproval", "tokens", "calls", "failed")
 def status(
     *,
     config: ConfigOption = None,
-    url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help=f"A gateway over HTTP; ${GATEWAY_TOKEN} is an operator's token, if the gateway asks for one.",
-        ),
-    ] = None,
+    url: UrlOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Show the gateways that run here, or the one at URL, with their servers, clients and savings.
@@ -126,7 +129,7 @@ def status(
     from toolsearch.gateway.reports.commands import running_gateways
 
     if url is not None:
-        found = [{"address": url, "status": _asked(url)}]
+        found = [{"address": url, "status": operators_answer(url, "status.json")}]
     else:
         found = running_gateways(settings_of(config).state_folder)
     if as_json:
@@ -137,28 +140,6 @@ def status(
         if not found:
             stdout().print("No gateway runs.")
     return ExitCode.OK if found else ExitCode.NOTHING
-
-
-def _asked(url: str) -> Any:
-    """The status of the gateway at *url*."""
-    import httpx2
-
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise BadSettingError(f"--url needs an address such as http://127.0.0.1:8080, not {url!r}")
-    token = os.environ.get(GATEWAY_TOKEN)
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    address = f"{parts.scheme}://{parts.netloc}{parts.path.removesuffix('/').removesuffix('/mcp')}/status.json"
-    try:
-        answer = httpx2.get(address, headers=headers, timeout=_TIMEOUT_S)
-    except httpx2.HTTPError as error:
-        raise ServerUnavailableError(f"{address} does not answer: {error}") from error
-    if answer.status_code in {401, 403}:
-        raise ServerUnavailableError(f"{address} is for operators; put a token of one in {GATEWAY_TOKEN}")
-    try:
-        return answer.raise_for_status().json()
-    except (httpx2.HTTPError, json.JSONDecodeError) as error:
-        raise ServerUnavailableError(f"{address} does not answer with the status of a gateway") from error
 
 
 def _show(gateway: dict[str, Any], approve: str) -> None:
@@ -180,6 +161,8 @@ def _show(gateway: dict[str, Any], approve: str) -> None:
         stdout().print(line(clients_in_words(gateway)), soft_wrap=True)
     for warning in told["warnings"]:
         warn(warning)
+    if waiting := len(told["held_results"]):
+        stdout().print(f"Results that wait for an operator: {waiting:,}. To see them: {program()} gateway results")
     if "pid" in gateway and any(server["held"] for server in told["servers"]):
         stdout().print(line(f"To see and approve waiting definitions: {approve}"), soft_wrap=True)
     stdout().print(
@@ -247,7 +230,7 @@ def serve(
     return ExitCode.OK
 
 
-for command in (check, status, reload, stop, approve, audit, login, add, remove, pause, resume):
+for command in (check, status, reload, stop, approve, results, audit, login, add, remove, pause, resume):
     gateway.command()(command)
 
 

@@ -21,7 +21,7 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import near_names
 
 if TYPE_CHECKING:
-    from toolsearch.gateway.approvals import Waiting
+    from toolsearch.gateway.approvals.waiting import Waiting
     from toolsearch.gateway.settings import GatewayConfig
     from toolsearch.gateway.trust.gate import PinStore
     from toolsearch.gateway.trust.verdicts import ReviewItem
@@ -35,13 +35,15 @@ def held_json(held: ReviewItem) -> dict[str, Any]:
         "why": held.why.value,
         "findings": findings,
         "changes": list(held.changes),
+        "refused_by": held.refused_by,
     }
 
 
 def reasons(held: ReviewItem) -> str:
     """Why an entry has to be reviewed, in a line."""
     findings = [f"{each.rule} in {each.place}: {each.evidence}" for each in held.findings]
-    return "; ".join([*findings, *(f"changed: {place}" for place in held.changes)])
+    refused = [f"refused by {held.refused_by}"] if held.refused_by else []
+    return "; ".join([*refused, *findings, *(f"changed: {place}" for place in held.changes)])
 
 
 T = TypeVar("T")
@@ -64,21 +66,22 @@ def approve(
     ] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Show definitions that await approval, with the reasons and changes, and approve them.
+    """Show the definitions that await approval, with the reasons and changes, and approve them.
 
-    Name tools and prompts SERVER__NAME, resources SERVER__URI, skills SERVER__ with the URI of their folder, and a
+    Name a tool or prompt SERVER__NAME, a resource SERVER__URI, a skill SERVER__ with the URI of its folder, and a
     server's instructions by the server.
 
-    Asks once about all new definitions of a server without findings of the scan, and about each other one. Without a
-    name or --all it asks on a terminal, and only shows elsewhere. Approves exactly the definitions that it showed. A
-    running gateway follows within seconds. Exit code 1 if you declined a definition or it has changed meanwhile.
+    The command asks once about all new definitions of a server without findings of the scan, and once about each other
+    definition. Without a name or --all it only asks on a terminal. It approves exactly the definitions that it showed,
+    and refused definitions only by their names. A running gateway follows within seconds. Exit code 1 if you declined a
+    definition, or if a definition has changed meanwhile.
     """
     if targets and everything:
         raise BadSettingError("give either names or --all, not both")
     if yes and not (targets or everything):
         raise BadSettingError("--yes needs names of definitions, or --all")
     read = read_config(config)
-    from toolsearch.gateway.approvals import waiting_entries
+    from toolsearch.gateway.approvals.waiting import waiting_entries
     from toolsearch.gateway.trust.gate import PinStore
 
     store = PinStore.of(read)
@@ -98,7 +101,8 @@ def approve(
         review.show(waiting)
         if waiting and not as_json:
             stdout().print(
-                line(f"To approve: {approving(config)} NAME..., or --all; with --yes nothing is asked."), soft_wrap=True
+                line(f"To approve: {approving(config)} NAME..., or --all. With --yes the command asks nothing."),
+                soft_wrap=True,
             )
         return ExitCode.OK
     finally:
@@ -135,7 +139,13 @@ class _Review:
         return ExitCode.OK if all(decided) else ExitCode.NOTHING
 
     def _decide_of_server(self, waiting: Sequence[Waiting]) -> bool:
-        """Whether all of *waiting*, which belong to one server, are approved now."""
+        """Whether all of *waiting*, which belong to one server, are approved now. What somebody has refused is only
+        approved by its name.
+        """
+        refused = [each for each in waiting if each.held.refused_by and each.held.name not in self.targets]
+        waiting = [each for each in waiting if each not in refused]
+        if self.shows and refused:
+            _list(refused)
         plain = [each for each in waiting if self._is_plain(each)]
         if self.shows and plain:
             _list(plain)
@@ -149,7 +159,7 @@ class _Review:
         return is_all
 
     def _approve(self, shown: Sequence[Waiting]) -> bool:
-        from toolsearch.gateway.approvals import local_person
+        from toolsearch.gateway.approvals.waiting import local_person
 
         by = local_person()
         changed = [
@@ -205,8 +215,8 @@ def _opening(entry: JsonObject) -> str:
 
 def _revoke(config: GatewayConfig, store: PinStore, targets: Sequence[str], *, yes: bool) -> int:
     if not targets:
-        raise BadSettingError("say whose approval is withdrawn: SERVER or SERVER__TOOL")
-    from toolsearch.gateway.approvals import local_person
+        raise BadSettingError("--revoke needs the names of definitions: SERVER or SERVER__TOOL")
+    from toolsearch.gateway.approvals.waiting import local_person
     from toolsearch.gateway.trust.verdicts import Kind, shown_name
 
     servers = [each.name for each in config.upstreams]
@@ -215,8 +225,8 @@ def _revoke(config: GatewayConfig, store: PinStore, targets: Sequence[str], *, y
     for target in targets:
         if not any(target in (each[0], shown_name(*each)) for each in chosen):
             raise UnknownToolError(target, near=near_names(target, [shown_name(*each) for each in approved]))
-    stdout().print(line("Approved until now: " + ", ".join(shown_name(*each) for each in chosen)))
-    if not yes and not _confirmed("Withdraw that?"):
+    stdout().print(line("Approved: " + ", ".join(shown_name(*each) for each in chosen)))
+    if not yes and not _confirmed("Withdraw these approvals?"):
         return ExitCode.NOTHING
     for server, kind, name in chosen:
         store.revoke(server, name, local_person(), kind)

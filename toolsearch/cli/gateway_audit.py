@@ -85,7 +85,7 @@ async def record(settings: GatewaySettings, action: str, server: str) -> None:
     """Record what is about to be done to *server*, if *settings* ask for an audit. Raises StorageError."""
     if settings.audit is None:
         return
-    from toolsearch.gateway.approvals import local_person
+    from toolsearch.gateway.approvals.waiting import local_person
     from toolsearch.gateway.audit import GatewayAudit
 
     kept = GatewayAudit.of(settings.audit, settings.state_folder)

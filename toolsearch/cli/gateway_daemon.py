@@ -13,14 +13,14 @@ from toolsearch.errors import BadSettingError, ServerUnavailableError, ToolSearc
 
 if TYPE_CHECKING:
     from toolsearch.gateway.settings import GatewaySettings
-    from toolsearch.tools.json_types import JsonObject
+    from toolsearch.tools.json_types import Json, JsonObject
 
 
 def reload(*, config: ConfigOption = None) -> int:
     """Have the background processes read their file at once, and say what came of it. Exit code 1 if none runs."""
-    processes = _processes(config)
+    processes = processes_of(config)
     for process in processes:
-        if problem := _asked(process, "reload").get("problem"):
+        if problem := asked(process, "reload").get("problem"):
             raise BadSettingError(f"process {process['pid']}: {problem}")
         stdout().print(line(f"Process {process['pid']} works by {process['config']}."), soft_wrap=True)
     return _outcome(processes)
@@ -31,9 +31,9 @@ def stop(*, config: ConfigOption = None) -> int:
 
     Exit code 1 if none runs.
     """
-    processes = _processes(config)
+    processes = processes_of(config)
     for process in processes:
-        _asked(process, "stop")
+        asked(process, "stop")
         stdout().print(line(f"Process {process['pid']} ends."), soft_wrap=True)
     return _outcome(processes)
 
@@ -64,7 +64,7 @@ def settings_of(config: Path | None) -> GatewaySettings:
         return GatewaySettings()
 
 
-def _processes(config: Path | None) -> list[dict[str, Any]]:
+def processes_of(config: Path | None) -> list[dict[str, Any]]:
     """The background processes of the configuration: one for each environment that clients were started in."""
     from toolsearch.gateway.reports.commands import running_gateways
 
@@ -72,12 +72,13 @@ def _processes(config: Path | None) -> list[dict[str, Any]]:
     return [each for each in running_gateways(settings_of(config).state_folder) if each.get("config") == path]
 
 
-def _asked(process: dict[str, Any], what: str) -> JsonObject:
-    from toolsearch.gateway.daemon.place import NoPlaceError, asked
+def asked(process: dict[str, Any], what: str, **more: Json) -> JsonObject:
+    """The answer of a background process that is asked to do *what*."""
+    from toolsearch.gateway.daemon import place
 
     try:
-        return asked(Path(process["address"].removeprefix("unix:")), what)
-    except (OSError, NoPlaceError) as error:
+        return place.asked(Path(process["address"].removeprefix("unix:")), what, **more)
+    except (OSError, place.NoPlaceError) as error:
         raise ServerUnavailableError(f"process {process['pid']} does not answer: {error}") from error
 
 

@@ -150,12 +150,14 @@ local_connection = ContextVar("local_connection", default="stdio")  # the connec
 
 def caller_of(ctx: Context) -> Caller:
     """Return who makes the request of *ctx*. Raises MCPError if authentication is required and missing."""
+    grant = _grant_of(ctx)
+    if grant is None:
+        raise MCPError(INVALID_REQUEST, "Authentication required")
     is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
     client = ctx.session.client_params.client_info if ctx.session.client_params else None
     capabilities = ctx.session.client_capabilities
-    token = _token_of(ctx)
     return Caller(
-        token.grant if token else Grant(LOCAL, is_operator=ctx.request is None),  # over stdio it is our own user
+        grant,
         Era.MODERN if is_modern else Era.LEGACY,
         session_key=None if is_modern else _session_key(ctx),
         client_name=client.name if client else "",
@@ -178,18 +180,20 @@ def grant_of_request() -> Grant:
     return token.grant if isinstance(token, GrantToken) else Grant(LOCAL)
 
 
-def _token_of(ctx: Context) -> GrantToken | None:
-    """Read the token from the request, not from the context variable: a session's task keeps the context of the request
-    that opened the session. None on stdio, or if no tokens are required.
-    """
-    scope: Mapping[str, Any] = ctx.request.scope if ctx.request is not None else {}
+def grant_in(scope: Mapping[str, Any]) -> Grant | None:
+    """The grant of the HTTP request of *scope*: everybody's if no credential is required; None if one is missing."""
     if "auth" not in scope:
-        return None
+        return Grant(LOCAL)
     user = scope.get("user")
     token = user.access_token if isinstance(user, AuthenticatedUser) else None
-    if not isinstance(token, GrantToken):
-        raise MCPError(INVALID_REQUEST, "Authentication required")
-    return token
+    return token.grant if isinstance(token, GrantToken) else None
+
+
+def _grant_of(ctx: Context) -> Grant | None:
+    """Read the grant from the request, not from the context variable: a session's task keeps the context of the request
+    that opened the session. Over stdio it is that of our own user.
+    """
+    return Grant(LOCAL, is_operator=True) if ctx.request is None else grant_in(ctx.request.scope)
 
 
 def _session_key(ctx: Context) -> str | None:
@@ -230,7 +234,7 @@ def _failure(ctx: Context, error: Exception) -> tuple[str, str]:
         log_failure(logger, f"{ctx.method} failed", error)
         return text_for_model(error), error.code
     logger.error("%s failed, request %s", ctx.method, request_id_now(), exc_info=error)
-    return f"The gateway failed at this request; its log says how, under {request_id_now()}", "internal_error"
+    return f"The gateway failed at this request. The reason is in its log, under {request_id_now()}", "internal_error"
 
 
 def about_error(code: str) -> dict[str, Any]:

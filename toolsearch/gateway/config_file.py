@@ -48,7 +48,7 @@ class ConfigFile:
         self.path = path
         self.applied = b""
         self.problem = ""
-        self._environment = environment
+        self.environment = environment
         self._check = check
         self._looking = asyncio.Lock()
         self._listeners: list[Callable[[], None]] = []
@@ -119,7 +119,7 @@ class ConfigFile:
 
     def _config_in(self, content: bytes) -> GatewayConfig:
         document = mcp_document(self.path, content)
-        return read_gateway_config(document, self._environment, origin=self.path.name, folder=self.path.parent)
+        return read_gateway_config(document, self.environment, origin=self.path.name, folder=self.path.parent)
 
 
 _MAX_SHOWN: Final = 60  # characters of a name that a message shows

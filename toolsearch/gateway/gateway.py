@@ -19,13 +19,13 @@ from toolsearch.calling.pipeline import CallOutcome
 from toolsearch.calling.schema_validator import load_validator
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError
-from toolsearch.gateway.approvals import Waiting, waiting_of
+from toolsearch.gateway.approvals.decisions import Decisions
+from toolsearch.gateway.approvals.questions import ApprovalQuestions
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.config_file import ConfigFile
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
 from toolsearch.gateway.list_costs import ListCosts, tidy
 from toolsearch.gateway.overrides import overrides_of
-from toolsearch.gateway.proxy.approval_questions import ApprovalQuestions
 from toolsearch.gateway.proxy.calls import ClientCall, ClientCalls, mcp_answer
 from toolsearch.gateway.proxy.content import ContentProxy, Subscriptions
 from toolsearch.gateway.proxy.entries import Entries
@@ -48,6 +48,7 @@ from toolsearch.gateway.status import (
     ServerRow,
 )
 from toolsearch.gateway.trust.gate import PinGate, make_gate
+from toolsearch.gateway.trust.held_results import HeldResults
 from toolsearch.gateway.trust.results import Results
 from toolsearch.gateway.trust.verdicts import ToolGate
 from toolsearch.gateway.user_reach import UserReach
@@ -175,12 +176,15 @@ class Gateway:
         self._closing.callback(self.engine.catalog.ask_health(self._server_health))
         links = SeenLinks()
         seal = StateSeal(os.urandom(32), clock)  # the key is random, so only this process accepts its states
-        self._approval_questions = ApprovalQuestions(self.waiting, self.decide, seal)
+        self.held_results = HeldResults(self.note, clock)
+        self.decisions = Decisions(self.registry, self.pins, self.servers.review)
+        self._approval_questions = ApprovalQuestions(self.decisions, seal)
         self.relay = Relay(
             self.upstreams,
             seal,
             links,
             results=Results(self._treatment_of),
+            held=self.held_results,
             before=self.servers.follow_decisions if asks_gate else None,
             reached_at=self.user_reach.reached_at,
             telemetry=self.engine.telemetry,
@@ -341,28 +345,6 @@ class Gateway:
         is_wanted = caller.era is Era.LEGACY
         return await self.tasks.begin(caller, call.call.name, downstream, answer, is_wanted=is_wanted)
 
-    async def waiting(self, caller: Caller, name: str) -> Waiting | None:
-        """What awaits approval under *name*, if it is in the reach of *caller*."""
-        held = self.registry.held.get(name)
-        if held is None or self.pins is None or not self.seen_by(caller).principal.reach.admits(held):
-            return None
-        return await asyncio.to_thread(waiting_of, self.registry, self.pins, held)
-
-    async def decide(self, waiting: Waiting, by: str, is_approved: bool) -> bool:  # noqa: FBT001  as it is called back
-        """Record what the person *by* has decided about *waiting*. What is approved can be used once this returns.
-
-        Returns False if it has changed meanwhile, so that something else waits. Raises StorageError.
-        """
-        if self.pins is None:
-            return False
-        server, name, kind = waiting.server, waiting.name, waiting.held.kind
-        if not is_approved:
-            await asyncio.to_thread(self.pins.refuse, server, name, by, kind)
-            return True
-        is_done = await asyncio.to_thread(self.pins.approve, server, name, waiting.held.pin, by, kind)
-        await self.servers.review()
-        return is_done
-
     async def run(self, caller: Caller, name: str, arguments: JsonObject, downstream: Downstream) -> CallOutcome:
         """Call a tool for a client that does not speak MCP; see `ClientCalls.complete`."""
         return await self._completed(self._calls.read(self.seen_by(caller), call_params(name, arguments), downstream))
@@ -463,6 +445,7 @@ class Gateway:
             all_tools_tokens=self.ledger.all_tools_tokens,
             tokens_are_estimate=self._costs.wire.is_estimate,
             warnings=(*self._problems(), *self.config.notices, *self.engine.notes),
+            held_results=tuple(each.id for each in self.held_results.waiting()),
         )
 
     def _problems(self) -> list[str]:

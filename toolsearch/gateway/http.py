@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 import h11
 import uvicorn
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.routes import build_resource_metadata_url
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from pydantic import AnyHttpUrl
@@ -23,16 +22,16 @@ from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolsearch.access.directory import make_directory
 from toolsearch.access.principals import PrincipalDirectory
 from toolsearch.access.settings import JwtSettings
 from toolsearch.errors import BadSettingError
-from toolsearch.gateway.caller import CredentialBackend, GrantToken
+from toolsearch.gateway.caller import CredentialBackend
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http_guard import (
     REQUEST_ID,
@@ -40,11 +39,12 @@ from toolsearch.gateway.http_guard import (
     HostGuard,
     RequestIds,
     RetryAfter,
+    guarded_route,
     require_safe_binding,
     served_hosts,
 )
 from toolsearch.gateway.login_pages import login_routes
-from toolsearch.gateway.reports.decisions import decision_routes
+from toolsearch.gateway.reports.operator_routes import operator_routes
 from toolsearch.gateway.reports.page import status_routes
 from toolsearch.gateway.server import make_server
 from toolsearch.gateway.status import SESSION_IDLE_S
@@ -78,7 +78,7 @@ class _StrictConnection(h11.Connection):
     def next_event(self) -> Any:
         event = super().next_event()
         if isinstance(event, h11.Request) and {name for name, _ in event.headers} >= _LENGTHS:
-            raise h11.RemoteProtocolError("it has both Content-Length and Transfer-Encoding")
+            raise h11.RemoteProtocolError("the request has both Content-Length and Transfer-Encoding")
         return event
 
 
@@ -166,17 +166,17 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
     mcp: ASGIApp = RetryAfter(StreamableHTTPASGIApp(manager), idle_s=SESSION_IDLE_S)
     routes: list[BaseRoute] = [Route(_HEALTH, _healthy)]
     pages = status_routes(gateway)
-    scopes = directory.required_scopes if directory is not None else ()
-    routes += login_routes(gateway, asks_for_tokens=directory is not None, scopes=scopes)
     if directory is None:
-        routes += [Route(_PATH, endpoint=mcp), *pages]
+        routes += [Route(_PATH, endpoint=mcp), *pages, *login_routes(gateway)]
     else:
         resource = _resource(settings.jwt, host, port)
         metadata = build_resource_metadata_url(AnyHttpUrl(resource)) if resource else None
         guarded = BearerOnly(mcp, directory.required_scopes, str(metadata or ""))
         routes += [Route(_PATH, endpoint=guarded)]
-        pages += decision_routes(gateway)  # without tokens, nobody could tell an operator from their model
-        routes += [_for_operators(page, directory.required_scopes) for page in pages]
+        pages += operator_routes(gateway)  # without tokens, nobody could tell an operator from their model
+        scopes = directory.required_scopes
+        routes += [guarded_route(page, scopes, is_for_operators=True) for page in pages]
+        routes += [guarded_route(page, scopes, is_for_operators=False) for page in login_routes(gateway)]
         if settings.jwt is not None and resource is not None:
             routes += _metadata_routes(settings.jwt, resource)
     return Starlette(
@@ -261,30 +261,6 @@ def _for_pages_of(origins: Sequence[str]) -> list[Middleware]:
             expose_headers=["mcp-session-id", "www-authenticate", "retry-after", REQUEST_ID],
         )
     ]
-
-
-def _for_operators(page: Route, scopes: Sequence[str]) -> Route:
-    """*page* for operators only: for tokens that are good for *scopes*."""
-    return Route(page.path, endpoint=_OperatorsOnly(page.app, scopes), methods=sorted(page.methods or {"GET"}))
-
-
-class _OperatorsOnly:
-    """Asks a browser for a password, which is the token, and refuses everybody else."""
-
-    def __init__(self, app: ASGIApp, scopes: Sequence[str]) -> None:
-        self._app = app
-        self._scopes = frozenset(scopes)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        user = scope.get("user")
-        token = user.access_token if isinstance(user, AuthenticatedUser) else None
-        if not isinstance(token, GrantToken):
-            challenge = {"www-authenticate": 'Basic realm="toolsearch: any name, and a token"'}
-            await PlainTextResponse("Say who you are", 401, headers=challenge)(scope, receive, send)
-        elif not token.grant.is_operator or not self._scopes.issubset(token.grant.scopes):
-            await PlainTextResponse("For operators only", 403)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
 
 
 def _resource(jwt: JwtSettings | None, host: str, port: int | None) -> str | None:

@@ -7,19 +7,21 @@ rebinding), even read the answers. Such requests carry the page's name as ``Host
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.access.addresses import is_loopback
 from toolsearch.errors import BadSettingError
+from toolsearch.gateway.caller import grant_in
 from toolsearch.gateway.settings import HttpSettings
 from toolsearch.request_ids import answering, is_sound, new_request_id
 
@@ -126,6 +128,53 @@ class HostGuard:
         return bool(colon) and scheme in _DEFAULT_PORTS and self._is_ours([host], scheme)
 
 
+def is_own_page(request: HTTPConnection, own_hosts: Collection[str] = ()) -> bool:
+    """Whether the browser says that *request* comes from a page of the host that it is sent to, or of *own_hosts*."""
+    page = urlsplit(request.headers.get("origin", "")).netloc.lower()
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    return site == "same-origin" and page != "" and page in {request.headers.get("host", "").lower(), *own_hosts}
+
+
+NEVER_KEPT: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+
+
+def page_headers(policy: str) -> dict[str, str]:
+    """The headers of a page that no other page may frame or be told of. *policy* is its Content-Security-Policy."""
+    return {
+        "content-security-policy": policy,
+        "referrer-policy": "same-origin",  # with no-referrer, forms of the page would have the origin "null"
+        "x-frame-options": "DENY",
+        **NEVER_KEPT,
+    }
+
+
+def guarded_route(page: Route, scopes: Iterable[str], *, is_for_operators: bool) -> Route:
+    """*page* for credentials that are good for *scopes*, and for operators only if *is_for_operators*."""
+    methods = sorted(page.methods or {"GET"})
+    return Route(page.path, endpoint=_Guarded(page.app, scopes, is_for_operators=is_for_operators), methods=methods)
+
+
+class _Guarded:
+    """Asks a browser for a password, which is the token, and refuses everybody else."""
+
+    def __init__(self, app: ASGIApp, scopes: Iterable[str], *, is_for_operators: bool) -> None:
+        self._app = app
+        self._scopes = frozenset(scopes)
+        self._is_for_operators = is_for_operators
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        grant = grant_in(scope)
+        if grant is None:
+            challenge = {"www-authenticate": 'Basic realm="toolsearch: any name, and your token"'}
+            await PlainTextResponse("Say who you are", 401, headers=challenge)(scope, receive, send)
+        elif self._is_for_operators and not grant.is_operator:
+            await PlainTextResponse("This page is for operators only", 403)(scope, receive, send)
+        elif not self._scopes.issubset(grant.scopes):
+            await PlainTextResponse("This token lacks a scope", 403)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
 class RetryAfter:
     """Adds a time to retry to refusals for lack of room. *idle_s* is how long a session may be idle."""
 
@@ -157,7 +206,7 @@ def served_hosts(
     if host in _EVERY_ADDRESS:
         if not named:
             raise BadSettingError(
-                f"bound to every address, it has to know by which names it is reached: set {setting}, such as "
+                f"bound to every address, the server needs the names by which clients reach it: set {setting}, such as "
                 '["tools.example.com"], or bind it to one address'
             )
         return named
@@ -186,12 +235,12 @@ class BearerOnly:
         self._metadata = metadata
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        user = scope.get("user")
-        if not isinstance(user, AuthenticatedUser):
+        grant = grant_in(scope)
+        if grant is None:
             has_token = "authorization" in Headers(scope=scope)
             refusal = self._refusal(401, "invalid_token" if has_token else "", "send a valid token")
             await refusal(scope, receive, send)
-        elif not set(self._scopes).issubset(user.scopes):
+        elif not grant.scopes.issuperset(self._scopes):
             await self._refusal(403, "insufficient_scope", "the token lacks a scope")(scope, receive, send)
         else:
             await self._app(scope, receive, send)

@@ -3,62 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
 from html import escape
-from typing import Final, TypeAlias
+from typing import Final
 from urllib.parse import quote, urlsplit
 
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.shared.auth import AuthorizationCodeResult
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from toolsearch.access.principals import LOCAL, Grant
+from toolsearch.access.principals import Grant
 from toolsearch.errors import LoginRequiredError, StorageError
-from toolsearch.gateway.caller import GrantToken
+from toolsearch.gateway.caller import grant_in
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.http_guard import is_own_page, page_headers
 from toolsearch.upstreams.logins import CALLBACK_PATH, LOGIN_PATH
 
 _LOGINS: Final = "/logins"
 _ENDING_S: Final = 60.0  # for the authorization server to give the tokens once it has let the user in
-_HEADERS: Final = {
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-}
-_OVER: Final = "This link is not one of yours, or it is over. Call the tool again to get a new one."
-_Page: TypeAlias = Callable[[Request, Grant], Awaitable[Response]]
+_HEADERS: Final = page_headers("default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+_OVER: Final = "This link is not yours, or it has expired. Call the tool again to get a new link."
 
 
-def login_routes(gateway: Gateway, *, asks_for_tokens: bool, scopes: Iterable[str]) -> list[Route]:
-    """The routes of the pages. Each asks the browser who its user is, with a token that is good for *scopes*: the link
-    of one user is worth nothing to another. Without tokens, everybody is the one local user.
-    """
+def login_routes(gateway: Gateway) -> list[Route]:
+    """The routes of the pages. The application has to ask for tokens where there are any: a link is for one user."""
     pages = _LoginPages(gateway)
-
-    def guarded(page: _Page) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            user = request.scope.get("user")
-            token = user.access_token if isinstance(user, AuthenticatedUser) else None
-            if not asks_for_tokens:
-                return await page(request, Grant(LOCAL))
-            if not isinstance(token, GrantToken):
-                challenge = {"www-authenticate": 'Basic realm="toolsearch: any name, and your token"'}
-                return PlainTextResponse("Say who you are", 401, headers=challenge)
-            if not token.grant.scopes.issuperset(scopes):
-                return PlainTextResponse("This token may not do that", 403)
-            return await page(request, token.grant)
-
-        return answer
-
     return [
-        Route(CALLBACK_PATH, guarded(pages.answered)),
-        Route(f"{LOGIN_PATH}/{{ticket}}", guarded(pages.begin)),
-        Route(_LOGINS, guarded(pages.logins)),
-        Route(f"{_LOGINS}/{{server}}", guarded(pages.log_out), methods=["POST"]),
+        Route(CALLBACK_PATH, pages.answered),
+        Route(f"{LOGIN_PATH}/{{ticket}}", pages.begin),
+        Route(_LOGINS, pages.logins),
+        Route(f"{_LOGINS}/{{server}}", pages.log_out, methods=["POST"]),
     ]
 
 
@@ -66,8 +41,9 @@ class _LoginPages:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    async def begin(self, request: Request, grant: Grant) -> Response:
+    async def begin(self, request: Request) -> Response:
         """Send the browser to where the user logs in."""
+        grant = _grant_of(request)
         login = self._gateway.logins.begun(grant.principal.id, request.path_params["ticket"])
         if login is None:
             return _said(_OVER, 404)
@@ -76,12 +52,12 @@ class _LoginPages:
         except LoginRequiredError as error:
             return _said(str(error), 502)
         if urlsplit(url).scheme not in {"https", "http"}:
-            return _said(f"{login.server} gave no address of a page to log in at.", 502)
+            return _said(f"{login.server} named no page to log in at. Ask its operator.", 502)
         return RedirectResponse(url, 302, headers=_HEADERS)
 
-    async def answered(self, request: Request, grant: Grant) -> Response:
-        """Take what the authorization server answers by way of the browser, and wait until the tokens are there."""
-        given = request.query_params
+    async def answered(self, request: Request) -> Response:
+        """Take the answer of the authorization server from the browser, and wait until the tokens are there."""
+        grant, given = _grant_of(request), request.query_params
         login = self._gateway.logins.answered(grant.principal.id, given.get("state", ""))
         result = AuthorizationCodeResult(code=given.get("code", ""), state=given.get("state"), iss=given.get("iss"))
         if login is None or not login.take(result):
@@ -90,8 +66,9 @@ class _LoginPages:
             return _said(f"The login to {login.server} did not succeed. Call the tool again to get a new link.", 502)
         return _said(f"You are logged in to {login.server}. Close this page, and call the tool again.")
 
-    async def logins(self, request: Request, grant: Grant) -> Response:
+    async def logins(self, request: Request) -> Response:
         """The servers at which each user logs in, with the state of this user's login."""
+        grant = _grant_of(request)
         reached_at = self._gateway.user_reach.reached_at or str(request.base_url).removesuffix("/")
         rows = [
             _row(name, "" if theirs.is_usable else await theirs.link(reached_at))
@@ -100,8 +77,10 @@ class _LoginPages:
         ]
         return _page("".join(rows) or "<p>There is no server at which each user logs in.")
 
-    async def log_out(self, request: Request, grant: Grant) -> Response:
-        name = request.path_params["server"]
+    async def log_out(self, request: Request) -> Response:
+        if not is_own_page(request):
+            return _said("Log out on this gateway's own page.", 403)
+        grant, name = _grant_of(request), request.path_params["server"]
         server = self._gateway.per_user.get(name)
         if server is None:
             return _said("There is no such server.", 404)
@@ -112,6 +91,13 @@ class _LoginPages:
         async with asyncio.timeout(_ENDING_S):
             await server.log_out(grant)
         return RedirectResponse(_LOGINS, 303, headers=_HEADERS)
+
+
+def _grant_of(request: Request) -> Grant:
+    grant = grant_in(request.scope)
+    if grant is None:
+        raise HTTPException(401)
+    return grant
 
 
 def _row(server: str, link: str) -> str:

@@ -74,6 +74,7 @@ class GatewayStatus:
     all_tools_tokens     tokens of the lists if they held every definition in the caller's reach, without lists that
                          were requested again because of a search; None while servers are starting
     tokens_are_estimate  whether tokens were estimated from lengths instead of counted with o200k_base
+    held_results         the ids of the results that wait for an operator
     """
 
     origin: str
@@ -90,6 +91,7 @@ class GatewayStatus:
     all_tools_tokens: int | None = 0
     tokens_are_estimate: bool = False
     warnings: tuple[str, ...] = ()
+    held_results: tuple[str, ...] = ()
 
 
 def status_json(status: GatewayStatus) -> str:

@@ -308,7 +308,7 @@ def test_what_has_changed_since_it_was_shown_is_not_approved_with_the_rest(run, 
 def test_without_a_terminal_names_and_yes_approve_and_yes_alone_does_not(run, quarantined):
     assert run("approve", "--yes", "--config", quarantined).code == 2
     assert approvals(quarantined) == {}
-    assert "with --yes nothing is asked." in run("approve", "--config", quarantined).out
+    assert "With --yes the command asks nothing." in run("approve", "--config", quarantined).out
     assert approvals(quarantined) == {}
     assert run("approve", "sums__add", "sums__mul", "--yes", "--config", quarantined).code == 0
     assert sorted(approvals(quarantined)) == ["add", "mul"]

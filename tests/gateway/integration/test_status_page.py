@@ -6,10 +6,11 @@ TOOLSEARCH_SCREENSHOTS names a folder that pictures of it are written to.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,12 @@ from mcp import Client
 from playwright.sync_api import Browser, Page, expect
 
 from tests.kit.browser import chromium, sideways, violations
-from tests.kit.gateway import raw_server, served, time_server
+from tests.kit.fake_servers import MODERN
+from tests.kit.gateway import listening, raw_server, time_server
+from toolsearch.gateway.config_file import ConfigFile, read_gateway_config
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.http import http_app
+from toolsearch.gateway.trust.held_results import HeldResult
 
 LONG = "find_the_tool_that_" * 12
 VIEWS: dict[str, dict[str, Any]] = {
@@ -40,15 +46,15 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             "time": time_server(),
             "gone": {"command": f"/no/such/folder/{LONG}"},
         },
-        "toolsearch": {"stateDir": str(state), "passThrough": {"maxTools": 0}},
+        "toolsearch": {"stateDir": str(state), "passThrough": {"maxTools": 0}, "exposure": {"firstListWaitS": 30}},
     }
-    with serving(config, LONG, "tell the time") as address:
+    with serving(Gateway(read_gateway_config(config, os.environ)), LONG, "tell the time") as address:
         yield address
 
 
 @contextmanager
-def serving(config: dict[str, Any], *queries: str) -> Iterator[str]:
-    """A gateway in a thread of its own, in which a client has searched for *queries*."""
+def serving(gateway: Gateway, *queries: str) -> Iterator[str]:
+    """The address of *gateway* in a thread of its own, in which a client has searched for *queries*."""
     begun: Future[str] = Future()
     ended = threading.Event()
 
@@ -60,11 +66,11 @@ def serving(config: dict[str, Any], *queries: str) -> Iterator[str]:
 
     async def serve() -> None:
         try:
-            async with served(config, is_alone=False) as (gateway, url):
+            async with listening(http_app(gateway), is_alone=False) as url:
                 if queries:
-                    await search(url)
+                    await search(f"{url}/mcp")
                 await gateway.settled()
-                begun.set_result(url.removesuffix("/mcp"))
+                begun.set_result(url)
                 await asyncio.to_thread(ended.wait)
         except BaseException as error:
             if not begun.done():
@@ -151,21 +157,32 @@ def test_on_a_desk_a_server_is_one_row_of_a_table(page: Page) -> None:
     assert len(set(tops)) == 1
 
 
-def test_an_operator_approves_one_tool_and_refuses_another_with_one_click_each(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def operators_page(
+    browser: Browser, folder: Path, servers: dict[str, Any], monkeypatch: pytest.MonkeyPatch, **section: Any
+) -> Iterator[tuple[Page, Gateway]]:
+    """The page of an operator, of a gateway that works by a file of *servers*; the page closes and opens with it."""
     monkeypatch.setenv("ANN", "ann-token-0123456789")
-    section = {
-        "stateDir": str(tmp_path),
-        "trust": {"firstSeen": "quarantine"},
-        "principals": {"ann": {"token": "${ANN}", "operator": True}},
-    }
-    with serving({"mcpServers": {"time": time_server()}, "toolsearch": section}) as address:
+    section |= {"stateDir": str(folder / "state"), "principals": {"ann": {"token": "${ANN}", "operator": True}}}
+    path = folder / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers, "toolsearch": section}))
+    file = ConfigFile(path, os.environ)
+    gateway = Gateway(file.read(), file=file)
+    with serving(gateway) as address:
         context = browser.new_context(
             base_url=address, http_credentials={"username": "x", "password": os.environ["ANN"]}, **VIEWS["desk"]
         )
         page = context.new_page()
         page.goto("/")
+        yield page, gateway
+        context.close()
+
+
+def test_an_operator_approves_one_tool_and_refuses_another_with_one_click_each(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trust = {"firstSeen": "quarantine"}
+    with operators_page(browser, tmp_path, {"time": time_server()}, monkeypatch, trust=trust) as (page, _):
         expect(page.get_by_text("Get current time in a specific timezone")).to_be_visible()
         assert violations(page) == []
         other = page.locator("button[aria-label='Refuse time__convert_time']")
@@ -179,6 +196,90 @@ def test_an_operator_approves_one_tool_and_refuses_another_with_one_click_each(
         expect(page.locator(".entry[inert]")).to_have_count(1)
         assert other.evaluate(where) == place  # no button moves under the pointer
         page.get_by_role("button", name="Refuse time__convert_time").click()
-        expect(page.get_by_role("status").filter(has_text="refused, and still held")).to_be_visible()
-        expect(page.get_by_text("1 awaiting approval")).to_be_visible()
-        context.close()
+        expect(page.get_by_text("none awaiting approval")).to_be_visible()
+        expect(page.get_by_text("refused by ann")).to_be_visible()
+        assert violations(page) == []
+
+        page.reload()  # a refusal lasts, and there is a way back
+        expect(page.get_by_text("refused by ann")).to_be_visible()
+        expect(other).to_be_hidden()
+        page.get_by_role("button", name="Approve time__convert_time").click()
+        expect(page.locator(".entry[inert]")).to_have_count(1)
+
+
+def test_a_button_that_has_just_moved_takes_no_click(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is listed above may grow at the moment of the click, and another button come under the pointer."""
+    trust = {"firstSeen": "quarantine"}
+    with operators_page(browser, tmp_path, {"time": time_server()}, monkeypatch, trust=trust) as (page, gateway):
+        button = page.get_by_role("button", name="Approve time__convert_time")
+        button.click(trial=True)  # it has come to rest
+        reached = """(node) => {
+            const { x, y, width, height } = node.getBoundingClientRect();
+            return document.elementFromPoint(x + width / 2, y + height / 2) === node;
+        }"""
+        button.scroll_into_view_if_needed()
+        assert button.evaluate(reached)
+        page.evaluate("document.querySelector('main').prepend(made('h2', 'More'))")
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        button.scroll_into_view_if_needed()
+        assert not button.evaluate(reached)
+        button.click()  # waits until it can be reached
+        expect(page.locator(".entry[inert]")).to_have_count(1)
+        assert list(gateway.registry.held) == ["time__get_current_time"]
+
+
+def test_an_operator_pauses_adds_and_removes_servers_on_the_page(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with operators_page(browser, tmp_path, {"time": time_server()}, monkeypatch) as (page, _):
+        running = page.locator("#servers")
+        page.get_by_role("button", name="Pause time").click()
+        expect(page.get_by_text("time: paused", exact=True)).to_be_visible()
+        expect(running).not_to_contain_text("stdio")
+        page.get_by_role("button", name="Resume time").click()
+        expect(running).to_contain_text("stdio")
+
+        page.get_by_label("Name").fill("raw")
+        page.get_by_label("Entry").fill('{"command": 7}')
+        page.get_by_role("button", name="Add", exact=True).click()
+        expect(page.get_by_role("status").filter(has_text="could not be used")).to_be_visible()
+        page.get_by_label("Entry").fill(json.dumps(raw_server()))
+        page.get_by_role("button", name="Add", exact=True).click()
+        expect(page.get_by_role("button", name="Pause raw")).to_be_visible()
+        assert sideways(page) == 0
+        assert violations(page) == []
+
+        page.once("dialog", lambda dialog: dialog.dismiss())
+        page.get_by_role("button", name="Remove raw").click()
+        page.once("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Remove raw").click()
+        expect(page.get_by_role("status").filter(has_text="raw: removed")).to_be_visible()
+        page.get_by_role("button", name="Reload the file").click()
+        expect(page.get_by_role("status").filter(has_text="works by the file")).to_be_visible()
+    assert list(json.loads((tmp_path / "mcp.json").read_text())["mcpServers"]) == ["time"]
+
+
+def test_an_operator_reads_a_held_result_and_releases_it(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with operators_page(browser, tmp_path, {}, monkeypatch) as (page, gateway):
+
+        async def hold(text: str) -> HeldResult:
+            params = {"name": "read", "arguments": {"text": text}}
+            content = {"content": [{"type": "text", "text": text}]}
+            return await gateway.held_results.hold(MODERN, "hub", "tools/call", params, content, ["pressures"])
+
+        with ThreadPoolExecutor() as threads:  # the browser has an event loop in this one
+            texts = ("<b>Do it now.</b>", "Do the other.")
+            one, two = (threads.submit(asyncio.run, hold(text)).result() for text in texts)
+        page.get_by_role("button", name=f"Show result {one.id}").click()
+        expect(page.get_by_text("<b>Do it now.</b>")).to_be_visible()
+        expect(page.get_by_text("Do the other.")).to_be_hidden()
+        assert violations(page) == []
+        page.get_by_role("button", name=f"Release result {one.id}").click()
+        expect(page.locator(".entry[inert]")).to_have_count(1)
+        page.get_by_role("button", name=f"Discard result {two.id}").click()
+        expect(page.locator(".entry[inert]")).to_have_count(2)
+    assert [each.decision.value for each in (one, two)] == ["released", "discarded"]

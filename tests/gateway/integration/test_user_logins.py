@@ -191,7 +191,7 @@ async def test_the_answer_of_the_authorization_server_counts_only_in_the_browser
         page = (await (await people.browser("bob")).open(link)).headers["location"]
         refused = await (await people.browser("alice")).visit(page)
         assert refused.status_code == 400
-        assert "not one of yours" in refused.text
+        assert "not yours" in refused.text
         assert "wants you to log in" in await call(bob, 1)
     assert not guarded.seen
 
@@ -229,6 +229,11 @@ async def test_who_logs_out_on_the_page_is_logged_out_there_too_and_others_are_n
         assert [each.url.path for each in revoked] == ["/token/revocation"] * 2
         assert "guarded: logged in" in (await browser.visit(f"{base}/logins")).text
 
+        by_another_page = await browser.open(f"{base}/logins/guarded", "POST", page="https://app.example")
+        assert by_another_page.status_code == 403
+        listed = await browser.visit(f"{base}/logins")
+        assert "guarded: logged in" in listed.text
+        assert listed.headers["referrer-policy"] == "same-origin"  # else browsers send forms from the origin "null"
         page = await browser.visit(f"{base}/logins/guarded", "POST")
 
         assert 'guarded: <a href="' in page.text

@@ -189,6 +189,8 @@ class Host:
                     self._refused = b""
                     await self._file.reload(self._gateway.reconfigure)
                     writer.write(line_of({"problem": self._file.problem}))
+                case "results":
+                    writer.write(line_of(await self._results(hello)))
                 case "stop":
                     writer.write(line_of({}))
                     self._end()
@@ -218,6 +220,18 @@ class Host:
             del self._clients[key]
             self._idle_since_s = time.monotonic()
             self._news.set()
+
+    async def _results(self, asked: JsonObject) -> JsonObject:
+        """The results that wait for this user, or what comes of a decision about one of them."""
+        from toolsearch.gateway.approvals.waiting import local_person
+
+        held, action = self._gateway.held_results, asked.get("action")
+        try:
+            if action not in ("show", "release", "discard"):
+                return {"held": [each.shown() for each in held.waiting()]}
+            return await held.act(action, str(asked.get("id")), local_person())
+        except ToolSearchError as error:
+            return {"problem": str(error)}
 
     def _caller_of(self, ctx: Context) -> Caller:
         from toolsearch.gateway.caller import caller_of

@@ -138,8 +138,8 @@ class Place:
             return False
 
 
-def asked(path: Path, what: str) -> JsonObject:
-    """The answer of the background process that listens at *path*. Raises OSError and NoPlaceError."""
+def asked(path: Path, what: str, **more: Json) -> JsonObject:
+    """The answer of the background process that listens at *path*, told *more*. Raises OSError and NoPlaceError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_ANSWER_S)
         connection.connect(str(path))
@@ -147,7 +147,7 @@ def asked(path: Path, what: str) -> JsonObject:
             raise NoPlaceError(f"another user listens at {path}")
         with connection.makefile("rb") as lines:
             lines.readline()  # what it says of itself
-            connection.sendall(line_of({"do": what}))
+            connection.sendall(line_of({**more, "do": what}))
             return object_in(lines.readline())
 
 

@@ -84,6 +84,7 @@ class Entries:
             answer = _marked(write_result(output_of(entry, arguments, raw)), raw)
             if entry.is_skill:  # the model reads its bytes as a text, which the server's answer need not be
                 answer = dict(await self.relay.inspected(server, READ_SKILL, answer))
+                self.relay.require_passed_on(server, answer)
         except ChangedSkillError as error:
             raise await self._as_known_now(caller, error, entry, send) from None
         except MCPError as error:  # the model has called, so it is the one to read this

@@ -23,10 +23,11 @@ from weakref import WeakKeyDictionary
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY
 
-from toolsearch.errors import ServerUnavailableError, ToolSearchError
+from toolsearch.errors import ServerUnavailableError, ToolExecutionError, ToolSearchError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.server_tasks import ServerTasks
 from toolsearch.gateway.proxy.suspended_calls import ANY_ROOM, Binding, Room, StateSeal, SuspendedCalls
+from toolsearch.gateway.trust.held_results import HeldResults, Outcome
 from toolsearch.gateway.trust.results import Results
 from toolsearch.recent import Recent
 from toolsearch.telemetry import Telemetry
@@ -140,12 +141,14 @@ class Relay:
         links: SeenLinks,
         *,
         results: Results | None = None,
+        held: HeldResults | None = None,
         before: Callable[[], Awaitable[None]] | None = None,
         telemetry: Telemetry | None = None,
         backoff_s: float = _ROUND_BACKOFF_S,
         reached_at: str = "",
     ) -> None:
         """*links* remembers the links in all results that are passed on. *results* says what is; None: everything.
+        *held* keeps what waits for an operator.
         *before* is awaited before a request is admitted. *reached_at* is the address by which everybody reaches the
         gateway; "": it is the one by which each client does.
         """
@@ -153,6 +156,7 @@ class Relay:
         self._seal = seal
         self._links = links
         self._results = results or Results(lambda _: "allow")
+        self._held = held or HeldResults()
         self._suspended = SuspendedCalls(seal)
         self._before = before
         self._telemetry = telemetry or Telemetry()
@@ -189,19 +193,51 @@ class Relay:
         if downstream.log_level is not None and not upstream.is_modern:
             await self._levels.ask_for(upstream, downstream.log_level)
         binding = Binding(caller.owner, server, method, target_of(params))
+        held = self._held.of_request(caller, server, method, params) if self._results.holds(server) else None
+        if held is not None:
+            admit()
+            outcome = await self._held.outcome_of(held, downstream)
+        else:
+            outcome, found = await self._outcome(caller, upstream, binding, params, downstream, admit, show, room)
+            if found:
+                held = await self._held.hold(caller, server, method, params, outcome, found)
+                outcome = await self._held.outcome_of(held, downstream)
+        if isinstance(outcome, MCPError):
+            raise outcome
+        self._links.note(caller.owner, server, outcome)
+        return result_for(outcome, caller.era)
+
+    async def inspected(self, server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See `Results.inspected`."""
+        return await self._results.inspected(server, method, result)
+
+    def require_passed_on(self, server: str, result: Mapping[str, Any]) -> None:
+        """Raise ToolExecutionError for an inspected *result* that would have to be held, where none is kept."""
+        if found := self._results.reasons_to_hold(server, result):
+            raise ToolExecutionError(
+                f"The answer of {server} is withheld: the scan found {', '.join(found)} in it. Go on without it",
+                is_held=True,
+            )
+
+    async def _outcome(
+        self,
+        caller: Caller,
+        upstream: Upstream,
+        binding: Binding,
+        params: Mapping[str, Any],
+        downstream: Downstream,
+        admit: Callable[[], object],
+        show: Show | None,
+        room: Room,
+    ) -> tuple[Outcome, list[str]]:
+        """The inspected result of a request, or the error of a server that refused it; and the reasons to hold it."""
+        server, method = binding.server, binding.method
         try:
             result = await self._sent(caller, upstream, binding, params, downstream, admit, room)
         except MCPError as error:
-            if (shown_error := await self._results.error(server, method, error)) is error:
-                raise
-            raise shown_error from None
+            return await self._results.error(server, method, error)
         shown = await (self.inspected(server, method, result) if show is None else show(result))
-        self._links.note(caller.owner, server, shown)
-        return result_for(shown, caller.era)
-
-    async def inspected(self, server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
-        """*result* as it may be passed on; raises as `Results.passed_on`."""
-        return await self._results.passed_on(server, method, result)
+        return shown, self._results.reasons_to_hold(server, shown)
 
     async def relist(self, caller: Caller, server: str) -> None:
         """Have *server* list everything again, and have that judged; raises as `Upstream.request`."""

@@ -90,7 +90,7 @@ async def _listed(upstream: Upstream, clock: Callable[[], float]) -> tuple[float
 
 def _why_unpinned(row: ServerRow) -> str:
     is_judged = all(held.why is not ReviewReason.UNREADABLE for held in row.held)
-    return "" if is_judged else "its definitions cannot be pinned, since the approvals cannot be read or written"
+    return "" if is_judged else "its definitions cannot be pinned, because the approvals cannot be read or written"
 
 
 logger = logging.getLogger(__name__)

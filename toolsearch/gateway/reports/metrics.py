@@ -76,8 +76,8 @@ def _of_tools(tools: Mapping[tuple[str, ...], _Calls]) -> Iterator[Metric]:
     labels = ("server", "tool")
     failures = {(*key, code): count for key, each in tools.items() for code, count in each.failures.items()}
     yield totals("tool_calls", "Calls that have ended, by tool.", labels, {k: v.calls for k, v in tools.items()})
-    yield totals("tool_failures", "Those that were refused or failed, by the stable code.", (*labels, "code"), failures)
-    yield totals("tool_seconds", "How long calls took in all.", labels, {k: v.seconds for k, v in tools.items()})
+    yield totals("tool_failures", "Calls that were refused or failed, by stable code.", (*labels, "code"), failures)
+    yield totals("tool_seconds", "Seconds that calls took in all.", labels, {k: v.seconds for k, v in tools.items()})
     about = "Tokens of the texts of results; an estimate."
     yield totals("tool_result_tokens", about, labels, {k: v.tokens for k, v in tools.items()})
 
@@ -95,17 +95,19 @@ def _of_gateway(status: GatewayStatus) -> Iterator[Metric]:
     yield total("shown_tokens", "Tokens of lists and answers of searches.", status.shown_tokens)
     yield presents("server_state", "1 for the state that the server is in.", ("server", "state"), states)
     yield presents("server_tools", "Tools that can be found.", server, {k: row.tools for k, row in rows.items()})
-    about = "What awaits approval."
+    about = "Definitions that await approval."
     yield presents("server_held", about, server, {k: len(row.held) for k, row in rows.items()})
-    about = "What it lists and cannot be used."
+    about = "Entries that the server lists and nobody can use."
     yield presents("server_refused", about, server, {k: len(row.refused) for k, row in rows.items()})
     yield presents("server_running", "Requests that run.", server, {k: row.upstream.running for k, row in rows.items()})
-    about = "Requests that wait for others to end."
+    about = "Requests that wait for a free place."
     yield presents("server_waiting", about, server, {k: row.upstream.waiting for k, row in rows.items()})
-    yield totals("server_requests", "Requests to it.", server, {k: row.upstream.calls for k, row in rows.items()})
-    about = "Requests that it did not answer."
+    yield totals(
+        "server_requests", "Requests to the server.", server, {k: row.upstream.calls for k, row in rows.items()}
+    )
+    about = "Requests that the server did not answer."
     yield totals("server_failures", about, server, {k: row.upstream.failed for k, row in rows.items()})
-    about = "Requests that were refused, since too many waited."
+    about = "Requests that were refused because too many waited."
     yield totals("server_shed", about, server, {k: row.upstream.shed for k, row in rows.items()})
-    about = "Times that it was started."
+    about = "Starts of the server."
     yield totals("server_starts", about, server, {k: row.upstream.starts for k, row in rows.items()})

@@ -13,11 +13,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.http_guard import NEVER_KEPT, page_headers
 from toolsearch.gateway.reports.metrics import GatewayMetrics
 from toolsearch.gateway.status import status_json
 
 _INLINE = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
-_NEVER_KEPT = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 
 
 def status_routes(gateway: Gateway) -> list[Route]:
@@ -26,16 +26,15 @@ def status_routes(gateway: Gateway) -> list[Route]:
 
     async def page(_: Request) -> Response:
         text, policy = _page()
-        headers = {"content-security-policy": policy, "x-frame-options": "DENY", **_NEVER_KEPT}
-        return Response(text, headers=headers, media_type="text/html")
+        return Response(text, headers=page_headers(policy), media_type="text/html")
 
     async def figures(_: Request) -> Response:
         from toolsearch.gateway.reports.exposition import CONTENT_TYPE
 
-        return Response(await counted.text(), headers=_NEVER_KEPT, media_type=CONTENT_TYPE)
+        return Response(await counted.text(), headers=NEVER_KEPT, media_type=CONTENT_TYPE)
 
     async def status(_: Request) -> Response:
-        return Response(status_json(gateway.status()), headers=_NEVER_KEPT, media_type="application/json")
+        return Response(status_json(gateway.status()), headers=NEVER_KEPT, media_type="application/json")
 
     return [Route("/", page), Route("/status", page), Route("/status.json", status), Route("/metrics", figures)]
 

@@ -1,4 +1,4 @@
-"""What becomes of the results of each server, as the settings say: passed on, marked, masked or withheld."""
+"""What becomes of the results of each server, as the settings say: passed on, marked, masked or held."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mcp import MCPError
 
-from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.documents.json_values import as_texts, is_list, is_object
 from toolsearch.errors import ToolExecutionError
 from toolsearch.gateway.settings import ResultTreatment
 from toolsearch.gateway.trust.scan import SUSPICIOUS, marked
@@ -31,8 +31,8 @@ class Results:
     def __init__(self, treatment_of: Callable[[str], ResultTreatment]) -> None:
         self._treatment_of = treatment_of
 
-    async def passed_on(self, server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
-        """*result*, which *method* has brought, as it may be passed on. Raises ToolExecutionError if it may not be.
+    async def inspected(self, server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        """*result*, which *method* has brought, masked and marked. Raises ToolExecutionError if it cannot be masked.
 
         A skill is not masked: a person has approved it, and its readers verify it byte by byte.
         """
@@ -41,22 +41,24 @@ class Results:
             return result
         if treatment == "mask" and method != READ_SKILL:
             result = await masked(result)
-        result = await marked(server, method, result, is_whole=treatment == "hold")
-        if treatment == "hold" and (found := meta_of(result).get(SUSPICIOUS)):
-            raise ToolExecutionError(
-                f"{server} has answered, but the answer is withheld: the scan finds in it what steers a model "
-                f"({', '.join(map(str, found)) if is_list(found) else found}). An operator can read it in the server's "
-                f"own records, and set toolsearch.servers.{server}.results to pass on such answers"
-            )
-        return result
+        return await marked(server, method, result, is_whole=treatment == "hold")
 
-    async def error(self, server: str, method: str, error: MCPError) -> MCPError:
-        """*error*, by which *server* has refused a request, as it may be passed on; raises as `passed_on`."""
+    def holds(self, server: str) -> bool:
+        """Whether results of *server* wait for an operator if the scan finds something in them."""
+        return self._treatment_of(server) == "hold"
+
+    def reasons_to_hold(self, server: str, result: Mapping[str, Any]) -> list[str]:
+        """The rules that found something in the inspected *result*, if it has to wait for an operator."""
+        found = meta_of(result).get(SUSPICIOUS) if self.holds(server) else None
+        return as_texts(found) or [str(found)] if found else []
+
+    async def error(self, server: str, method: str, error: MCPError) -> tuple[MCPError, list[str]]:
+        """*error*, by which *server* has refused a request, inspected as a result, and the reasons to hold it."""
         told = {"message": error.message, STRUCTURED: error.data}
-        shown = await self.passed_on(server, method, told)
-        if (shown["message"], shown[STRUCTURED]) == (error.message, error.data):
-            return error
-        return MCPError(error.code, shown["message"], shown[STRUCTURED])
+        shown = await self.inspected(server, method, told)
+        is_same = (shown["message"], shown[STRUCTURED]) == (error.message, error.data)
+        shown_error = error if is_same else MCPError(error.code, shown["message"], shown[STRUCTURED])
+        return shown_error, self.reasons_to_hold(server, shown)
 
 
 async def masked(result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -73,7 +75,9 @@ async def masked(result: Mapping[str, Any]) -> Mapping[str, Any]:
             return await asyncio.to_thread(_masked_result, result, texts)
         return _masked_result(result, texts)
     except RecursionError:
-        raise ToolExecutionError("the answer is nested too deeply to be masked, so it is not passed on") from None
+        raise ToolExecutionError(
+            "the gateway withholds the answer, because it is nested too deeply to be masked"
+        ) from None
 
 
 def _masked_result(result: Mapping[str, Any], texts: list[str]) -> Mapping[str, Any]:

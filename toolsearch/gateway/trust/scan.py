@@ -32,7 +32,7 @@ from toolsearch.tools.definition import SafetyClass
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import READ_SKILL, TOOL_NAME
 from toolsearch.tools.results import BLOB, DATA
-from toolsearch.wire.mcp.requests import RESULT_WORDS, with_meta
+from toolsearch.wire.mcp.requests import META, RESULT_WORDS, meta_of, with_meta
 
 logger = logging.getLogger(__name__)
 
@@ -240,13 +240,14 @@ _NO_TEXTS = (f".{DATA}", f".{BLOB}")  # fields that hold pictures, sounds and fi
 
 
 async def marked(server: str, method: str, result: Mapping[str, Any], *, is_whole: bool = False) -> Mapping[str, Any]:
-    """*result* with the scan's findings in its ``_meta``; the same object if there are none. *is_whole*: all of it is
-    scanned, however long it is.
+    """*result* with the scan's findings in its ``_meta``, in place of any that the server claims. The same object if
+    there are neither. *is_whole*: all of it is scanned, however long it is.
 
     A skill that is read (*method* is ``readSkill``) is scanned further than a result of a tool, since models follow it.
     If it is longer still, that is marked.
     """
     is_skill = method == READ_SKILL
+    result = _unmarked(result)
     most = sys.maxsize if is_whole else _MOST_OF_SKILL if is_skill else MOST_CHARACTERS
     texts = [text for text in texts_of(result) if text.value not in RESULT_WORDS and not text.place.endswith(_NO_TEXTS)]
     is_cut = sum(len(text.value) for text in texts) > most
@@ -260,6 +261,16 @@ async def marked(server: str, method: str, result: Mapping[str, Any], *, is_whol
         return result
     logger.warning("%s: a result of %s is suspicious: %s", server, method, ", ".join(rules))
     return with_meta(result, {SUSPICIOUS: rules})
+
+
+def _unmarked(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """*result* without findings that its server claims: models are told of ours."""
+    meta = meta_of(result)
+    return (
+        {**result, META: {key: value for key, value in meta.items() if key != SUSPICIOUS}}
+        if SUSPICIOUS in meta
+        else result
+    )
 
 
 def _rules(texts: list[Text]) -> list[str]:

@@ -39,6 +39,7 @@ from toolsearch.errors import (
     UnknownRecordError,
     UnknownToolError,
 )
+from toolsearch.gateway.http_guard import is_own_page
 from toolsearch.service.pages import filters
 from toolsearch.service.pages.filters import Exact
 from toolsearch.service.web.callers import VISIT_COOKIE, ServiceCaller, Visit, Visits
@@ -329,11 +330,8 @@ async def own_form(request: Request, token: str) -> FormData:
 
 def _is_own_origin(request: Request) -> bool:
     """Whether the form was on our own site: browsers name the site with each form."""
-    origin = request.headers.get("origin", "")
-    own = {request.headers.get("host", "")}
-    if public_url := service_of(request).settings.serve.public_url:
-        own.add(urlsplit(public_url).netloc)
-    return bool(origin) and urlsplit(origin).netloc in own
+    public_url = service_of(request).settings.serve.public_url
+    return is_own_page(request, [urlsplit(public_url).netloc] if public_url else [])
 
 
 def what_is_wrong(error: ValidationError) -> str:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from mcp import MCPError
 
 from toolsearch.documents.json_values import as_object
 from toolsearch.errors import ToolSearchError
-from toolsearch.gateway.approvals import Waiting, person_of
+from toolsearch.gateway.approvals.decisions import Decisions
+from toolsearch.gateway.approvals.waiting import Waiting, person_of
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.calls import ClientCall
 from toolsearch.gateway.proxy.suspended_calls import Binding, StateSeal, SuspendedCalls
@@ -49,11 +50,6 @@ _WHY: Final = {
     ReviewReason.WITHDRAWN: "was approved, and somebody has withdrawn that",
 }
 
-# Finds what is held under this name within the reach of the caller.
-Find: TypeAlias = Callable[[Caller, str], Awaitable[Waiting | None]]
-# Records a decision: what was shown, who decides, and whether it is approved.
-Decide: TypeAlias = Callable[[Waiting, str, bool], Awaitable[object]]
-
 
 class Asked(NamedTuple):
     """*result* is a question to be answered first; None: the call goes on with *params*."""
@@ -63,13 +59,12 @@ class Asked(NamedTuple):
 
 
 class ApprovalQuestions:
-    """One question at a time is asked about one definition of one principal. After any answer but yes, that definition
-    is not asked about again.
+    """One question at a time is asked about one definition of one principal. After any answer but yes, that principal
+    is not asked about the definition again. A definition that somebody has refused is not asked about at all.
     """
 
-    def __init__(self, find: Find, decide: Decide, seal: StateSeal, *, ask_timeout_s: float = ASK_TIMEOUT_S) -> None:
-        self._find = find
-        self._decide = decide
+    def __init__(self, decisions: Decisions, seal: StateSeal, *, ask_timeout_s: float = ASK_TIMEOUT_S) -> None:
+        self._decisions = decisions
         self._seal = seal
         self._ask_timeout_s = ask_timeout_s
         self._suspended = SuspendedCalls(seal)
@@ -110,7 +105,7 @@ class ApprovalQuestions:
             check_askable(call.downstream.capabilities, ELICIT, {"mode": "form"})
         except MCPError:
             return None
-        waiting = await self._find(call.caller, call.call.name)
+        waiting = await self._decisions.waiting_of(call.call.name, call.caller.principal.reach)
         if waiting is None or waiting.held.why not in _WHY or len(question_about(waiting)) > _LONGEST:
             return None
         return None if (call.caller.owner, waiting.held.pin) in self._settled else waiting
@@ -128,10 +123,12 @@ class ApprovalQuestions:
         except asyncio.CancelledError:
             self._settled.pop(asked)
             raise
+        if answer.get("action") not in ("accept", "decline"):
+            return {}  # the person has closed the form without a decision
         content = as_object(answer.get("content")) or {}
-        is_approved = answer.get("action") == "accept" and content.get("decision") == _APPROVE
+        is_approved = answer["action"] == "accept" and content.get("decision") == _APPROVE
         try:
-            await self._decide(waiting, person_of(caller), is_approved)
+            await self._decisions.decide(waiting, person_of(caller), is_approved=is_approved)
         except ToolSearchError as error:  # it stays held, which the call will say
             logger.warning("the decision about %s could not be kept: %s", waiting.held.label, error)
         return {}
