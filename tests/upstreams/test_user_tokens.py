@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -153,6 +154,17 @@ async def test_a_request_is_not_sent_if_another_process_does_not_end_its_refresh
     async with tokens.alone():
         with pytest.raises(httpx2.PoolTimeout, match="another process"):
             await anext(tokens_of("alice", tmp_path).auth().async_auth_flow(REQUEST))
+
+
+async def test_a_change_that_leaves_no_trace_in_the_time_of_the_file_is_read_before_a_refresh(tmp_path):
+    tokens = await logged_in("alice", tmp_path)
+    assert tokens.is_there
+    (file,) = tmp_path.glob("tokens/*.sealed")
+    before = file.stat()
+    await tokens_of("alice", tmp_path).set_tokens(OAuthToken(access_token="next"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    async with tokens.alone():
+        assert (await tokens.get_tokens()).access_token == "next"
 
 
 async def test_a_request_that_is_given_up_lets_another_process_refresh(tmp_path):

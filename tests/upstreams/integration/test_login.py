@@ -301,6 +301,13 @@ async def test_there_is_no_login_to_a_program_or_with_credentials_of_the_configu
             await login(settings_of(entry), tmp_path, show=print)
 
 
+async def test_there_is_no_login_to_a_server_whose_settings_say_so(tmp_path):
+    settings = replace(settings_of({"url": "http://127.0.0.1:1/mcp"}, tmp_path), credentials="none")
+    with pytest.raises(BadSettingError, match="'s'"):
+        await login(settings, tmp_path, show=print)
+    assert stored_tokens(settings) is None
+
+
 async def test_a_login_that_fails_says_so(tmp_path):
     settings = settings_of({"url": f"http://127.0.0.1:{free_port()}/mcp"})
     with pytest.raises(LoginRequiredError, match="the login to 's' failed: no answer over HTTP"):
