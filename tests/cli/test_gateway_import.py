@@ -355,7 +355,7 @@ def test_the_project_of_vscode_keeps_asking_for_its_inputs_and_hands_them_on(run
     servers = JsonText("servers").servers(text)
     assert list(servers) == ["filed", "asks", "toolsearch"]
     assert servers["toolsearch"]["env"] == {"GITHUB_TOKEN": "${input:github-token}", "TEAM": "${env:TEAM}"}
-    assert "goes on asking for GITHUB_TOKEN" in err
+    assert has_line(err, "still asks", "GITHUB_TOKEN")
     assert has_line(err, "'filed' stays with vscode-project", "from a file")
     assert has_line(err, "'asks' stays with vscode-project", "${input:other}")
     assert f"{file} is the project's" in err

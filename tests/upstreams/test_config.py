@@ -86,7 +86,7 @@ def test_a_missing_variable_costs_only_its_server_and_is_named():
         ({"command": "x", "env": {"A": True}}, "'env' must map names to strings, and 'A' is not one"),
         ({"command": "x", "env": ["A"]}, "'env' must map names to strings"),
         ({"command": "x", "mode": "2024"}, "mode is '2024'; use 'auto' or 'legacy'"),
-        ({"command": "x", "url": "http://h"}, "it has both 'command' and 'url'; keep one, or say which by 'type'"),
+        ({"command": "x", "url": "http://h"}, "it has both 'command' and 'url'; keep one, or set 'type'"),
         ({"command": "x", "type": "pipe"}, "type is 'pipe'; use 'stdio', 'http' or 'sse'"),
         ({"command": "x", "type": ["stdio"]}, "type is ['stdio']; use 'stdio', 'http' or 'sse'"),
         ({"url": "ftp://h/mcp"}, "'url' must start with http:// or https:// and name a host"),
@@ -114,9 +114,9 @@ def test_what_is_not_understood_is_left_alone_with_a_warning():
 
     assert [server.name for server in config.servers] == ["s"]
     assert config.warnings == (
-        "mcpServers: left 'inputs' alone, it means nothing here",
-        "mcpServers: left 'autoApprove' of server 's' alone, it means nothing here",
-        "mcpServers: left 'timeout' of server 's' alone, it means nothing here",
+        "mcpServers: 'inputs' is ignored: it has no meaning here",
+        "mcpServers: 'autoApprove' of server 's' is ignored: it has no meaning here",
+        "mcpServers: 'timeout' of server 's' is ignored: it has no meaning here",
     )
 
 

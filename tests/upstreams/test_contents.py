@@ -161,7 +161,7 @@ def test_instructions_of_ten_megabytes_are_refused():
 
     ((_, reason),) = refusals(listing(skills=(skill,)))
 
-    assert reason == "its SKILL.md has 10,000,000 bytes, and 1,048,576 may be"
+    assert reason == "its SKILL.md has 10,000,000 bytes; at most 1,048,576 are allowed"
 
 
 @pytest.mark.parametrize("arguments", [{"name": "a"}, [7], [{"name": 7}], [{"name": "a"}, {"name": "a"}]])
@@ -183,7 +183,7 @@ def test_a_directory_is_an_entry_only_of_a_server_that_lists_directories():
 
     assert list(entries(listing(resources=(folder,), reads_directories=True))) == ["shop__all"]
     assert refusals(listing(resources=(folder,))) == [
-        ("shop: resource docs://all", "it is a directory, and the server cannot list what is in one")
+        ("shop: resource docs://all", "it is a directory, and the server cannot list directories")
     ]
 
 

@@ -90,8 +90,8 @@ def test_a_template_is_expanded_by_its_arguments(uri, arguments, expanded):
         ("file:///data/{name}/x", {"name": ".."}, "may not lead out of a folder"),
         ("file:///data{/parts*}", {"parts": ["a", ".."]}, "may not lead out of a folder"),
         ("file:///{name}", {"name": "x" * 9_000}, "8,192 may be"),
-        ("file:///{name}", {"name": 7}, "has to be a text"),
-        ("file:///{name}", {"name": ["a", 7]}, "has to be a text"),
+        ("file:///{name}", {"name": 7}, "must be a text"),
+        ("file:///{name}", {"name": ["a", 7]}, "must be a text"),
     ],
 )
 def test_arguments_that_make_another_uri_than_the_template_means_are_refused(uri, arguments, reason):
@@ -228,10 +228,10 @@ CHANGED = ChangedSkillError("refunds", "rules.md")
     ("present", "now"),
     [
         (SKILL, "its server sends other files than it lists"),
-        (skill_entry("refunds"), "the skill has changed, and is listed anew"),
-        (None, "its server does not have the skill any more"),
-        (MCPError(-32602, "no such skill"), "its server does not have the skill any more"),
-        (ToolSearchError("it is down"), "its server does not have the skill any more"),
+        (skill_entry("refunds"), "the skill has changed"),
+        (None, "its server no longer has the skill"),
+        (MCPError(-32602, "no such skill"), "its server no longer has the skill"),
+        (ToolSearchError("it is down"), "its server no longer has the skill"),
     ],
 )
 async def test_after_a_mismatch_the_server_is_asked_for_the_present_entry(present, now):

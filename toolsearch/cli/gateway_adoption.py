@@ -51,8 +51,8 @@ def rule_about(client: ClientPlace, server: str) -> str:
             value = value.get(key) if is_object(value) else None
         if any(map(about.match, _names(value))):
             return (
-                f"{'.'.join(keys)!r} of {path} names it, and would not hold for the gateway; "
-                "say it in 'rules' of the gateway's file first, and take it out there"
+                f"{'.'.join(keys)!r} of {path} names it, and would not hold in the gateway; "
+                "write the rule into 'rules' of the gateway's file first, and remove it there"
             )
     return ""
 

@@ -167,7 +167,7 @@ class FileChanges:
                 backup = _replace(path, text)
                 stderr().print(line(f"wrote {path}" + (f", the old one is {backup.name}" if backup else "")))
         if not write:
-            stderr().print("Nothing is changed yet: --write does it.")
+            stderr().print("Nothing is changed yet. Add --write to make the change.")
 
 
 def backups(path: Path) -> list[tuple[int, Path]]:

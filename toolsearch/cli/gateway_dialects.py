@@ -201,7 +201,7 @@ def _settings(dialect: ClientDialect, entry: JsonObject) -> tuple[dict[str, Json
 def _forbidden(key: str, tools: Json) -> list[str]:
     named = [tool for tool in as_list(tools) or () if isinstance(tool, str) and tool and not _NOT_ONE_TOOL.search(tool)]
     if tools and named != tools:
-        raise StaysError(f"{key!r} limits its tools by more than their names; say it in 'rules' of the gateway's file")
+        raise StaysError(f"{key!r} limits its tools by patterns; write the limit into 'rules' of the gateway's file")
     return named
 
 
@@ -291,7 +291,7 @@ def _filled(word: re.Match[str], around: Surroundings) -> str:
     if name.startswith(_INPUT):
         if variable := around.inputs.get(name.removeprefix(_INPUT)):
             return f"${{{variable}}}"
-        raise StaysError(f"{word[0]} is no input of the file that could become a variable of its own")
+        raise StaysError(f"{word[0]} is no input of this file, or its variable has another meaning")
     values = {"userHome": str(around.home), "pathSeparator": os.sep, "/": os.sep}
     if around.folder is not None:
         values |= {"workspaceFolder": str(around.folder), "workspaceFolderBasename": around.folder.name}
@@ -365,10 +365,10 @@ def _from_opencode(entry: JsonObject) -> JsonObject:
     if is_list(command := entry.get("command")):
         renamed |= {"command": command[0] if command else "", "args": command[1:]}
     if renamed.pop("type", None) not in ("local", "remote"):
-        raise StaysError("it has no 'type', so it says something of a server that is written elsewhere")
+        raise StaysError("it has no 'type', so it only changes a server of another file")
     meant = _with_texts(renamed, lambda text: OPENCODE_VARIABLE.sub(r"${\1}", text))
     if left := re.search(r"\{(?:env|file):[^{}]*\}", json.dumps(meant, ensure_ascii=False)):
-        raise StaysError(f"the gateway cannot fill in {left[0]}; only environment variables")
+        raise StaysError(f"the gateway cannot fill in {left[0]}; it can fill in environment variables only")
     return meant
 
 

@@ -171,9 +171,8 @@ def import_servers(
     everything.extend(changes)
     everything.apply(write=write)
     if write:
-        stderr().print(
-            line(f"Look at them: {program()} gateway check{f' --config {shlex.quote(str(config))}' if config else ''}")
-        )
+        named = f" --config {shlex.quote(str(config))}" if config else ""
+        stderr().print(line(f"Check the servers: {program()} gateway check{named}"))
     return ExitCode.OK
 
 
@@ -257,12 +256,12 @@ def _say_what_is_missing(client: ClientPlace, adoption: Adoption) -> None:
         warn(warning)
     if adoption.variables and not (client.variable or client.hands_on_all or client.format == "toml"):
         names = ", ".join(adoption.variables)
-        warn(f"{client.name} hands on no variables; set {names} for its whole session, or in the gateway's file")
+        warn(f"{client.name} passes no variables on; set {names} for its whole session, or in the gateway's file")
     if adoption.inputs:
         names = ", ".join(adoption.inputs)
-        warn(f"{client.label} goes on asking for {names}; where other clients start the gateway, set that for them")
+        warn(f"{client.label} still asks for {names}; set these variables for the other clients that start the gateway")
     if client.is_shared:
-        warn(f"{client.path} is the project's: whoever shares it would need the gateway, too, at the same place")
+        warn(f"{client.path} belongs to the project: everybody who shares it needs the gateway at the same path")
 
 
 def _undo(found: Sequence[PlaceText], *, write: bool) -> int:

@@ -127,7 +127,7 @@ def _key(word: str) -> bytes:
 def _read(path: Path) -> str:
     try:
         if has_modes() and stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
-            logger.warning("others than its owner may use the secret keys in %s; run 'chmod 600' on it", path)
+            logger.warning("other users may read the secret keys in %s; run 'chmod 600' on it", path)
         return path.read_text(encoding="ascii", errors="replace")
     except OSError as error:
         raise BadSettingError(f"the secret keys in {path} cannot be read: {error.strerror}") from error

@@ -335,7 +335,7 @@ class UpstreamActor:
             self._junk_in_a_row += 1
             if self._junk_in_a_row == _DEGRADED_JUNK:
                 self._health.note(
-                    Event.FAILING, str(self._errors.unavailable("it sends what is no MCP, line after line"))
+                    Event.FAILING, str(self._errors.unavailable("it keeps sending lines that are no MCP messages"))
                 )
             return
         self._junk_in_a_row = 0

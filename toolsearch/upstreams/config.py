@@ -145,7 +145,7 @@ def read_mcp_config(
     if only is not None:
         entries = _chosen(origin, entries, name_list(only, "only"))
     warnings = [
-        f"{origin}: left {key!r} alone, it means nothing here{did_you_mean(key, _OWN_SECTIONS)}"
+        f"{origin}: {key!r} is ignored: it has no meaning here{did_you_mean(key, _OWN_SECTIONS)}"
         for key in document
         if key not in (section, GATEWAY)
     ]
@@ -162,7 +162,7 @@ def read_mcp_config(
             refused.append(Refusal(name, origin, str(reason)))
             continue
         servers.append(server)
-        warnings += [f"{origin}: left {key!r} of server {name!r} alone, it means nothing here" for key in unknown]
+        warnings += [f"{origin}: {key!r} of server {name!r} is ignored: it has no meaning here" for key in unknown]
     return McpConfig(origin, tuple(servers), tuple(refused), tuple(warnings))
 
 
@@ -217,7 +217,7 @@ def _is_http(fields: JsonObject) -> bool:
         raise _UnusableServerError(f"type is {kind!r}; use 'stdio', 'http' or 'sse'")
     key = _url_key(fields)
     if kind is None and key in fields and "command" in fields:
-        raise _UnusableServerError(f"it has both 'command' and {key!r}; keep one, or say which by 'type'")
+        raise _UnusableServerError(f"it has both 'command' and {key!r}; keep one, or set 'type'")
     return kind in _HTTP_TYPES or (kind is None and key in fields)
 
 
@@ -333,10 +333,12 @@ class _Expansion:
 def _claim(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
     if value is None:
-        raise CallDeniedError(f"it is told the claim {name!r} of the caller's token, which has no such claim")
+        raise CallDeniedError(f"a header takes the claim {name!r}, and the caller's token has no such claim")
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not text or text.strip() != text or len(text) > _LONGEST_CLAIM:
-        raise CallDeniedError(f"the claim {name!r} of the caller's token is none that a header can hold")
+        raise CallDeniedError(
+            f"the claim {name!r} of the caller's token is no whole number or short text, as a header needs"
+        )
     if not (text.isascii() and text.isprintable()):
         raise CallDeniedError(f"the claim {name!r} of the caller's token has characters that a header cannot hold")
     return text

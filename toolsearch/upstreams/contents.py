@@ -89,7 +89,7 @@ class _Reading:
 
     def _require_readable(self, raw: JsonObject) -> None:
         if is_directory(raw) and not self._listing.reads_directories:
-            raise BadToolError("it is a directory, and the server cannot list what is in one")
+            raise BadToolError("it is a directory, and the server cannot list directories")
 
 
 class SkillFolders:
@@ -160,11 +160,9 @@ def _path_of(key: str) -> str:
 def _skill(raw: JsonObject, server: str) -> ToolDefinition:
     skill = Skill.from_entry(raw)
     if skill.is_dynamic:
-        raise BadToolError(
-            f"the skill {skill.name!r} is dynamic: nobody can say whether its files are the approved ones"
-        )
+        raise BadToolError(f"the skill {skill.name!r} is dynamic: its files cannot be compared with the approved ones")
     if (size := skill.files[SKILL_FILE].size) > MOST_INSTRUCTIONS:
-        raise BadToolError(f"its {SKILL_FILE} has {size:,} bytes, and {MOST_INSTRUCTIONS:,} may be")
+        raise BadToolError(f"its {SKILL_FILE} has {size:,} bytes; at most {MOST_INSTRUCTIONS:,} are allowed")
     return skill.definition(skill.name, server)
 
 
@@ -177,7 +175,7 @@ def _prompt(raw: JsonObject, server: str) -> ToolDefinition:
     for argument in arguments or ():
         name = argument.get("name") if is_object(argument) else None
         if not is_object(argument) or not isinstance(name, str) or name in fields:
-            raise BadToolError("its arguments are not objects with a name of their own each")
+            raise BadToolError("its arguments must be objects with distinct names")
         fields[name] = _text_field(_text(argument, "description"))
         if argument.get("required") is True:
             required.append(name)
@@ -200,7 +198,7 @@ def _template(raw: JsonObject, server: str) -> ToolDefinition:
 def _require_no_other(raw: JsonObject, other: ListOf) -> None:
     """Raise BadToolError if *raw* could be an entry of the list *other*, too: its field is what tells them apart."""
     if other.name_of(raw) is not None:
-        raise BadToolError(f"it has a {other.known_by!r}, which entries of {other.key!r} have")
+        raise BadToolError(f"it has a {other.known_by!r}, as only entries of {other.key!r} may have")
 
 
 def parsed_template(template: str) -> UriTemplate:

@@ -59,7 +59,7 @@ def request_of(entry: Tool, arguments: JsonObject, *, skills: Iterable[JsonObjec
         case "resource":
             uri = _uri_of(origin, arguments)
             if SkillFolders(skills).holds(uri):
-                raise BadArgumentsError(f"{shown_name(uri)} belongs to a skill, and is read by the name of that skill")
+                raise BadArgumentsError(f"{shown_name(uri)} belongs to a skill; read it by the name of the skill")
             return EntryRequest(READ_DIRECTORY if is_directory(origin.raw) else READ_RESOURCE, {"uri": uri})
 
 
@@ -93,17 +93,17 @@ async def explained(error: ChangedSkillError, entry: Tool, send: Send) -> Change
     except (MCPError, ToolSearchError):
         present = None
     if not is_object(present):
-        now = "its server does not have the skill any more, or cannot say what the skill is now"
+        now = "its server no longer has the skill, or cannot describe it"
     elif present == origin.raw:
         now = "its server sends other files than it lists"
     else:
-        now = "the skill has changed, and is listed anew"
+        now = "the skill has changed; the gateway lists it again"
     return ChangedSkillError(error.name, error.path, now)
 
 
 def _origin_of(entry: Tool) -> ToolOrigin:
     if entry.origin is None:
-        raise ValueError(f"{entry.name!r} is of no server")
+        raise ValueError(f"{entry.name!r} belongs to no server")
     return entry.origin
 
 
@@ -117,7 +117,9 @@ def _uri_of(origin: ToolOrigin, arguments: JsonObject) -> str:
         return origin.remote_name
     uri = _expanded(parsed_template(origin.remote_name), arguments)
     if len(uri) > _LONGEST_URI:
-        raise BadArgumentsError(f"the arguments make a URI of {len(uri):,} characters; {_LONGEST_URI:,} may be")
+        raise BadArgumentsError(
+            f"the arguments make a URI of {len(uri):,} characters; at most {_LONGEST_URI:,} are allowed"
+        )
     if not {".", ".."}.isdisjoint(unquote(uri).replace("\\", "/").split("/")):
         raise BadArgumentsError(f"the arguments may not lead out of a folder: {shown_name(uri)}")
     return uri
@@ -132,7 +134,7 @@ def _expanded(template: UriTemplate, arguments: JsonObject) -> str:
         elif is_list(value) and all(isinstance(each, str) for each in value):
             values[variable.name] = [str(each) for each in value]
         elif value is not None:
-            raise BadArgumentsError(f"{variable.name!r} has to be a text")
+            raise BadArgumentsError(f"{variable.name!r} must be a text")
     return template.expand(values)
 
 

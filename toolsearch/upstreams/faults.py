@@ -256,20 +256,22 @@ class ServerErrors:
         return LoginRequiredError(text)
 
     def not_judged(self, error: Exception) -> ServerUnavailableError:
-        return self.unavailable(f"what it lists could not be judged: {error}")
+        return self.unavailable(f"its lists could not be checked: {error}")
 
     def breaker_open(self, breaker: Breaker) -> ServerUnavailableError:
         left_s = max((breaker.retry_at_s or 0.0) - self._clock(), 0.0)
         when = f"in {left_s:.0f} s" if left_s >= 1 else "in a moment"
         if breaker.faults == 1:  # after a first fault it is open only because the server asked us to wait
-            return self.unavailable(f"it asked to be left alone; try again {when}", retry_after_s=left_s)
-        reason = f"it failed {breaker.faults} times in a row, and is tried again {when}"
+            return self.unavailable(f"it asked for fewer requests; try again {when}", retry_after_s=left_s)
+        reason = f"it failed {breaker.faults} times in a row; the gateway tries it again {when}"
         return self.unavailable(reason, retry_after_s=left_s)
 
     def not_sent_within(self, timeout_s: float, *, is_connected: bool) -> ServerUnavailableError:
         if not is_connected:
-            return self.unavailable(f"it was not connected and listed within {timeout_s:g} s; the request did not run")
-        text = f"MCP server {self._name!r} had no room for this request within {timeout_s:g} s; it did not run"
+            return self.unavailable(
+                f"it did not connect and list its tools within {timeout_s:g} s; the request did not run"
+            )
+        text = f"MCP server {self._name!r} was busy for {timeout_s:g} s, so this request did not run; try again later"
         return ServerUnavailableError(text, is_busy=True)
 
     def unanswered(self, fault: Fault) -> Exception:

@@ -242,7 +242,7 @@ def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[lis
         try:
             definition = read_tool(entry, name=names.get(name, ""), server=server)
             if name in tools:
-                raise BadToolError(f"the server lists {name!r} before, under the same name")  # noqa: TRY301
+                raise BadToolError(f"the server lists {name!r} earlier, under the same name")  # noqa: TRY301
         except BadToolError as reason:
             label = namespaced(server, name) if name else f"{server}: entry {place}"
             refused.append(Refusal(label, source, str(reason)))

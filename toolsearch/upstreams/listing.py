@@ -152,7 +152,7 @@ class _ListReading:
             first.setdefault(listed.name_of(entry), entry)
         if len(first) < len(sound):
             lost = len(sound) - len(first)
-            self.reasons.append(f"{lost} of its {listed.key} have the {listed.known_by!r} of another")
+            self.reasons.append(f"{lost} of its {listed.key} have the same {listed.known_by!r} as another")
         return tuple(first.values())
 
     def _end(self, cut: str) -> None:
@@ -177,19 +177,19 @@ class _ListReading:
                 self.ttls_s.append(promised_s)
             entries = listed.entries_of(page)
             if entries is None:
-                return f"it sent a page without a list of {listed.key}; those before it were taken"
+                return f"it sent a page without a list of {listed.key}; the pages before it are used"
             self.entries += entries
             cursor = next_cursor(page)
             if cursor is None:
                 return ""
             if cursor in seen:
                 where = f"at the cursor {cursor[:40]!r}"
-                return f"its listing goes in circles {where}; the {listed.key} up to there were taken"
+                return f"its list repeats itself {where}; the {listed.key} before that are used"
             seen.add(cursor)
             characters += len(json.dumps(entries))  # the transport limits a single page
             if characters > _MOST_CHARACTERS:
-                return f"its {listed.key} have over {_MOST_CHARACTERS:,} characters; those up to there were taken"
-        return f"its listing has over {_MOST_PAGES} pages; the {listed.key} of these were taken"
+                return f"its {listed.key} have over {_MOST_CHARACTERS:,} characters; the first ones are used"
+        return f"its list has over {_MOST_PAGES} pages; the {listed.key} of the first {_MOST_PAGES} are used"
 
 
 class _SkillsReading(_ListReading):

@@ -234,13 +234,13 @@ class Talkback:
     async def _ask(self, method: str, params: Mapping[str, Any], expected: type[AnswerT]) -> AnswerT | types.ErrorData:
         turns = self._turns.meant()
         if not turns and is_of_a_stream():
-            return _refused(f"{method}: the request that this belongs to is over")
+            return _refused(f"{method}: its request has ended")
         if not turns:
             self._turns.one_session_at_a_time = True
-            return _refused(f"{method}: it cannot be told which client is meant; a new call will be the only one")
+            return _refused(f"{method}: several calls run, and the server does not say which one it means; call again")
         downstream = turns[-1].downstream
         if downstream is None:
-            return _refused(f"{method}: this request is the gateway's own, and nobody can be asked")
+            return _refused(f"{method}: the gateway itself made this request, so nobody can be asked")
         with ExitStack() as paused:
             for turn in turns:
                 paused.enter_context(turn.paused())
@@ -252,7 +252,7 @@ class Talkback:
             except TimeoutError:
                 return _refused(f"{method}: there was no answer within {self._ask_timeout_s:g} s")
             except ValidationError:
-                return _refused(f"{method}: the client's answer is not one")
+                return _refused(f"{method}: the client's answer is malformed")
 
     async def _tell(self, message: types.LoggingMessageNotification) -> None:
         turns = self._turns.meant()

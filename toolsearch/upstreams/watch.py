@@ -51,7 +51,7 @@ class ResourceWatch:
                 await asyncio.shield(heard)
         except TimeoutError as error:
             self.remove(uri)
-            raise MCPError(INTERNAL_ERROR, "the server did not say in time that it tells of changes") from error
+            raise MCPError(INTERNAL_ERROR, "the server did not confirm in time that it tells of changes") from error
 
     def remove(self, uri: str) -> None:
         self._waiting.pop(uri, None)

@@ -97,7 +97,7 @@ def test_malformed_tools_cost_only_themselves(open_source):
         ("s__text", "its inputSchema is not an object"),
         ("s: entry 7", "it has no name"),
         ("s: entry 8", "the entry is not an object"),
-        ("s__good", "the server lists 'good' before, under the same name"),
+        ("s__good", "the server lists 'good' earlier, under the same name"),
         ("s__bad_header", f"it asks for an HTTP header that cannot be sent: {sdks_words}"),
     ]
 
@@ -171,8 +171,8 @@ def test_a_listing_that_goes_in_circles_is_cut_and_reported(open_source):
 
     assert [tool.name for tool in report.tools] == ["s__tool0", "s__tool1", "s__tool2"]
     assert [refusal.reason for refusal in report.refused] == [
-        "the server lists 'tool0' before, under the same name",
-        "its listing goes in circles at the cursor '1'; the tools up to there were taken",
+        "the server lists 'tool0' earlier, under the same name",
+        "its list repeats itself at the cursor '1'; the tools before that are used",
     ]
 
 
@@ -181,7 +181,7 @@ def test_a_listing_without_end_is_cut_at_a_thousand_pages(open_source):
 
     assert len(report.tools) == 1_000
     assert [refusal.reason for refusal in report.refused] == [
-        "its listing has over 1000 pages; the tools of these were taken"
+        "its list has over 1000 pages; the tools of the first 1000 are used"
     ]
 
 
@@ -190,7 +190,7 @@ def test_what_a_configuration_gets_wrong_is_logged_and_listed(open_source, caplo
 
     report = source.load()
 
-    assert caplog.messages == ["mcpServers: left 'autoApprove' of server 's' alone, it means nothing here"]
+    assert caplog.messages == ["mcpServers: 'autoApprove' of server 's' is ignored: it has no meaning here"]
     assert source.warnings == tuple(caplog.messages)
     assert [refusal.name for refusal in report.refused] == ["t"]
     assert [(server.name, server.state) for server in source.servers] == [("s", "ready"), ("t", "failed")]

@@ -167,7 +167,7 @@ def test_ten_thousand_skills_are_listed(server, open_source):
         ({"failing": ["skills/list"]}, "skills/list failed: no skills/list"),
         ({"dropped": ["skills/list"]}, "skills/list failed: no skills/list"),
         ({"silent": ["skills/list"]}, "skills/list was not answered within 0.5 s"),
-        ({"skills": {"refunds": REFUNDS}}, "it sent a page without a list of skills; those before it were taken"),
+        ({"skills": {"refunds": REFUNDS}}, "it sent a page without a list of skills; the pages before it are used"),
     ],
 )
 async def test_a_server_that_cannot_list_its_skills_has_its_tools_and_a_visible_reason(
@@ -189,8 +189,8 @@ async def test_a_list_without_an_end_is_cut_and_its_skills_work(server, open_sou
     report = open_source().load()
 
     assert reasons(report) == [
-        "its listing has over 50 pages; the skills of these were taken",
-        "49 of its skills have the 'uri' of another",
+        "its list has over 50 pages; the skills of the first 50 are used",
+        "49 of its skills have the same 'uri' as another",
     ]
     assert texts(await call(report, "shop__refunds"))[1] == skill_text("refunds")
 
@@ -200,7 +200,7 @@ def test_a_list_of_too_many_characters_is_cut(server, open_source, monkeypatch):
     server.is_now(page=1, skills=[skill_entry(f"skill-{number}") for number in range(100)])
     report = open_source().load()
 
-    assert reasons(report) == ["its skills have over 2,000 characters; those up to there were taken"]
+    assert reasons(report) == ["its skills have over 2,000 characters; the first ones are used"]
     assert 5 < len(report.tools) < 20
 
 
@@ -297,7 +297,7 @@ async def test_a_skill_that_has_changed_is_an_error_once_and_is_then_listed_as_i
         text = skill_text("refunds", "Another thing")
         server.is_now(skills=[new], get={URI: new}, read=files({"SKILL.md": text}))
 
-        with pytest.raises(ChangedSkillError, match="the skill has changed, and is listed anew"):
+        with pytest.raises(ChangedSkillError, match="the skill has changed"):
             await read(catalog, "shop__refunds")
         await asyncio.to_thread(changed.wait, PATIENCE_S)
 
@@ -358,7 +358,7 @@ async def test_a_directory_is_listed_only_where_the_server_declares_that_it_can(
     server.is_now(resources=[folder])
     undeclared = open_source().load()
     assert kinds(undeclared) == {"shop__pay": "tool", "shop__refunds": "skill"}
-    assert reasons(undeclared) == ["it is a directory, and the server cannot list what is in one"]
+    assert reasons(undeclared) == ["it is a directory, and the server cannot list directories"]
 
 
 FASTMCP = """

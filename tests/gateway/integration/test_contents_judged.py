@@ -192,6 +192,6 @@ async def test_a_second_entry_of_one_name_is_refused(server, tmp_path):
         refusals = [each.reason for each in gateway.registry.servers["sums"].refused]
         assert gateway.registry.contents["sums"].prompts == (PROMPT,)
     assert refusals == [
-        "1 of its prompts have the 'name' of another",
-        "1 of its resources have the 'uri' of another",
+        "1 of its prompts have the same 'name' as another",
+        "1 of its resources have the same 'uri' as another",
     ]

@@ -84,7 +84,8 @@ async def test_five_silent_calls_open_the_breaker_and_the_sixth_is_not_sent(stdi
         refused, text = await gateway.work("refused")
         assert refused == "did not run"
         assert text == (
-            "MCP server 'faulty': it failed 5 times in a row, and is tried again in 8 s; the request did not run"
+            "MCP server 'faulty': it failed 5 times in a row; the gateway tries it again in 8 s; "
+            "the request did not run"
         )
         assert "refused" not in stdio.runs
         assert gateway.gateway.upstreams["faulty"].state is UpstreamState.DEGRADED

@@ -365,7 +365,7 @@ async def test_a_listing_that_is_cut_takes_what_it_says_and_keeps_what_was_known
 
     assert [tool.remote_name for tool in told.listings[0].tools] == ["first", "second", "third"]
     assert [tool.remote_name for tool in told.listings[-1].tools] == ["new", "second", "first", "third"]
-    assert told.listings[-1].cut == "its listing goes in circles at the cursor '2'; the tools up to there were taken"
+    assert told.listings[-1].cut == "its list repeats itself at the cursor '2'; the tools before that are used"
 
 
 async def test_a_server_that_nobody_stands_behind_is_told_that_it_can_ask_nobody():
@@ -451,7 +451,7 @@ async def test_a_server_that_asks_for_patience_is_left_alone_until_then(clock):
             await actor.request(call(id="1"))
         http.mode = "ok"
         clock.now_s = 29
-        with pytest.raises(ServerUnavailableError, match="it asked to be left alone; try again in 1 s") as refused:
+        with pytest.raises(ServerUnavailableError, match="try again in 1 s") as refused:
             await actor.request(call(id="2"))
         assert refused.value.retry_after_s == 1
         clock.now_s = 30
