@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 from mcp.shared.auth import OAuthToken
+from pydantic import SecretStr
 
 from tests.kit.fake_servers import FakeServer, entry
 from tests.kit.upstream_actors import settings_of
@@ -58,7 +59,7 @@ async def test_a_token_of_one_user_with_other_claims_is_exchanged_apart_and_a_re
     told = settings(
         tmp_path,
         "exchange",
-        oauth=OAuthClient("gateway", "secret", "https://login.example"),
+        oauth=OAuthClient(client_id="gateway", client_secret=SecretStr("secret"), issuer="https://login.example"),
         open_transport=lambda: httpx2.MockTransport(exchange),
     )
     running = server(told)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import httpx2
 import pytest
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
-from pydantic import AnyUrl
+from pydantic import AnyUrl, SecretStr
 
 from tests.kit.clock import Clock
 from tests.kit.upstream_actors import settings_of
@@ -213,7 +213,9 @@ def exchanging(folder: Path, issuer: Callable[..., httpx2.Response], clock: Cloc
     told = replace(settings(folder, "exchange"), open_transport=lambda: httpx2.MockTransport(issuer))
     stored = stored_tokens(told, "alice")
     assert stored is not None
-    return ExchangedTokens(told, OAuthClient("gateway", "secret", at), stored.anew(), clock=clock)
+    return ExchangedTokens(
+        told, OAuthClient(client_id="gateway", client_secret=SecretStr("secret"), issuer=at), stored.anew(), clock=clock
+    )
 
 
 def claims(token: str, end_s: float) -> Claims:

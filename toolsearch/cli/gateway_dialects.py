@@ -269,7 +269,7 @@ def _require_usable(oauth: JsonObject) -> None:
     """Raise StaysError unless the gateway's file may have *oauth*. No reason has a secret in it."""
     from pydantic import SecretStr, ValidationError
 
-    from toolsearch.gateway.settings import OAuthSettings
+    from toolsearch.upstreams.settings import OAuthClient
 
     secret = oauth.get("clientSecret")
     if secret is not None and not (isinstance(secret, str) and _WHOLE_VARIABLE.fullmatch(secret)):
@@ -277,7 +277,7 @@ def _require_usable(oauth: JsonObject) -> None:
     if secret is not None and not oauth.get("issuer"):
         raise StaysError("the gateway sends a client secret only to a named 'issuer'; write it beside the secret there")
     try:
-        OAuthSettings.model_validate({**oauth, **({"clientSecret": SecretStr("?")} if secret else {})})
+        OAuthClient.model_validate({**oauth, **({"clientSecret": SecretStr("?")} if secret else {})})
     except ValidationError as error:
         place = ".".join(map(str, error.errors()[0]["loc"]))
         raise StaysError(f"{_OWN_LOGIN} ({place or 'oauth'!r})") from None

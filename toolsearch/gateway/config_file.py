@@ -170,7 +170,7 @@ def read_gateway_config(
 
 def _upstream(server: McpServer, settings: GatewaySettings) -> UpstreamSettings:
     policy = settings.of_server(server.name)
-    oauth = policy.oauth.client
+    oauth = policy.oauth
     if oauth.secret:
         server = replace(server, secrets=server.secrets | {oauth.secret})  # a known secret is removed from messages
     return UpstreamSettings(

@@ -13,17 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import platformdirs
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
-    SecretStr,
-    ValidationInfo,
-    model_validator,
     with_config,
 )
 from pydantic.alias_generators import to_camel
@@ -43,8 +39,6 @@ from toolsearch.calling.rates import LimitName, ToolRate
 from toolsearch.discovery.discovered_tools import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.documents.json_values import texts_in
-from toolsearch.documents.references import References
-from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_types import Count, Folder, Wait
@@ -53,10 +47,9 @@ from toolsearch.tools.definition import Refusal, legal_name
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import SEPARATOR
 from toolsearch.upstreams.sections import CHANGEABLE
-from toolsearch.upstreams.settings import LOOPBACK_PAGE, Credentials, OAuthClient, ServerSettings, UpstreamSettings
+from toolsearch.upstreams.settings import Credentials, OAuthClient, ServerSettings, UpstreamSettings
 
 _NOBODY = "no_principal"  # error kinds in the style of pydantic's
-_UNUSABLE_OAUTH = "unusable_oauth"
 _TWO_OF_A_NAME = "two_of_a_name"
 
 Exposing: TypeAlias = Literal["fixed", "expand", "whole"]
@@ -179,66 +172,6 @@ def _require_principals(principals: Mapping[str, PrincipalSettings]) -> Mapping[
     return principals
 
 
-def _secret(given: object, info: ValidationInfo) -> object:
-    """Read the secret that *given* refers to. The context of the validation are the `References`."""
-    if given is None or isinstance(given, SecretStr):
-        return given
-    references: References = info.context or References({})
-    try:
-        return SecretStr(references.secret(given))
-    except BadSettingError as error:
-        raise PydanticCustomError(_UNUSABLE_OAUTH, "{reason}", {"reason": str(error)}) from error
-
-
-_LOOPBACK: Final = r"^http://(127\.0\.0\.1|localhost|\[::1\])(:[1-9][0-9]{0,4})?(/[!-\"$->@-~]*)?$"
-_SCOPE: Final = r"^[!#-\[\]-~]+$"  # RFC 6749, 3.3
-
-
-def _with_usable_port(address: str) -> str:
-    try:
-        _ = urlsplit(address).port
-    except ValueError as error:
-        raise PydanticCustomError(_UNUSABLE_OAUTH, "its port is above 65535") from error
-    return address
-
-
-class OAuthSettings(SettingsSection):
-    """How the gateway logs in to a server."""
-
-    client_id: str = Field(
-        default="",
-        description="The id of the gateway's registration, or the https URL of its client id metadata document; empty: "
-        "the gateway registers itself.",
-    )
-    client_secret: Annotated[SecretStr | None, BeforeValidator(_secret)] = Field(
-        default=None,
-        description="`${NAME}`, `${file:PATH}` or `${keyring:SERVICE/NAME}`: where the secret is. It wants an issuer.",
-    )
-    issuer: str | None = Field(
-        default=None, description="The only authorization server that logins are made at, as it names itself."
-    )
-    redirect_uri: Annotated[str, Field(pattern=_LOOPBACK), AfterValidator(_with_usable_port)] = Field(
-        default=LOOPBACK_PAGE,
-        description="The registered address on this computer to which the browser returns. Without a port, any free "
-        "one is used.",
-    )
-    scopes: tuple[Annotated[str, Field(pattern=_SCOPE)], ...] = Field(
-        default=(), description="The only scopes that a login asks for at first; empty: those that the server names."
-    )
-
-    @model_validator(mode="after")
-    def _has_issuer(self) -> Self:
-        if self.client_secret is not None and not (self.issuer and self.client_id):
-            reason = "clientSecret wants a clientId and an issuer beside it: the authorization server that may get it"
-            raise PydanticCustomError(_UNUSABLE_OAUTH, reason)
-        return self
-
-    @property
-    def client(self) -> OAuthClient:
-        secret = self.client_secret.get_secret_value() if self.client_secret is not None else None
-        return OAuthClient(self.client_id, secret, self.issuer, self.redirect_uri, self.scopes)
-
-
 _NO_CLAIM: Final = "unusable_claim"
 
 
@@ -316,7 +249,7 @@ class GatewayServerSettings(ServerSettings):
         description="shared: everybody uses the same login. per-user: each principal logs in. exchange: each caller's "
         "JWT is exchanged (RFC 8693) at oauth.issuer. none: nobody logs in, even if the server asks for it.",
     )
-    oauth: OAuthSettings = OAuthSettings()
+    oauth: OAuthClient = OAuthClient()
     tools: Annotated[Mapping[str, ToolSettings], AfterValidator(_usable)] = {}
 
     @property

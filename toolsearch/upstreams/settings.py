@@ -6,10 +6,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, Self, TypeAlias
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, model_validator
 
+from toolsearch.documents.references import References
+from toolsearch.errors import BadSettingError
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_types import Count, Seconds
 from toolsearch.storage.files import ListingPersistence
@@ -41,21 +44,63 @@ class ServerSettings(SettingsSection):
 LOOPBACK_PAGE: Final = "http://127.0.0.1/callback"
 
 
-@dataclass(frozen=True, slots=True)
-class OAuthClient:
-    """How the gateway logs in.
+def _secret(given: object, info: ValidationInfo) -> object:
+    """Read the secret that *given* refers to. The context of the validation are the `References`."""
+    if given is None or isinstance(given, SecretStr):
+        return given
+    references: References = info.context or References({})
+    try:
+        return SecretStr(references.secret(given))
+    except BadSettingError as error:
+        raise ValueError(str(error)) from error
 
-    client_id     its registration, or the address of a document that describes it; "": it registers itself
-    issuer        the only authorization server that gets *secret*, and that logins are made at; None: any
-    redirect_uri  the loopback address to which the browser returns; one without a port stands for any free port
-    scopes        the scopes that a login asks for; (): those that the server names
-    """
 
-    client_id: str = ""
-    secret: str | None = field(default=None, repr=False)
-    issuer: str | None = None
-    redirect_uri: str = LOOPBACK_PAGE
-    scopes: tuple[str, ...] = ()
+_LOOPBACK: Final = r"^http://(127\.0\.0\.1|localhost|\[::1\])(:[1-9][0-9]{0,4})?(/[!-\"$->@-~]*)?$"
+_DOCUMENT_URL: Final = re.compile(r"https://[^/?#@\[\]\s]+/[^#\s]+")
+_SCOPE: Final = r"^[!#-\[\]-~]+$"  # RFC 6749, 3.3
+
+
+def _with_usable_port(address: str) -> str:
+    try:
+        _ = urlsplit(address).port
+    except ValueError as error:
+        raise ValueError("its port is above 65535") from error
+    return address
+
+
+class OAuthClient(SettingsSection):
+    """How the gateway logs in to a server."""
+
+    client_id: str = Field(
+        default="",
+        description="The id of the gateway's registration, or the https URL of its client id metadata document; empty: "
+        "the gateway registers itself.",
+    )
+    client_secret: Annotated[SecretStr | None, BeforeValidator(_secret)] = Field(
+        default=None,
+        description="`${NAME}`, `${file:PATH}` or `${keyring:SERVICE/NAME}`: where the secret is. It wants an issuer.",
+    )
+    issuer: str | None = Field(
+        default=None, description="The only authorization server that logins are made at, as it names itself."
+    )
+    redirect_uri: Annotated[str, Field(pattern=_LOOPBACK), AfterValidator(_with_usable_port)] = Field(
+        default=LOOPBACK_PAGE,
+        description="The registered address on this computer to which the browser returns. Without a port, any free "
+        "one is used.",
+    )
+    scopes: tuple[Annotated[str, Field(pattern=_SCOPE)], ...] = Field(
+        default=(), description="The only scopes that a login asks for at first; empty: those that the server names."
+    )
+
+    @model_validator(mode="after")
+    def _has_issuer(self) -> Self:
+        if self.client_secret is not None and not (self.issuer and self.client_id):
+            raise ValueError("clientSecret wants a clientId and an issuer: the authorization server that may get it")
+        return self
+
+    @property
+    def secret(self) -> str | None:
+        return self.client_secret.get_secret_value() if self.client_secret is not None else None
 
     @property
     def is_registered(self) -> bool:
@@ -64,11 +109,8 @@ class OAuthClient:
     @property
     def document_url(self) -> str | None:
         """The address of the client id metadata document, which is the id itself; None if the id is no address."""
-        is_address = self.secret is None and _DOCUMENT_URL.fullmatch(self.client_id) is not None
+        is_address = self.client_secret is None and _DOCUMENT_URL.fullmatch(self.client_id) is not None
         return self.client_id if is_address else None
-
-
-_DOCUMENT_URL: Final = re.compile(r"https://[^/?#@\[\]\s]+/[^#\s]+")
 
 
 Credentials: TypeAlias = Literal["shared", "per-user", "exchange", "none"]
@@ -107,7 +149,7 @@ class UpstreamSettings:
     lazy: bool = True
     listings: ListingPersistence | None = field(default=None, compare=False)
     open_transport: OpenTransport | None = field(default=None, compare=False)
-    oauth: OAuthClient = OAuthClient()
+    oauth: OAuthClient = field(default_factory=OAuthClient)
     credentials: Credentials = "shared"
     tokens: Tokens | None = field(default=None, compare=False, repr=False)
 

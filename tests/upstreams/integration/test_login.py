@@ -24,7 +24,7 @@ from mcp.server.auth.provider import (
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.lowlevel import Server
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
-from pydantic import AnyHttpUrl, AnyUrl
+from pydantic import AnyHttpUrl, AnyUrl, SecretStr
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -258,7 +258,7 @@ async def test_another_authorization_server_than_the_one_of_the_registration_get
 )
 def test_a_secret_is_sent_in_the_way_that_the_authorization_server_takes(tmp_path, taken, way):
     base = "https://login.example"
-    client = OAuthClient("a client", SECRET, base)
+    client = OAuthClient(client_id="a client", client_secret=SecretStr(SECRET), issuer=base)
     tokens = stored_tokens(replace(settings_of({"url": "https://x.example/mcp"}, tmp_path), oauth=client))
     assert tokens is not None
     first = tokens.provider()
@@ -378,7 +378,10 @@ async def test_the_address_of_a_document_goes_to_the_configured_authorization_se
     ],
 )
 def test_an_id_is_the_address_of_a_document_if_it_is_https_with_a_path(client_id, secret, is_address):
-    assert OAuthClient(client_id, secret).document_url == (client_id if is_address else None)
+    client = OAuthClient(
+        client_id=client_id, client_secret=secret and SecretStr(secret), issuer="https://login.example"
+    )
+    assert client.document_url == (client_id if is_address else None)
 
 
 class WantsMoreForCalls:
