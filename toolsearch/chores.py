@@ -26,10 +26,5 @@ class Chores:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def done(self) -> None:
-        """Wait until all that have been started are done."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
     async def aclose(self) -> None:
         await end(*self._tasks)

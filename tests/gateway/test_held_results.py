@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from mcp import MCPError
-from tests.gateway.test_overridden_calls import code, config, listing
 
 from tests.gateway.test_marked_results import POISON, of_text
+from tests.gateway.test_overridden_calls import code, config, listing
 from tests.kit.clock import Clock
 from tests.kit.fake_servers import LEGACY, MODERN, Nobody, call, entry, text
 from toolsearch.access.claims import Claims

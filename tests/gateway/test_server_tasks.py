@@ -77,7 +77,7 @@ async def result(server: Server, client: Client | None = None, **more: Any) -> d
         assert task is not None
         return await tasks.result(server, task, client or Client(), **more)  # type: ignore[arg-type]
     finally:
-        await asyncio.gather(*tasks._cancelling)
+        await asyncio.gather(*tasks._cancelling._tasks)
         await tasks.aclose()
 
 

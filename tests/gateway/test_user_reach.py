@@ -271,7 +271,7 @@ async def test_a_change_of_a_resource_is_told_to_the_sessions_of_the_user_who_is
         for user in ("bob", "alice"):
             told.clear()
             by_user[user]._sinks.updated("s", "any://thing", "")
-            await asyncio.gather(*running.subscriptions._chores)
+            await asyncio.gather(*running.subscriptions._chores._tasks)
             assert told == [user]
         await running.subscriptions.unsubscribe(ALICE.grant, shared, "alice")
         assert [name for name, _ in by_user["bob"].called] == ["any://thing"]
@@ -333,6 +333,10 @@ async def test_a_task_of_one_user_is_unknown_to_another_and_asked_about_over_the
         with pytest.raises(MCPError, match="Task not found"):
             running.tasks.find(running.seen_by(bob), given["taskId"])
         assert running.tasks.of(running.seen_by(bob)) == []
+        guest = replace(caller_with("alice", sub="bob"), capabilities=knows)
+        assert "s__common" in await names(running, guest)
+        with pytest.raises(MCPError, match="Task not found"):
+            running.tasks.find(running.seen_by(guest), given["taskId"])
         task = running.tasks.find(running.seen_by(alice), given["taskId"])
         await asyncio.wait([task.run])
         assert task.detailed()["status"] == "completed"

@@ -38,6 +38,8 @@ class UserEntries(Protocol):
 
     def principal(self, grant: Grant) -> Principal: ...
 
+    def claims_key(self, grant: Grant) -> str: ...
+
     def lists(self, grant: Grant, server: str, which: ListOf, name: str) -> bool: ...
 
 
@@ -95,10 +97,12 @@ class Caller:
     @property
     def owner(self) -> str:
         """The owner of the states, links and tasks in its requests: the principal, the session made for the principal,
-        or its connection over stdio, because clients that share a process are strangers to each other.
+        or its connection over stdio, because clients that share a process are strangers to each other. A token of the
+        same user with other claims owns nothing of it if these lead to other connections.
         """
         who, apart = self.grant.principal.id, self.session or self.connection
-        return f"{who} {apart}" if apart else who
+        claims = self.user_reach.claims_key(self.grant) if self.user_reach is not None else ""
+        return " ".join(filter(None, (who, apart, claims)))
 
 
 class GrantToken(AccessToken):

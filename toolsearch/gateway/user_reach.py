@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -50,6 +52,13 @@ class UserReach:
     def owners(self, grant: Grant) -> tuple[str, ...]:
         """Whose the connections of *grant* are, in the order of the servers' names."""
         return tuple(each.owner_of(grant) for _, each in sorted(self._servers.items()))
+
+    def claims_key(self, grant: Grant) -> str:
+        """Tells apart tokens of one user with which other connections are used, because their claims differ; "" if the
+        claims change nothing.
+        """
+        owners = {each.owner_of(grant) for each in list(self._servers.values())} - {json.dumps([grant.account])}
+        return hashlib.sha256(json.dumps(sorted(owners)).encode()).hexdigest() if owners else ""
 
     def lists(self, grant: Grant, server: str, which: ListOf, name: str) -> bool:
         found = self._servers.get(server)

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 from mcp import MCPError
 
 from toolsearch.access.principals import Grant
+from toolsearch.chores import Chores
 from toolsearch.errors import CallDeniedError, LoginRequiredError, ServerUnavailableError, ToolSearchError
 from toolsearch.upstreams.config import HttpServer
 from toolsearch.upstreams.exchange import ExchangedTokens
@@ -82,7 +83,7 @@ class PerUserUpstream:
         self._connections: OrderedDict[str, UserConnection] = OrderedDict()  # by owner, the least recently used first
         self._store = listing_store(settings)
         self._publishing = asyncio.Lock()
-        self._chores: set[asyncio.Task[Any]] = set()
+        self._chores = Chores()
         self._ended = UpstreamStatus(settings.name, "", UpstreamState.IDLE)  # the figures of connections that are gone
         self._is_closed = False
         self.logins = logins
@@ -154,8 +155,8 @@ class PerUserUpstream:
         )
 
     def start(self) -> None:
-        self._do(self._publish_kept())
-        self._do(self._close_idle_now_and_then())
+        self._chores.start(self._publish_kept())
+        self._chores.start(self._close_idle_now_and_then())
 
     def wake(self) -> None:
         """There is nobody whose connection could be opened."""
@@ -185,10 +186,7 @@ class PerUserUpstream:
 
     async def aclose(self) -> None:
         self._is_closed = True
-        for chore in self._chores:
-            chore.cancel()
-        if self._chores:
-            await asyncio.wait(self._chores)
+        await self._chores.aclose()
         await asyncio.gather(*(each.close() for each in self._connections.values()))
 
     # ---- for the connections
@@ -234,7 +232,7 @@ class PerUserUpstream:
     def _make_room(self) -> None:
         unused = (owner for owner, each in self._connections.items() if not each.is_running)
         if len(self._connections) >= MOST_CONNECTIONS and (owner := next(unused, None)) is not None:
-            self._do(self._connections.pop(owner).forgotten())
+            self._chores.start(self._connections.pop(owner).forgotten())
 
     async def _publish_kept(self) -> None:
         """Show the tools that were listed first in an earlier run."""
@@ -252,11 +250,6 @@ class PerUserUpstream:
         while True:
             await asyncio.sleep(IDLE_S / 4)
             await self.close_idle()
-
-    def _do(self, chore: Any) -> None:
-        task: asyncio.Task[Any] = asyncio.create_task(chore)
-        self._chores.add(task)
-        task.add_done_callback(self._chores.discard)
 
 
 class UserConnection:
@@ -541,7 +534,7 @@ async def _closed(opened: Upstream | None) -> None:
 
 def _owner(grant: Grant, settings: UpstreamSettings) -> str:
     """Tells apart what may not share a connection: users, the claims of a token to be exchanged, and headers."""
-    parts: list[object] = [grant.principal.id]
+    parts: list[object] = [grant.account]
     if settings.credentials == "exchange" and grant.claims is not None:
         said = {name: value for name, value in grant.claims.values.items() if name not in _OF_ONE_TOKEN}
         parts.append(hashlib.sha256(json.dumps([grant.claims.scopes, said], sort_keys=True).encode()).hexdigest())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -17,6 +17,7 @@ from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
 from toolsearch.access.principals import Grant
+from toolsearch.chores import Chores
 from toolsearch.errors import ToolSearchError, UnapprovedToolError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.addresses import Address, Addresses, MayKnow, fitting, is_held, unwrapped, unwrapped_for
@@ -391,7 +392,7 @@ class Subscriptions:
         self._grants: dict[_Place, Grant] = {}  # place -> somebody who may use its connection
         self._asked: dict[_Place, int] = {}  # place -> number of the server's start when we subscribed
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._chores: set[asyncio.Task[None]] = set()
+        self._chores = Chores()
 
     async def subscribe(self, grant: Grant, address: Address, session_key: str, tell: Tell) -> None:
         """Have *tell* called after each change that the server tells *grant* of. Raises as `Upstream.request` does."""
@@ -424,21 +425,21 @@ class Subscriptions:
         wanted.
         """
         for place in [place for place, sessions in self._sessions.items() if session_key in sessions]:
-            self._do(self._given_up(place, session_key))
+            self._chores.start(self._given_up(place, session_key))
 
     def updated(self, server: str, uri: str, owner: str) -> None:
         """Tell the sessions that this resource has changed, as its server says over the connection of *owner*. Returns
         at once.
         """
         for tell in list(self._sessions.get(_Place(Address(server, uri), owner), {}).values()):
-            self._do(_notify(tell))
+            self._chores.start(_notify(tell))
 
     def renew(self, server: str) -> None:
         """Subscribe again at a server that was started again; nobody knows what has changed meanwhile. Returns at
         once.
         """
         for place in [place for place in self._sessions if place.address.server == server]:
-            self._do(self._renewed(place))
+            self._chores.start(self._renewed(place))
 
     def drop(self, server: str) -> None:
         """Forget all subscriptions at a server that was removed."""
@@ -446,10 +447,7 @@ class Subscriptions:
             self._drop(place)
 
     async def aclose(self) -> None:
-        for chore in self._chores:
-            chore.cancel()
-        if self._chores:
-            await asyncio.wait(self._chores)
+        await self._chores.aclose()
 
     async def _renewed(self, place: _Place) -> None:
         shared, grant = self._upstreams.get(place.address.server), self._grants.get(place)
@@ -477,11 +475,6 @@ class Subscriptions:
             await self._unsubscribe(place, session_key)
         except (MCPError, ToolSearchError) as error:
             logger.debug("%s keeps a subscription that nobody wants: %s", place.address.server, error)
-
-    def _do(self, chore: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(chore)
-        self._chores.add(task)
-        task.add_done_callback(self._chores.discard)
 
 
 async def _notify(tell: Tell) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR
 
+from toolsearch.chores import Chores
 from toolsearch.documents.json_values import as_object
 from toolsearch.errors import LoginRequiredError, ServerUnavailableError, ToolSearchError, ToolTimeoutError
 from toolsearch.upstreams.faults import delay_s
@@ -40,7 +41,7 @@ class ServerTasks:
 
     def __init__(self, *, shortest_poll_s: float = _SHORTEST_POLL_S) -> None:
         self._shortest_poll_s = shortest_poll_s
-        self._cancelling: set[asyncio.Task[None]] = set()
+        self._cancelling = Chores()
 
     async def result(
         self, upstream: Upstream, task: ServerTask, client: Downstream, *, patience_s: float | None = None
@@ -70,16 +71,11 @@ class ServerTasks:
             raise
 
     async def aclose(self) -> None:
-        for each in self._cancelling:
-            each.cancel()
-        if self._cancelling:
-            await asyncio.wait(self._cancelling)
+        await self._cancelling.aclose()
 
     def _cancel(self, upstream: Upstream, task: ServerTask) -> None:
         """Tell the server that nobody wants the result any more. Nobody waits for that."""
-        cancelling = asyncio.create_task(_cancelled(upstream, task))
-        self._cancelling.add(cancelling)
-        cancelling.add_done_callback(self._cancelling.discard)
+        self._cancelling.start(_cancelled(upstream, task))
 
 
 async def _cancelled(upstream: Upstream, task: ServerTask) -> None:
