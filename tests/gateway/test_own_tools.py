@@ -131,7 +131,9 @@ class PassingOn:
     async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> object:  # noqa: ARG002
         raise AssertionError("the gateway passes the request itself on")
 
-    async def call_raw(self, params: Mapping[str, Any], caller: Caller, downstream: Downstream) -> dict[str, Any]:
+    async def call_raw(
+        self, params: Mapping[str, Any], caller: Caller, downstream: Downstream, _: object
+    ) -> dict[str, Any]:
         return await self._gateway.call(caller, {**params, "name": self._name}, downstream)
 
 

@@ -8,14 +8,20 @@ from typing import Any
 import pytest
 
 from tests.kit.clock import Clock
-from tests.kit.fake_servers import Nobody, call, entry, gateway_of, text
+from tests.kit.fake_servers import LEGACY, MODERN, Nobody, call, entry, gateway_of, text
+from toolsearch import tool as as_tool
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.calling.rates import ToolRate
+from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, ServerUnavailableError, TooManyError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.config_file import read_gateway_config
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.proxy.suspended_calls import Room
 from toolsearch.gateway.proxy.tool_rates import ToolRates
+from toolsearch.gateway.settings import GatewayConfig, GatewaySettings
+from toolsearch.gateway.status import CallEnd
 from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import Tool, ToolDefinition
@@ -144,8 +150,12 @@ async def test_a_tool_out_of_reach_reveals_no_limit_and_uses_none_up(clock: Cloc
     assert [code(each) for each in (*hidden, *faulty, sound)] == ["unknown_tool"] * 2 + ["bad_arguments"] * 2 + [None]
 
 
-async def test_calls_at_once_are_counted_until_they_end_however_they_end(clock: Clock) -> None:
+@pytest.mark.parametrize("who", [MODERN, LEGACY], ids=["modern", "legacy"])
+async def test_calls_at_once_are_counted_until_they_end_however_they_end(clock: Clock, who: Caller) -> None:
+    """A call that is refused was not run."""
+    ends: list[CallEnd] = []
     async with gateway_of("git", clock=clock, section=limited(atOnce=1)) as (gateway, servers):
+        gateway.on_call_end(lambda _, end: ends.append(end))
         server, running = servers["git"], asyncio.Event()
         await server.lists("log")
         request = server.request
@@ -156,21 +166,57 @@ async def test_calls_at_once_are_counted_until_they_end_however_they_end(clock: 
             raise AssertionError
 
         server.request = waits
-        task = asyncio.create_task(call(gateway, "git__log", {}))
+        task = asyncio.create_task(call(gateway, "git__log", {}, who))
         await running.wait()
-        refused = await call(gateway, "git__log", {})
+        refused = await call(gateway, "git__log", {}, who)
         other = asyncio.create_task(call(gateway, "git__log", {}, ANN))
         await asyncio.sleep(0)
         for each in (task, other):
             each.cancel()
         await asyncio.wait([task, other])
         server.request = request
-        later = await call(gateway, "git__log", {})
+        later = await call(gateway, "git__log", {}, who)
 
+    assert [(end.code, end.was_run) for end in ends[:1]] == [("rate_limited", False)]
     assert code(refused) == "rate_limited"
     assert "1 calls at once" in text(refused)
     assert text(refused).endswith("retry after 1 s")
     assert code(later) is None
+
+
+@pytest.mark.parametrize("is_raw", [False, True])
+async def test_calls_of_callbacks_are_counted_while_they_run(clock: Clock, *, is_raw: bool) -> None:
+    """A raw one, as toolsets have them, says itself how long it runs."""
+    running, go_on = asyncio.Event(), asyncio.Event()
+
+    class Raw:
+        async def call(self, *_: Any) -> object:
+            raise AssertionError
+
+        async def call_raw(self, _: object, __: object, ___: object, room: Room) -> dict[str, Any]:
+            with room:
+                running.set()
+                await go_on.wait()
+            return {"content": []}
+
+    @as_tool
+    async def wait(n: int) -> int:
+        """Waits."""
+        running.set()
+        await go_on.wait()
+        return n
+
+    made = rates(clock, one=ToolRate(at_once=1))
+    raw = Tool(ToolDefinition("wait", "Waits.", {"type": "object"}), Raw())
+    with ToolSearch([raw if is_raw else wait]) as engine:
+        async with Gateway(GatewayConfig("here", (), GatewaySettings()), engine=engine, rates=made) as gateway:
+            first = asyncio.create_task(call(gateway, "wait", {"n": 1}))
+            await running.wait()
+            refused = await call(gateway, "wait", {"n": 1})
+            go_on.set()
+            answers = [await first, refused, await call(gateway, "wait", {"n": 1})]
+
+    assert [code(each) for each in answers] == [None, "rate_limited", None]
 
 
 ASKED = Caller(Grant(Principal("ann")), Era.MODERN, capabilities={"elicitation": {}})

@@ -1,5 +1,7 @@
 """Toolsets in memory: what runs their tools, how they are opened again, and that they keep their catalogs there."""
 
+import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -11,15 +13,18 @@ import pytest
 from tests.kit.fake_servers import MODERN, FakeServer, Nobody, entry, text
 from tests.service.corpora.test_corpora import filled, found, indexed, row, storage, use_each
 from toolsearch.access.principals import Grant, Principal
+from toolsearch.calling.rates import ToolRate
 from toolsearch.errors import ToolExecutionError
 from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.proxy.tool_rates import ToolRates
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.corpora.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.sqlite.place import SqliteStorage
+from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.tools.definition import ToolContext
 from toolsearch.upstreams.interface import UpstreamState
 from toolsearch_indexes.encoders.static import StaticEncoder
@@ -40,10 +45,12 @@ class Echo:
         return f"{self.name} {dict(arguments)}"
 
 
-def corpora_of(storage: SqliteStorage, *, index_bytes: int = 2**30) -> Corpora:
+def corpora_of(storage: SqliteStorage, *, index_bytes: int = 2**30, rates: ToolRates | None = None) -> Corpora:
     settings = ServiceSettings.model_validate({"memory": {"index_bytes": index_bytes}})
     indexes = storage.path.parent / "indexes"
-    return Corpora(storage, settings, lambda _tenant: lambda row, _execution: Echo(row.name), indexes=indexes)
+    return Corpora(
+        storage, settings, lambda _tenant: lambda row, _execution: Echo(row.name), indexes=indexes, rates=rates
+    )
 
 
 def toolset(storage: SqliteStorage, *members: ToolsetMember, rules: tuple[ToolsetRule, ...] = ()) -> None:
@@ -87,6 +94,38 @@ async def test_a_call_of_a_server_s_tool_passes_through_by_the_server_s_name(
 
         await server.lists()
         assert found(team, "select:plus") == []
+    await corpora.aclose()
+
+
+async def test_a_call_of_a_server_s_tool_is_counted_until_its_server_has_answered(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "toolsearch.service.corpora.opening.Gateway", partial(Gateway, upstreams=Working, gate=OpenGate())
+    )
+    catalog = filled(storage, "tools")
+    toolset(storage, ToolsetMember("tools", "sums__add", "plus"))
+    (settings,) = read_gateway_config({"mcpServers": {"sums": {"command": "none"}}}, {}).upstreams
+    rates = ToolRates({"one": ToolRate(at_once=1)}, HeuristicTokenCounter(), time.monotonic)
+    corpora = corpora_of(storage, rates=rates)
+    async with corpora.using(TEAM) as team, corpora.using(catalog) as corpus:
+        await corpus.gateway.servers.add(settings)
+        server: Any = corpus.gateway.upstreams["sums"]
+        await server.lists(entry("add"))
+        running, go_on = asyncio.Event(), asyncio.Event()
+
+        async def waits(_: object) -> dict[str, Any]:
+            running.set()
+            await go_on.wait()
+            return {"content": []}
+
+        server.request = waits
+        first = asyncio.create_task(call(team, "plus"))
+        await running.wait()
+        assert (await call(team, "plus"))["_meta"]["toolsearch/error"] == "rate_limited"
+        go_on.set()
+        assert "_meta" not in await first
+        assert "_meta" not in await call(team, "plus")
     await corpora.aclose()
 
 

@@ -32,7 +32,9 @@ class PassingOn:
     async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> object:
         raise NotImplementedError
 
-    async def call_raw(self, params: Mapping[str, Any], caller: Caller, downstream: Downstream) -> dict[str, Any]:
+    async def call_raw(
+        self, params: Mapping[str, Any], caller: Caller, downstream: Downstream, _: object
+    ) -> dict[str, Any]:
         inner = replace(caller, grant=replace(caller.grant, session=""), session_key=None)
         return await self._gateway.call(inner, {**params, "name": self._name}, downstream)
 

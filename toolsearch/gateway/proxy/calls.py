@@ -69,11 +69,13 @@ class RawToolCallback(ToolCallback, Protocol):
     The gateway calls `call_raw` in place of `call`, which serves everybody else.
     """
 
-    async def call_raw(self, params: Mapping[str, Any], caller: Caller, downstream: Downstream) -> dict[str, Any]:
+    async def call_raw(
+        self, params: Mapping[str, Any], caller: Caller, downstream: Downstream, room: Room
+    ) -> dict[str, Any]:
         """Answer ``tools/call`` with *params*, whose arguments are checked; return the raw result for *caller*'s era.
 
         *params* also hold the data that the client brings from an earlier round: answers, and the state of the server.
-        *downstream* takes progress and questions. Raises the errors of `Gateway.call`.
+        *downstream* takes progress and questions. *room* is as in `Relay.send`. Raises the errors of `Gateway.call`.
         """
         ...
 
@@ -308,8 +310,8 @@ class ClientCalls:
             look_again()
             if isinstance(tool.callback, RawToolCallback):
                 sent = call.with_params(tool.name, admitted.arguments)
-                with room:
-                    return _answered(admitted.call, await tool.callback.call_raw(sent, call.caller, call.downstream))
+                raw = await tool.callback.call_raw(sent, call.caller, call.downstream, room)
+                return _answered(admitted.call, raw)
             if tool.callback is not None:
                 with room:
                     return await self._runner.run(admitted, context)

@@ -18,6 +18,7 @@ from toolsearch.errors import NotCallableHereError, UnknownToolError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.entries import Entries
+from toolsearch.gateway.proxy.suspended_calls import Room
 from toolsearch.service.corpora.toolset_specs import (
     Holders,
     ToolsetNames,
@@ -190,10 +191,12 @@ class ByServer:
         """The manifest, if it is a skill."""
         return skill_of(self.tool.get())
 
-    async def call_raw(self, params: Mapping[str, Any], caller: Caller, downstream: Downstream) -> dict[str, Any]:
+    async def call_raw(
+        self, params: Mapping[str, Any], caller: Caller, downstream: Downstream, room: Room
+    ) -> dict[str, Any]:
         tool = self.tool.get()
         sent = {**params, **call_params(tool.remote_name, params.get("arguments") or {})}
-        return await self.entries.answer(caller, tool, sent, downstream, self._readmit(tool))
+        return await self.entries.answer(caller, tool, sent, downstream, self._readmit(tool), room)
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:  # noqa: ARG002
         """Outside of the gateway there is no client that the server could ask."""
