@@ -23,9 +23,9 @@ async def answer(client: AsyncAnthropic, model: str, engine: ToolSearch, questio
         tools = session.request("anthropic", model=model, cache_prompt=True)
         sent = sendable_messages(messages, "anthropic")
         reply = await client.messages.create(max_tokens=1_000, messages=sent, **tools)
-        messages.append({"role": "assistant", "content": reply.content})  # as it is: thinking is signed
+        messages.append({"role": "assistant", "content": reply.content})  # unchanged, because thinking is signed
         results = await session.execute(reply)
-        if not results and reply.stop_reason != "pause_turn":  # which is to be sent back as it is
+        if not results and reply.stop_reason != "pause_turn":  # a paused reply is sent back unchanged
             session.end_turn()
             return "".join(block.text for block in reply.content if block.type == "text")
         messages += results

@@ -74,7 +74,7 @@ def test_auto_does_without_a_reader_that_cannot_be_loaded_and_says_so(
     monkeypatch.setattr("toolsearch.catalog.index_opening.open_reader", opening)
     engine = ToolSearch(catalog(), reader=tmp_path / "nowhere")
     (note,) = engine.notes
-    assert note.startswith("answers are not read again: ")
+    assert note.startswith("no reader is used: ")
     assert "nowhere" in note
     assert engine.strategies[0] == "hybrid"
     assert engine.search("send an email")[0].name == "send_mail"

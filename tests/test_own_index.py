@@ -139,7 +139,7 @@ def test_what_an_own_index_cannot_do_is_refused_at_the_start(tmp_path: Path) -> 
             ToolSearch(TOOLS, index=index)
     with pytest.raises(BadSettingError, match="cannot rank by 'hybrid'; it can by keyword"):
         ToolSearch(TOOLS, index=SubstringIndex(), strategy="hybrid")
-    with pytest.raises(BadSettingError, match="an index of your own keeps itself"):
+    with pytest.raises(BadSettingError, match="index_dir"):
         ToolSearch(TOOLS, index=SubstringIndex(), index_dir=tmp_path)
     with pytest.raises(BadSettingError, match="leave out usage, or index"):
         ToolSearch(TOOLS, index=SubstringIndex(), usage=UsageLog())

@@ -456,7 +456,7 @@ def _require_usable(index: ToolIndex, strategy: str, *, index_dir: object, usage
     if strategy not in ("auto", *index.rankings):
         raise BadSettingError(f"the index cannot rank by {strategy!r}; it can by {', '.join(index.rankings)}")
     if index_dir is not None:
-        raise BadSettingError("index_dir keeps the built-in index; an index of your own keeps itself")
+        raise BadSettingError("index_dir saves only the built-in index; save an index of your own yourself")
     if usage is not None:
         raise BadSettingError("learning from use needs the words of the built-in index; leave out usage, or index")
 
@@ -479,7 +479,7 @@ def _asked_reach(reach: Reach | None, allow: Iterable[str] | Unset, deny: Iterab
     """Return the reach for an opening of a session, or None if it is opened without one."""
     if reach is not None:
         if allow is not UNSET or deny is not UNSET:
-            raise BadSettingError("give a reach, or allow and deny, not both: one of them would count for nothing")
+            raise BadSettingError("give a reach, or allow and deny, not both: one of them would be ignored")
         return _require_reach(reach)
     if allow is UNSET and deny is UNSET:
         return None

@@ -57,9 +57,9 @@ class DuplicateToolError(ToolSearchError, ValueError, code="duplicate_tool", sta
 class UnknownToolError(ToolSearchError, LookupError, code="unknown_tool", status=404):
     """The caller's reach has no tool of that name. *near* has similar names in reach."""
 
-    remedy = "Use a similar name, or search. Tools out of reach are answered as if they did not exist."
+    remedy = "Use a similar name, or search. A tool out of reach gets this answer, too."
     GONE = Case(
-        *("tool_gone", 410, "The model was sent the tool. By now it is removed, away or out of reach."),
+        *("tool_gone", 410, "The model had the tool. By now it is removed or out of reach, or its server is away."),
         "Search for another tool, or try again when its server is back.",
     )
     cases = (GONE,)
@@ -76,7 +76,7 @@ class UnknownToolError(ToolSearchError, LookupError, code="unknown_tool", status
 class UnapprovedToolError(ToolSearchError, code="unapproved_tool", status=403):
     """The definition of this tool, prompt or resource waits for a person's approval."""
 
-    remedy = "A person approves the definition by `toolsearch gateway approve SERVER__TOOL`, or on the service's pages."
+    remedy = "Have a person run `toolsearch gateway approve SERVER__TOOL`, or approve it on the service's pages."
 
     def __init__(self, name: str, how: str = "") -> None:
         """*how* names the means of approval, such as ``with a command``."""
@@ -135,7 +135,7 @@ class ServerUnavailableError(ToolSearchError, ConnectionError, code="server_unav
 
     remedy = "Check the server with `toolsearch gateway check`. Look for the effect of the call before you repeat it."
     BUSY = Case(
-        *("server_busy", 429, "The server has as many calls as it may have. This call was not sent."),
+        *("server_busy", 429, "Too many calls of this server are running and waiting. This call was not sent."),
         "Wait and call again, or raise `maxRunning` of the server.",
     )
     cases = (BUSY,)
@@ -217,7 +217,7 @@ class StorageError(ToolSearchError, code="storage_error"):
 class ConflictError(StorageError, code="changed_meanwhile", status=409):
     """Another writer was faster. Nothing was written.
 
-    With *retry_after_s*, this has happened in every attempt, because others use it; the status is 503.
+    With *retry_after_s*, every attempt has failed in this way, because others write all the time; the status is 503.
     """
 
     remedy = "Read the data again and repeat the change."
@@ -244,9 +244,9 @@ class SealError(StorageError, code="seal_error"):
 
     def __init__(self) -> None:
         super().__init__(
-            "a secret in the store was sealed with another key; put back the file secret.key, or name its key in "
-            "TOOLSEARCH_SECRET_KEY (several keys separated by commas; the first one seals); all services "
-            "that share a store need the same key"
+            "a secret in the store was encrypted with another key; put back the file secret.key, or give its key in "
+            "TOOLSEARCH_SECRET_KEY (commas separate several keys, and the first one encrypts); all services on one "
+            "store need the same key"
         )
 
 
@@ -277,9 +277,8 @@ class UnfinishedCallError(ToolSearchError, code="unfinished_call", status=422):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the reply that made this call did not finish ({reason}), so its arguments may be incomplete and it "
-            "was not run. Make the call again if you still need it. If the reply was too long, make fewer calls or "
-            "use shorter arguments"
+            f"this call was not run: its reply did not finish ({reason}), so the arguments may be incomplete. Make the "
+            "call again if you still need it. If the reply was too long, make fewer calls or use shorter arguments"
         )
         self.reason = reason
 
@@ -313,7 +312,7 @@ class ToolTimeoutError(ToolSearchError, TimeoutError, code="tool_timeout", statu
 class ToolStuckError(ToolSearchError, code="tool_stuck", status=503):
     """A function was not run, because too many others still run after a timeout or a cancellation."""
 
-    remedy = "Give your functions time limits of their own. A hanging one frees its place when it ends."
+    remedy = "Give your functions time limits of their own. A hanging function frees its place when it ends."
 
     def __init__(self, name: str, stuck: str, count: int) -> None:
         super().__init__(
@@ -332,8 +331,8 @@ class ToolNotHereError(ToolSearchError, code="tool_not_here", status=503):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"the tool {name!r} was not run: this replica of the service does not have its function, or has another "
-            "version of it; try again soon, and start all replicas with the same --tools"
+            f"the tool {name!r} was not run: this replica of the service lacks its function, or has another version; "
+            "try again soon, and start all replicas with the same --tools"
         )
         self.name = name
 
@@ -403,7 +402,7 @@ class BadAnswerError(ChatModelError, code="bad_answer"):
 
 
 class UnknownPriceError(ToolSearchError, LookupError, code="unknown_price", status=404):
-    """The model is not in the table of prices. *known* has the models that are."""
+    """The table of prices lacks the model. *known* names the models that it has."""
 
     remedy = "Give its prices, or name a model that the message lists."
     model_text = "the price of this model is not known; go on without it"
@@ -432,7 +431,7 @@ class BadSettingError(ToolSearchError, ValueError, code="bad_setting", status=40
 class UnsafeUrlError(ToolSearchError, ValueError, code="unsafe_url", status=422):
     """The service may not reach a URL that a tenant has named."""
 
-    remedy = "Use an address on the internet. Or an operator allows the host in `outbound.allowed_hosts`."
+    remedy = "Use an address on the internet, or have an operator allow the host in `outbound.allowed_hosts`."
     model_text = "this tool cannot be reached from here; go on without it"
 
     def __init__(self, reason: str) -> None:
@@ -453,7 +452,7 @@ class NotPermittedError(ToolSearchError, code="not_permitted", status=403):
     """The credential lacks a scope."""
 
     remedy = "Use a key with the scope that the message names."
-    model_text = "the credential in use is not good for this; go on without it"
+    model_text = "the credential in use does not allow this; go on without it"
 
     def __init__(self, scope: str) -> None:
         super().__init__(f"this credential lacks the scope {scope!r}; ask an administrator for a key that has it")
@@ -463,7 +462,7 @@ class NotPermittedError(ToolSearchError, code="not_permitted", status=403):
 class UnknownRecordError(ToolSearchError, LookupError, code="not_found", status=404):
     """The caller may see no object of that kind and name."""
 
-    remedy = "Check the name. Objects of other tenants, and those out of your reach, are answered in the same way."
+    remedy = "Check the name. Objects of other tenants and objects out of your reach get this answer, too."
     model_text = "the requested object does not exist; go on without it"
 
     def __init__(self, kind: str, name: str) -> None:
@@ -483,7 +482,7 @@ class TooManyError(ToolSearchError, code="too_many", status=429):
 
     remedy = "Wait as `Retry-After` says, or ask for a higher quota."
     RATE = Case(
-        *("rate_limited", 429, "A principal has called some tools too often, or has been sent too much by them."),
+        *("rate_limited", 429, "A principal has called some tools too often, or received too many tokens from them."),
         "Wait as long as the message says, then repeat the call. It was not sent.",
     )
     cases = (RATE,)

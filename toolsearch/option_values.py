@@ -39,7 +39,7 @@ def name_list(given: Iterable[str], option: str, *, error: type[ToolSearchError]
     texts = [each for each in read if isinstance(each, str) and each.strip()]
     if len(texts) < len(read):
         wrong = next(each for each in read if not (isinstance(each, str) and each.strip()))
-        raise error(f"{option} must hold names, and {_shown(wrong)} is none")
+        raise error(f"{option} must hold names, but {_shown(wrong)} is no name")
     return tuple(sorted(texts) if isinstance(value, AbstractSet) else texts)
 
 

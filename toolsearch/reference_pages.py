@@ -9,7 +9,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -30,8 +30,10 @@ _ERRORS_INTRODUCTION = """\
 
 Every error has a `code`, which stays the same over versions. Look it up:
 
-- [Errors of the library](errors-library.md): searching, tools, calls, models and settings.
-- [Errors of the service](errors-service.md): stored data, access, HTTP and the command line.
+- [Errors of tools and calls](errors-tools.md), with servers and skills
+- [Errors of the library](errors-library.md): searches, sources, sessions, models and settings
+- [Errors of data and access](errors-data.md): stores, keys and quotas
+- [Errors of the service](errors-service.md): requests over HTTP, and the command line
 
 ## Read an error
 
@@ -50,22 +52,15 @@ The message tells what was wrong with this call. The number beside a class is th
 The classes stand in `toolsearch.errors`. `ToolSearchError` catches all of them.
 """
 
-_LIBRARY = """\
-# Errors of the library
+_TOLD_THERE = "See [how a code reaches you](errors.md#read-an-error).\n"
+_OF_TOOLS = f"# Errors of tools and calls\n\n{_TOLD_THERE}"
+_LIBRARY = f"# Errors of the library\n\n{_TOLD_THERE}"
+_OF_DATA = f"# Errors of data and access\n\n{_TOLD_THERE}"
 
-[Errors by code](errors.md) says how a code reaches you.
-"""
-
-_SERVICE_ERRORS = """\
+_HTTP = f"""\
 # Errors of the service
 
-These codes are about stored data, access, HTTP and the command line. [Errors by code](errors.md) says how a code
-reaches you.
-
-## Stored data and access
-"""
-
-_HTTP = """\
+{_TOLD_THERE}
 ## Requests over HTTP
 
 No class has these codes. The client raises a `ServiceError` with the code.
@@ -85,13 +80,19 @@ class Told(NamedTuple):
 
 
 OF_HTTP = {
-    "bad_cursor": Told("400", "`after` is not from an earlier page of this list.", "Leave it out, and begin anew."),
+    "bad_cursor": Told(
+        "400", "`after` is not from an earlier page of this list.", "Leave it out, and begin with the first page."
+    ),
     "bad_request": Told(
-        "400, 422", "The request cannot be read, or fields do not fit.", "Correct what `detail` and `errors` name."
+        "400, 422",
+        "The request cannot be read, or fields do not fit.",
+        "Correct the fields that `detail` and `errors` name.",
     ),
     "body_too_large": Told("413", "The body has too many bytes.", "Send several smaller requests."),
     "foreign_page": Told(
-        "403", "A page of another origin asks.", "Ask from your server, or allow the host in `serve.allowed_hosts`."
+        "403",
+        "The request comes from a web page of another origin.",
+        "Send it from your server, or allow the host in `serve.allowed_hosts`.",
     ),
     "idempotency_in_progress": Told(
         "409", "A request with this `Idempotency-Key` has not ended.", "Wait as `Retry-After` says, and ask again."
@@ -105,10 +106,10 @@ OF_HTTP = {
         "Look whether it had its effect. If not, repeat it with a new key.",
     ),
     "internal_error": Told(
-        "500", "The service has failed.", "Find the request in its log by `x-request-id`, and report it."
+        "500", "The service has failed.", "Find the request in the service's log by `x-request-id`, and report it."
     ),
     "method_not_allowed": Told(
-        "405", "This address does not take this method.", "Look it up in `openapi.json`, which the service has too."
+        "405", "This address does not take this method.", "Look up its methods in the service's `openapi.json`."
     ),
     "more_than_own": Told(
         "403", "The new key may do more than the key that makes it.", "Ask somebody whose key may do that."
@@ -130,7 +131,7 @@ OF_HTTP = {
     "precondition_failed": Told(
         "412", "The object was changed since you read it.", "Read it again, and repeat with the new ETag."
     ),
-    "precondition_required": Told("428", "A write needs `If-Match`.", "Send the ETag of what you have read, or `*`."),
+    "precondition_required": Told("428", "A write needs `If-Match`.", "Send the object's ETag, or `*`."),
     "request_timeout": Told(
         "504", "The request took too long.", "Look whether it had its effect; then repeat, or ask for less."
     ),
@@ -139,7 +140,7 @@ OF_HTTP = {
     ),
     "tool_of_source": Told(
         "409",
-        "The tool belongs to a source, whose next import would write it again.",
+        "The tool belongs to a source. The next import would write it again.",
         "Change it in the source, or name it anew in a toolset.",
     ),
     "unknown_answer": Told(
@@ -150,7 +151,7 @@ OF_HTTP = {
         "The request names a host that is not served.",
         "Name the host in `serve.public_url` or `serve.allowed_hosts`.",
     ),
-    "unsupported_media_type": Told("415", "`Content-Type` is missing or wrong.", "Send the one that `detail` names."),
+    "unsupported_media_type": Told("415", "`Content-Type` is missing or wrong.", "Send the type that `detail` names."),
     "whole_reach_needed": Told(
         "403", "The request concerns all tools, but the key has rules.", "Use a key whose rules allow all tools."
     ),
@@ -158,13 +159,20 @@ OF_HTTP = {
 
 OF_THE_COMMAND = {
     "file_error": Told("exit 3", "A file or folder cannot be read or written.", "Check its path and its permissions."),
-    "internal": Told("exit 70", "toolsearch itself failed.", "Report the fault with what is printed."),
+    "internal": Told("exit 70", "toolsearch itself failed.", "Report the fault with the printed text."),
     "interrupted": Told("exit 130", "Ctrl-C.", "Nothing."),
     "usage": Told("exit 2", "The command line cannot be understood.", "Run the command with `--help`."),
 }
 
 
-_OF_THE_SERVICE: Final = (
+_ABOUT_TOOLS: Final = (
+    *(errors.BadToolError, errors.DuplicateToolError, errors.UnknownToolError, errors.UnapprovedToolError),
+    *(errors.ChangedSkillError, errors.UndiscoveredToolError, errors.ServerUnavailableError, errors.BadArgumentsError),
+    *(errors.UnfinishedCallError, errors.ToolExecutionError, errors.ToolTimeoutError, errors.ToolStuckError),
+    *(errors.ToolNotHereError, errors.CallLimitError, errors.RepeatedCallError, errors.CallDeniedError),
+    errors.NotCallableHereError,
+)
+_ABOUT_DATA: Final = (
     *(errors.StorageError, errors.UnsafeUrlError, errors.NotAuthenticatedError, errors.NotPermittedError),
     *(errors.UnknownRecordError, errors.StillRunningError, errors.TooManyError, errors.ServiceError),
 )
@@ -173,13 +181,15 @@ _OF_THE_SERVICE: Final = (
 def error_pages() -> dict[str, str]:
     """Each page of errors in Markdown, by its name."""
     tree = ["```text", ToolSearchError.__name__, *_branches(ToolSearchError), "```\n"]
-    of_service = [error for error in error_classes() if issubclass(error, _OF_THE_SERVICE)]
-    of_library = [error for error in error_classes() if not issubclass(error, _OF_THE_SERVICE)]
-    stored = [*_sorted_entries(of_service), _HTTP, *_plain(OF_HTTP), _COMMAND, *_plain(OF_THE_COMMAND)]
+    of_tools = [error for error in error_classes() if issubclass(error, _ABOUT_TOOLS)]
+    of_data = [error for error in error_classes() if issubclass(error, _ABOUT_DATA)]
+    of_library = [error for error in error_classes() if not issubclass(error, _ABOUT_TOOLS + _ABOUT_DATA)]
     return {
         "errors.md": "\n".join([_ERRORS_INTRODUCTION, *tree, _GENERATED]),
+        "errors-tools.md": "\n".join([_OF_TOOLS, *_sorted_entries(of_tools)]),
         "errors-library.md": "\n".join([_LIBRARY, *_sorted_entries(of_library)]),
-        "errors-service.md": "\n".join([_SERVICE_ERRORS, *stored]),
+        "errors-data.md": "\n".join([_OF_DATA, *_sorted_entries(of_data)]),
+        "errors-service.md": "\n".join([_HTTP, *_plain(OF_HTTP), _COMMAND, *_plain(OF_THE_COMMAND)]),
     }
 
 
@@ -255,8 +265,8 @@ _GATEWAY = """\
 # Settings of the gateway
 
 Settings of the gateway stand in the section `toolsearch` of the file that holds `mcpServers`. The environment does not
-change them.
-A name may be written in either way: `maxTools` or `max_tools`. `null` means none.
+change them. [Callers and servers](settings-gateway-servers.md) have a page of their own. A name may be written in
+either way: `maxTools` or `max_tools`. `null` means none.
 
 ```json
 {
@@ -265,8 +275,14 @@ A name may be written in either way: `maxTools` or `max_tools`. `null` means non
 }
 ```
 
-`<name>` stands for the name of a principal or of a server; the server `*` holds for all. *See* names the section
-that describes a setting of the same name.
+*See* names the section that describes a setting of the same name.
+"""
+
+_GATEWAY_SERVERS = """\
+# Settings of callers and servers
+
+[Settings of the gateway](settings-gateway.md) says where they stand. `<name>` stands for the name of a principal or of
+a server; the server `*` holds for all. *See* names the section that describes a setting of the same name.
 """
 
 _SERVICE = """\
@@ -287,6 +303,7 @@ tools = 20_000
 ```
 """
 
+_OF_OTHERS: Final = {"http", "jwt", "principals", "servers"}  # sections of the gateway's settings
 _GENERATED = "This page is generated: change the code, then run `just reference`.\n"
 
 
@@ -296,11 +313,17 @@ def settings_pages() -> dict[str, str]:
     pages: dict[str, str] = {}
     for name, introduction, settings, written in (
         ("settings.md", _SETTINGS_INTRODUCTION, settings_in(Settings), _variable),
-        ("settings-gateway.md", _GATEWAY, settings_in(GatewaySettings), _key),
+        ("settings-gateway.md", _GATEWAY, _of_the_gateway(of_others=False), _key),
+        ("settings-gateway-servers.md", _GATEWAY_SERVERS, _of_the_gateway(of_others=True), _key),
         ("settings-service.md", _SERVICE, _of_the_service_alone(), _variable),
     ):
         pages[name] = "\n".join([introduction, *_tables(settings, written, told, name), _GENERATED])
     return pages
+
+
+def _of_the_gateway(*, of_others: bool) -> Iterator[Setting]:
+    """Those of the gateway itself, or those of its callers and servers."""
+    return (each for each in settings_in(GatewaySettings) if (each.path[0] in _OF_OTHERS) == of_others)
 
 
 def _of_the_service_alone() -> Iterator[Setting]:
@@ -317,7 +340,10 @@ def _tables(
 
     The others are listed, with the section that has told of them. *told* has them all, each with a link to its section.
     """
-    for section, group in groupby(settings, key=attrgetter("section")):
+    sections: dict[object, list[Setting]] = {}
+    for setting in settings:
+        sections.setdefault(setting.section, []).append(setting)
+    for section, group in sections.items():
         rows = {_as_told(row): row for row in group}
         path = next(iter(rows.values())).path
         title = " ".join(part for part in path[:-1] if part != NAMED).replace("_", " ").capitalize() or "General"

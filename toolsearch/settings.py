@@ -222,12 +222,12 @@ class RankingSettings(SettingsSection):
     )
     reader: str = Field(
         default=AUTO,
-        description="auto (the reader whose weights are installed, if they are), none, or a folder: reads the first "
-        "tools of an answer again, beside the request.",
+        description="The reader, which judges the first tools of an answer: auto (the installed one, if any), none, or "
+        "a folder.",
     )
     requests: bool = Field(
         default=True,
-        description="Find widely used tools also by the users' requests that ship with the package.",
+        description="Also find widely used tools by the example requests in the package.",
     )
     requests_files: tuple[Path, ...] = Field(
         default=(),
@@ -246,7 +246,7 @@ class IndexSettings(RankingSettings):
 class AdvisorSettings(SettingsSection):
     """Tool search in the chat client."""
 
-    enabled: bool = Field(default=False, description="Search for tools, in place of sending the model all of them.")
+    enabled: bool = Field(default=False, description="Search for tools, and do not send the model all of them.")
     system_suffix: str | None = Field(
         default=None, description="Added to the system text; none: a short default; empty: nothing."
     )

@@ -38,9 +38,9 @@ SENTENCES: Final[Sequence[Sentence]] = (
         _EVIDENCE,
         "abstention",
         "Hybrid search answers {all sets/hybrid (left out)/answered:.0%} of the requests that no tool of their set "
-        "serves. Most of these answers have low confidence: {all sets/hybrid (left out)/fitting:.0%} of the requests "
-        "get one that is not [weak](scores.md). It gives no answer to {all sets/hybrid (left out)/refused:.1%} of the "
-        "requests that a tool serves.",
+        "serves. Most of these answers are [weak](scores.md), that is, of low confidence: only "
+        "{all sets/hybrid (left out)/fitting:.0%} of the requests get another one. Hybrid search gives no answer to "
+        "{all sets/hybrid (left out)/refused:.1%} of the requests that a tool serves.",
     ),
     Sentence(_EVIDENCE, "savings", f"| 14 tools, {{filesystem server, 14, {_QUESTION}/tokens:,}} tokens |"),
     Sentence(_EVIDENCE, "savings", f"| 50 tools, {{five MCP servers, 50, {_QUESTION}/tokens:,}} tokens |"),
@@ -72,7 +72,8 @@ SENTENCES: Final[Sequence[Sentence]] = (
         _EVIDENCE,
         "scanning",
         "It finds {hand c/poisoned/held:.0%} of the poisoned texts of one writer and {hand d/poisoned/held:.0%} of "
-        "another's. It also holds {hand c/harmless/held:.0%} and {hand d/harmless/held:.0%} of their harmless texts.",
+        "another's. It also reports {hand c/harmless/held:.0%} and {hand d/harmless/held:.0%} of their harmless "
+        "texts.",
     ),
     Sentence(
         _SEARCH,
@@ -88,8 +89,8 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _ENCODERS,
         "recall",
-        "hybrid search with it finds {*/hybrid (transformer)/recall_5:.3f} where the built-in encoder finds"
-        " {*/hybrid (left out)/recall_5:.3f}",
+        "hybrid search with this encoder finds {*/hybrid (transformer)/recall_5:.3f} of the right tools among the "
+        "first five. With the built-in encoder it finds {*/hybrid (left out)/recall_5:.3f}.",
     ),
     Sentence(
         _SEARCH,

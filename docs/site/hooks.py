@@ -1,6 +1,6 @@
 """What the site has beside the pages in ``docs/``: the full reference, and the files of the repository that are linked.
 
-The reference has a page for each section of ``api-names.md`` and ``api-signatures.md``, with the signatures and
+The reference has a page for each section of ``api-*.md``, with the signatures and
 docstrings of the names there. A type in signatures has no public module, and is looked up at the place that its row
 names. A file outside ``docs/`` that a page links to is shown as ``repository/<path>``.
 """
@@ -27,7 +27,7 @@ _ROW = re.compile(r"^\|`(?P<name>\w+)`\|[a-z ]+\|(?:`(?P<place>[\w.=()]+)`\|)?",
 _OF_THE_CLIENT = re.compile(r"^- `(\w+)`", re.MULTILINE)
 _CLIENT = "## The client of the service\n"
 _ERRORS = "toolsearch.errors"
-_LISTS = ("api-names.md", "api-signatures.md")
+_LISTS = ("api-names.md", "api-modules.md", "api-signatures.md")
 _LANGUAGES = {".json": "json", ".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 _PICTURES = {".gif", ".jpg", ".png", ".svg"}
 

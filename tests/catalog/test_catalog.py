@@ -310,7 +310,7 @@ def test_a_command_line_argument_becomes_the_source_it_means(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        ("https://example.com/api.json", "nothing is fetched"),
+        ("https://example.com/api.json", "download the file"),
         ("no_such_module_here", "neither"),
         ("missing.json", "cannot be read"),
         (".", "is a folder"),

@@ -168,7 +168,7 @@ def test_the_answer_of_tools_list_is_read_with_its_envelope() -> None:
 
 
 def test_an_error_of_json_rpc_is_told_as_one() -> None:
-    with pytest.raises(SourceError, match="an answer of JSON-RPC that tells of an error"):
+    with pytest.raises(SourceError, match="an answer of JSON-RPC with an error"):
         Catalog.from_json({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no such method"}})
 
 

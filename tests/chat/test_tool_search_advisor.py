@@ -256,10 +256,10 @@ async def test_a_tool_of_the_request_and_another_of_the_catalog_cannot_share_a_n
         ({"mode": "native"}, "'native' is 'messages' or 'deferred' now"),
         ({"limit": 0}, "limit must be 1 or more"),
         ({"session_id_key": " "}, "session_id_key"),
-        ({"engine": ToolSearch(Catalog()), "strategy": "regex"}, "the engine's"),
-        ({"engine": ToolSearch(Catalog()), "reader": None}, "the engine's"),
-        ({"engine": ToolSearch(Catalog()), "requests": False}, "the engine's"),
-        ({"engine": ToolSearch(Catalog()), "sessions": SessionStore()}, "the engine's"),
+        ({"engine": ToolSearch(Catalog()), "strategy": "regex"}, "options of the engine"),
+        ({"engine": ToolSearch(Catalog()), "reader": None}, "options of the engine"),
+        ({"engine": ToolSearch(Catalog()), "requests": False}, "options of the engine"),
+        ({"engine": ToolSearch(Catalog()), "sessions": SessionStore()}, "options of the engine"),
     ],
 )
 def test_options_that_cannot_be_used_are_refused_at_once(options: dict[str, Any], message: str) -> None:

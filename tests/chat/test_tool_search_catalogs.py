@@ -209,5 +209,5 @@ async def test_an_index_of_ones_own_is_made_for_each_set_of_tools(run: Any) -> N
 def test_an_index_is_not_for_an_advisor_of_an_engine_nor_one_that_serves_all() -> None:
     with pytest.raises(BadSettingError, match="reader, index, requests"):
         ToolSearchAdvisor(ToolSearch(list(TOOLS), encoder=None), index=Backwards)
-    with pytest.raises(BadSettingError, match="as its class does; a Backwards is one"):
+    with pytest.raises(BadSettingError, match="not an index; got a Backwards"):
         searcher(index=Backwards())

@@ -396,7 +396,7 @@ async def test_of_a_catalog_too_large_to_be_deferred_the_rest_is_run_by_the_call
     assert {len(prompt.options.deferred_tools) for prompt in model.prompts} == {10_000}
     assert [(result.name, result.text) for result in response.steps[-1].results] == [("tool_10000", "10000")]
     assert len(advisor.notes) == 1
-    assert "can defer 10,000 tools" in advisor.notes[0]
+    assert "10,000 deferred tools" in advisor.notes[0]
 
 
 async def test_a_small_catalog_is_sent_whole_to_every_provider(

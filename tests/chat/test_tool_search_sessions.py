@@ -329,7 +329,7 @@ async def test_without_accumulation_a_mode_that_cannot_take_tools_back_is_refuse
     model = ScriptedModel(says("never"))
     model.endpoint = endpoint
 
-    with pytest.raises(BadSettingError, match=f"has to lose tools, and the mode .* use {instead}"):
+    with pytest.raises(BadSettingError, match=f"accumulate=False .* the mode .* use {instead}"):
         await ask(searcher(accumulate=False, mode=mode), model, asked())
 
 

@@ -27,8 +27,8 @@ TOOLS = {
 
 
 ADVICE = (
-    "do without, and tell the user that there is no tool for it. Search again only under a name that the tool itself "
-    "might use."
+    "do without, and tell the user that there is no tool for it. Search again only with a name that the tool itself "
+    "might have."
 )
 LOG_ENTRY = (
     '{"name":"git__log","callWith":"callTool","fit":"fits","description":"Shows the commit log of a repository",'
@@ -141,7 +141,7 @@ def test_names_that_are_not_there_and_tools_that_are_too_long_are_named() -> Non
 
     near = replace(selected, near={"nope": ["note", "note_all"]})
     assert lines(near)[2] == "No tool is named nope (did you mean note, note_all?)."
-    assert lines(selected)[2:] == ["No tool is named nope.", "Found as well, but too long to be shown: wide."]
+    assert lines(selected)[2:] == ["No tool is named nope.", "Also found, but too long to show: wide."]
 
 
 def test_a_tool_that_nothing_can_run_says_so_in_the_answer() -> None:

@@ -25,11 +25,7 @@ from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.messages import ToolMessage, UserMessage
 
 IN_REACH = ("a", "b", "c")
-IN_LIST = "Tools marked 'loaded' are in your tool list: call them by name. To load another, send the query select:NAME."
-BY_CALL_TOOL = (
-    "Run a tool with the one that its 'callWith' names: give the tool's 'name', and its parameters inside 'arguments'. "
-    "For the definition of a tool that is only named, send the query select:NAME."
-)
+IN_LIST, BY_CALL_TOOL = CALL_HINTS["append"], CALL_HINTS["fixed"]
 
 STATELESS = Caller(Grant(LOCAL), Era.LEGACY, client_name="growing")
 

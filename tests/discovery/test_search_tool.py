@@ -87,7 +87,7 @@ def test_queries_are_read_however_they_are_sent_and_each_once(arguments: dict, q
 
 def test_one_call_takes_eight_queries_and_says_so_for_more() -> None:
     assert len(queries_of({"queries": [f"q{i}" for i in range(8)]})) == 8
-    with pytest.raises(BadQueryError, match="these are 9 queries, and one call takes at most 8; send the others in"):
+    with pytest.raises(BadQueryError, match=r"these are 9 queries.*at most 8"):
         SearchArguments.parse({"queries": [f"q{i}" for i in range(9)]})
 
 
@@ -148,9 +148,9 @@ def test_selecting_by_name_asks_for_as_many_tools_as_are_named() -> None:
         ({"queries": ["a", 3]}, "queries must be texts"),
         ({"queries": {"a": "b"}}, "queries must be texts"),
         ({"query": ["a", "b"]}, "queries must be texts"),
-        ({"query": "x" * 1_001}, "has 1001 characters, at most 1000"),
-        ({"queries": ["a", "x" * 1_001]}, "has 1001 characters, at most 1000"),
-        ({"queries": "[" * 200_000}, "has 200000 characters, at most 1000"),
+        ({"query": "x" * 1_001}, "has 1001 characters; at most 1000"),
+        ({"queries": ["a", "x" * 1_001]}, "has 1001 characters; at most 1000"),
+        ({"queries": "[" * 200_000}, "has 200000 characters; at most 1000"),
         ({"query": "q", "limit": "many"}, "limit must be a whole number"),
         ({"query": "q", "limit": "2.5"}, "limit must be a whole number"),
         ({"query": "q", "limit": "9" * 5_000}, "limit must be a whole number"),
@@ -160,7 +160,7 @@ def test_selecting_by_name_asks_for_as_many_tools_as_are_named() -> None:
         ({"query": "q", "strategy": "bm25"}, "one of hybrid, keyword, semantic, regex"),
         ({"query": "q", "strategy": []}, "one of hybrid, keyword, semantic, regex"),
         ({"query": "q", "server": 3}, "server must be the name of one server"),
-        ({"query": "q", "maxResults": 3}, "unknown argument 'maxResults'; there are queries, limit and server"),
+        ({"query": "q", "maxResults": 3}, "unknown argument 'maxResults'; use queries, limit and server"),
     ],
 )
 def test_arguments_that_cannot_be_used_say_what_can(arguments: dict, complaint: str) -> None:
@@ -170,5 +170,5 @@ def test_arguments_that_cannot_be_used_say_what_can(arguments: dict, complaint: 
 
 def test_an_operators_hint_is_bounded_since_it_is_sent_with_every_request() -> None:
     assert SessionOptions(search_hint="x" * 400).search_hint
-    with pytest.raises(BadSettingError, match="search_hint has 401 characters, at most 400 are taken"):
+    with pytest.raises(BadSettingError, match="search_hint has 401 characters; at most 400"):
         SessionOptions(search_hint="x" * 401)

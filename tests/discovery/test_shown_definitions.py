@@ -169,7 +169,7 @@ def test_a_tool_whose_schema_alone_is_too_long_is_refused_with_a_reason() -> Non
     engine = engine_of(ToolDefinition("wide", "Send an email", wide_schema(200)), ToolDefinition("mail", "An email"))
     session = engine.session("a", pins=["wide"])
     answer = asyncio.run(session.call(SEARCH, {"query": "email"}))
-    assert answer.text.splitlines()[-1].endswith("too long to be shown: wide.")
+    assert answer.text.splitlines()[-1].endswith("too long to show: wide.")
     assert answer.structured == {"tools": ["mail"], "refused": ["wide"]}
     assert [found.name for found in session.search("select:wide")] == []
     assert session.discovered == ["mail"]

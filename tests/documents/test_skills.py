@@ -57,7 +57,7 @@ def test_a_skill_may_have_no_body_and_a_body_may_have_lines_of_its_own() -> None
         ("---\n---\n", "no mapping"),
         ("---\nname: [a\n---\n", "no YAML"),
         ("---\nname: *nothing\n---\n", "stands for nothing"),
-        (f"---\nname: {'a' * 70_000}\n---\n", "65,536 may be"),
+        (f"---\nname: {'a' * 70_000}\n---\n", "at most 65,536"),
     ],
 )
 def test_what_is_no_frontmatter_is_refused_with_a_reason(text: str, reason: str) -> None:

@@ -134,7 +134,7 @@ async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_show
                 assert tokens(found.text) <= 8_100
                 assert tokens(found.structured) <= 8_100
                 assert "parameter_1" not in str(found)
-                assert "too long to be shown: a__wide." in found.text
+                assert "too long to show: a__wide." in found.text
                 listed = await gateway.list_tools(caller)
                 assert all(tokens(each) <= 8_000 for each in listed)
                 theirs = [each for each in listed if each["name"] not in OWN]

@@ -19,7 +19,8 @@ from tests.project.house import DOORS, public_names
 from toolsearch.errors import ToolSearchError
 
 ROOT = Path(__file__).parents[2]
-PAGE = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("api-names.md", "api-signatures.md"))
+PAGES = ("api-names.md", "api-modules.md", "api-signatures.md")
+PAGE = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in PAGES)
 OURS = ("toolsearch", "toolsearch_indexes")
 DOUBLE_UNDERSCORED = {"__call__", "__enter__", "__aenter__", "__iter__", "__and__", "__contains__", "__len__"}
 TAKES_ANY_TEXT = {  # what models, providers and own indexes may name, to judge it

@@ -144,7 +144,7 @@ def test_the_full_name_of_a_tool_that_cannot_be_shown_loads_no_other() -> None:
     told = lines(session, "mail__wide")
     session.search("mail__wide")
 
-    assert told[-1].endswith("too long to be shown: mail__wide.")
+    assert told[-1].endswith("too long to show: mail__wide.")
     assert session.discovered == []
 
 
@@ -191,7 +191,7 @@ def test_what_has_left_the_list_is_told_once_and_can_be_called_by_its_name() -> 
     with session.conversation() as conversation:
         assert conversation.tool_change().removed == ("send_mail",)
 
-    left = "No longer in your tool list, but still to be called by their exact names: send_mail."
+    left = "No longer in your tool list, but still callable by exact name: send_mail."
     assert lines(session, "volcano")[-1] == left
     assert left not in ask(session, "volcano")
     assert session.call_sync("send_mail", {"to": "Ann", "text": "Hi"}).text == "sent 'Hi' to Ann"
@@ -242,7 +242,7 @@ def test_servers_are_listed_with_what_they_are_for_if_asked_for() -> None:
     session = of_servers(3)
 
     assert lines(session, "servers:") == [
-        "Tools are of these servers:",
+        "Tools come from these servers:",
         "- s00 (1): Goes anywhere.",
         "- s01 (1): Goes home",
         "- s02 (1)",
@@ -253,19 +253,19 @@ def test_servers_are_listed_with_what_they_are_for_if_asked_for() -> None:
 def test_servers_are_listed_where_nothing_fits_and_a_cut_list_says_how_many_more_there_are() -> None:
     session = of_servers(120)
 
-    assert "Tools are of these servers:" not in ask(session, "go", "volcano")
+    assert "Tools come from these servers:" not in ask(session, "go", "volcano")
     told = lines(session, "volcano")[-1]
-    assert told.startswith("Tools are of these servers: s00, s01")
+    assert told.startswith("Tools come from these servers: s00, s01")
     assert told.endswith("s78, s79 and 20 more (the query servers:TEXT lists those with TEXT in their name)")
-    assert "Tools are of these servers:" not in ask(session, "tidal wave")  # told once
-    assert lines(session, "servers:")[-1] == f"And of these: {', '.join(sorted(f's{n:02}' for n in range(120))[40:])}"
+    assert "Tools come from these servers:" not in ask(session, "tidal wave")  # told once
+    assert lines(session, "servers:")[-1] == f"And from these: {', '.join(sorted(f's{n:02}' for n in range(120))[40:])}"
 
 
 def test_of_too_many_servers_for_an_answer_the_rest_is_counted_and_can_be_got_at() -> None:
     session = of_servers(2_000)
 
     text = ask(session, "servers:")
-    assert text.startswith("Tools are of these servers: s00, s01, s02")
+    assert text.startswith("Tools come from these servers: s00, s01, s02")
     assert "s108 and 1900 more (the query servers:TEXT lists those with TEXT in their name)" in text
     assert lines(session, "servers:S199")[1:] == ["- s199 (1)", *(f"- s199{n} (1)" for n in range(10))]
 
@@ -274,8 +274,8 @@ def test_tools_of_no_server_are_named_as_such_beside_the_servers() -> None:
     session = of_servers(2)
     session._engine.catalog.sync("ours", [Tool(ToolDefinition(f"own{n}", "Go")) for n in range(3)])
 
-    assert lines(session, "servers:")[-1].startswith("3 tools are")
-    assert lines(session, "volcano")[-1].startswith("3 tools are")
+    assert lines(session, "servers:")[-1].startswith("3 tools have")
+    assert lines(session, "volcano")[-1].startswith("3 tools have")
 
 
 def test_a_server_out_of_reach_is_not_listed() -> None:
@@ -300,7 +300,7 @@ def test_the_list_of_servers_says_which_cannot_be_reached_and_which_are_not_know
     session = with_health(**health).session("a")
 
     assert lines(session, "servers:") == [
-        "Tools are of these servers:",
+        "Tools come from these servers:",
         "- s00 (1): Goes anywhere.",
         "- s01 (1, not reachable): Goes home",
         "- s02 (1)",
@@ -319,11 +319,11 @@ def test_the_list_of_servers_is_given_again_for_another_server_and_not_for_anoth
     assert isinstance(session._engine, ToolSearch)
     session._engine.catalog.ask_health(lambda: health)
 
-    assert "Tools are of these servers:" in ask(session, "volcano")
+    assert "Tools come from these servers:" in ask(session, "volcano")
     health["s01"] = ServerHealth(DOWN, is_listed=True)
-    assert "Tools are of these servers:" not in ask(session, "tidal wave")
+    assert "Tools come from these servers:" not in ask(session, "tidal wave")
     session._engine.catalog.add(ToolDefinition("s03__go", "Go", server="s03"))
-    assert "Tools are of these servers:" in ask(session, "solar eclipse")
+    assert "Tools come from these servers:" in ask(session, "solar eclipse")
 
 
 def test_a_long_list_of_servers_has_their_states_too() -> None:

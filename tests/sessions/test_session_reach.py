@@ -30,7 +30,7 @@ def test_the_search_tool_names_no_servers_and_its_answer_those_in_reach() -> Non
     for definition in (session.shown()[0].definition, session.resolve(SEARCH).definition):
         assert definition.input_schema["properties"]["server"]["description"] == "Only tools of this server."
     listed = session.call_sync(SEARCH, {"queries": ["servers:"]}).text.splitlines()
-    assert listed == ["Tools are of these servers:", "- bank (1)", "- mail (1)"]
+    assert listed == ["Tools come from these servers:", "- bank (1)", "- mail (1)"]
 
 
 def test_a_reach_that_changes_on_reopening_drops_what_left_it() -> None:

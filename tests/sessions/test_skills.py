@@ -186,7 +186,7 @@ def test_a_skill_stands_beside_the_tools_that_the_same_search_finds_without_it(o
 def test_the_answer_says_what_a_skill_is_and_how_it_is_read(opened: Opened) -> None:
     text = search(opened(exposure="append"), "pay a bill with money").text
     hint, *lines = text.splitlines()
-    assert hint.endswith(f"it with {READ}, by its 'name', before you begin with that task.")
+    assert f"it with {READ}, by its 'name'" in hint
     assert lines == [
         "- pay_bill(amount*) [fits, loaded]: Pay a bill with money.",
         f"- {BILLS} [skill, likely]: How to pay a bill with money: limits, and who approves it",
@@ -292,7 +292,7 @@ def test_reading_runs_no_tool_whatever_it_is_given(opened: Opened) -> None:
     for arguments in ({"name": "pay_bill"}, {"name": "pay_bill", "file": "x"}, {"name": SEARCH}, {"name": CALL}):
         result = asked(session, READ, **arguments)
         assert (result.error_code, result.name) == ("bad_arguments", READ)
-    assert "is a tool, and readSkill reads skills" in asked(session, READ, name="pay_bill").text
+    assert "is a tool, not a skill" in asked(session, READ, name="pay_bill").text
     assert f"did you mean {BILLS}?" in asked(session, READ, name="office__bill").text
     assert session.state.counters.failed_calls == 6
     assert session.discovered == []
@@ -418,7 +418,7 @@ def test_bytes_count_by_the_length_of_their_base64_and_are_refused_where_they_ar
     first, second = read(max_skill_tokens=1_500)
     assert (first.is_error, second.error_code) == (False, "call_denied")
     assert {each.error_code for each in read(max_skill_page_tokens=999)} == {"call_denied"}
-    assert "its bytes would take 1,000 tokens, and 999 may be read" in read(max_skill_page_tokens=999)[0].text
+    assert "its bytes would take 1,000 tokens; at most 999" in read(max_skill_page_tokens=999)[0].text
 
 
 def test_nothing_is_read_once_the_budget_is_used_up(opened: Opened) -> None:

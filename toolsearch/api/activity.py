@@ -90,7 +90,7 @@ class Feedback(OverCorpus):
     """What became of a request: did a search find the right tool?"""
 
     query: Annotated[str, Field(min_length=1, max_length=2_000)]
-    tool: ToolName | None = Field(default=None, description="The tool that is spoken of.")
+    tool: ToolName | None = Field(default=None, description="The tool of the report.")
     outcome: Literal["right", "wrong", "not_found"] = Field(
         description="right: the tool serves the request; wrong: it was found and does not; not_found: nothing does."
     )

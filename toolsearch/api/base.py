@@ -65,7 +65,7 @@ class Problem(AnswerBody):
     type: str = Field(default="about:blank", description="Where the code is explained.")
     title: str
     status: int
-    code: str = Field(description="Stable: programs go by it.")
+    code: str = Field(description="Stable, for programs.")
     detail: str = Field(description="The fault, and the remedy.")
     errors: list[dict[str, str]] = Field(default=[], description="One entry for each field that is wrong.")
 

@@ -135,7 +135,7 @@ class ToolsetMember:
     name: Annotated[ToolName | None, Field(description="Its name in the toolset.")] = None
     description: Annotated[str, Field(max_length=100_000)] | None = None
     title: Annotated[str, Field(max_length=1_000)] | None = None
-    tags: Annotated[Tags, Field(description="On top of those that it has in its catalog.")] = ()
+    tags: Annotated[Tags, Field(description="Added to the tags that it has in its catalog.")] = ()
 
     @property
     def shown_name(self) -> str:

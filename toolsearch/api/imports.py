@@ -95,7 +95,7 @@ NewSource: TypeAlias = Annotated[NewOpenApiSource | NewListingSource | NewMcpSou
 
 
 class ErrorBody(AnswerBody):
-    code: str = Field(description="Stable: programs go by it.")
+    code: str = Field(description="Stable, for programs.")
     detail: str = Field(description="The fault, and the remedy.")
 
 

@@ -28,7 +28,7 @@ class NewKey(RequestBody):
     )
     deny: Rules = Field(default=(), description="And none of these.")
     expires_in_s: Annotated[float, Field(gt=0, le=_MAX_S)] | None = Field(
-        default=None, description="Seconds until it is not accepted any more; null: never."
+        default=None, description="Seconds until it expires; null: never."
     )
 
 
@@ -59,7 +59,7 @@ class KeyBody(_Permissions):
     prefix: str = Field(description="The first characters of the key.")
     created_at: datetime
     expires_at: datetime | None
-    revoked_at: datetime | None = Field(description="From when on it is not accepted; may be in the future.")
+    revoked_at: datetime | None = Field(description="The time from which it is refused; may be in the future.")
     used_at: datetime | None = Field(description="The last use, give or take a minute.")
 
 

@@ -33,10 +33,10 @@ class SearchRequest(OverCorpus):
     strategy: SearchStrategy | None = None
     limit: SearchLimit = Field(default=5, description="Answers for each query.")
     server: str | None = Field(default=None, max_length=200, description="Only tools of this server.")
-    allow: Rules = Field(default=("*",), description="Narrows the key's rules: a tool has to fit one of these, too.")
+    allow: Rules = Field(default=("*",), description="A tool must fit one of these rules, and the key's rules.")
     deny: Rules = Field(default=(), description="And none of these.")
     definitions: WireFormat | None = Field(
-        default=None, description="Give the definitions of all tools in the answer, as this API takes them."
+        default=None, description="Give all definitions in the form that this API takes."
     )
     explain: bool = Field(default=False, description="Say how the score of each tool came about.")
     explain_tools: list[ToolName] = Field(
@@ -55,22 +55,22 @@ class SearchRequest(OverCorpus):
 @with_config(ANSWER)
 @dataclass(frozen=True, slots=True)
 class FoundTool(ToolReference):
-    """*score* is how likely a tool that matches so well serves the request, from 0 to 1."""
+    """*score* estimates the probability that the tool serves the request, from 0 to 1."""
 
     confidence: Annotated[
         Confidence,
         Field(
-            description="high: this very tool is probably the one meant. "
+            description="high: the request probably means this tool. "
             "medium: it fits, and others fit nearly as well. "
-            "low: requests that no tool serves often have an answer of such a score. If the first tool of an answer is "
-            "low, all are: ask again in other words."
+            "low: wrong tools often have such a score. If the first tool of an answer is low, all are low: ask again "
+            "in other words."
         ),
     ] = "high"
     is_callable: Annotated[
         bool,
         Field(
             alias="runs_here",
-            description="Whether the service runs it. A call of another is handed back to the caller.",
+            description="Whether the service runs the tool. If not, a call is handed back to the caller.",
         ),
     ] = True
     kind: Annotated[
@@ -91,7 +91,7 @@ class ExplainedTool(Explanation):
     favoured: Annotated[float, Field(description="The part of learning from use.")] = 0.0
     read: Annotated[
         float | None,
-        Field(description="The log odds that it serves the request, by the reader; null if it did not read the tool."),
+        Field(description="The reader's log odds that the tool serves the request; null if unread."),
     ] = None
 
 
@@ -99,11 +99,11 @@ class QueryAnswer(AnswerBody):
     query: str
     tools: list[FoundTool]
     explanations: list[ExplainedTool] = Field(default=[])
-    error: str = Field(default="", description="Why this query cannot be searched for, if there are several.")
+    error: str = Field(default="", description="The fault of this query, if there are several queries.")
 
 
 class SearchAnswer(AnswerBody):
-    """An answer for each query, in their order. What is said of names and definitions is said once for all."""
+    """An answer for each query, in their order. Names and definitions are given once for all queries."""
 
     answers: list[QueryAnswer]
     not_found: list[str] = Field(default=[], description="Names without an entry of *kinds* in reach.")
@@ -116,14 +116,14 @@ ChosenNames: TypeAlias = Annotated[list[ToolName], Field(min_length=1, max_lengt
 
 
 class SessionBudget(RequestBody):
-    """How much a session keeps of what it finds. What is left out is as the service's settings say."""
+    """How many found tools a session keeps. The service's settings give the values that are left out."""
 
     tools: Annotated[int, Field(ge=1, le=10_000)] | None = Field(default=None, description="Tools between turns.")
     tokens: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Tokens of their definitions.")
 
 
 class NewSession(OverCorpus):
-    """What an agent works with: tools of one catalog or one toolset, as far as rules and its key allow them."""
+    """An agent's tools: those of one catalog or toolset that rules and the agent's key allow."""
 
     allow: Rules = Field(default=("*",), description="A tool has to fit one of these rules.")
     deny: Rules = Field(default=(), description="And none of these.")
@@ -131,13 +131,13 @@ class NewSession(OverCorpus):
     budget: SessionBudget = SessionBudget()
     exposure: RevealSetting | None = Field(default=None, description="How found tools reach the model.")
     ttl_s: Annotated[float, Field(gt=0, le=_MAX_TTL_S)] | None = Field(
-        default=None, description="How long it lasts. Unless given, as the service's settings say."
+        default=None, description="Seconds that it lasts; null: by the service's settings."
     )
-    url_token: bool = Field(default=False, description="Put a token into mcp_url that is good for this session alone.")
+    url_token: bool = Field(default=False, description="Put a token for this session alone into mcp_url.")
 
 
 class SessionCreated(AnswerBody):
-    """Where the session is to be reached: by an MCP client, or by requests of one's own."""
+    """The addresses of the session, for an MCP client and for your own requests."""
 
     id: str
     mcp_url: str
@@ -186,13 +186,13 @@ class SessionSearch(RequestBody):
 class FoundInSession(FoundTool):
     fit: Annotated[str, Field(description="fits, likely or related.")]
     is_loaded: Annotated[bool, Field(description="The model is shown its definition from now on.")]
-    copies: Annotated[tuple[str, ...], Field(description="Tools that say the same and fit equally well.")]
+    copies: Annotated[tuple[str, ...], Field(description="Tools with the same text that fit equally well.")]
 
 
 class SessionFound(AnswerBody):
     query: str
     tools: list[FoundInSession]
-    not_found: list[str] = Field(description="Names that were selected, and that no tool in reach has.")
+    not_found: list[str] = Field(description="Selected names that no tool in reach has.")
     too_long: list[str] = Field(description="Tools that were found and cannot be shown.")
     error: str = ""
 

@@ -184,7 +184,7 @@ class IndexOpener:
         except (EncoderError, MissingExtraError) as error:
             if self.strategy != "auto":
                 raise
-            self.note(f"answers are not read again: {error}")
+            self.note(f"no reader is used: {error}")
             return None
 
     def _following(self, encoder: Encoder | None, stored: Generation | None) -> CatalogIndex:

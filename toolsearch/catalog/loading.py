@@ -117,7 +117,7 @@ def _open(spec: str, server: str, on_waiting: Callable[[Sequence[str]], None] | 
     if not spec:
         raise SourceError("a source has no name; leave it out, or give a file or a module")
     if "://" in spec:
-        raise SourceError(f"{spec!r} is an address, and nothing is fetched: download it and give the file")
+        raise SourceError(f"{spec!r} is an address, but nothing is fetched: download the file and give its path")
     if spec.startswith(MODULE_PREFIX):
         return ModuleSource(spec.removeprefix(MODULE_PREFIX))
     if spec.startswith(SKILLS_PREFIX):
@@ -191,7 +191,7 @@ def _open_file(path: Path, server: str, on_waiting: Callable[[Sequence[str]], No
 
         return McpSource(path, on_waiting=on_waiting)
     if isinstance(document, str):  # a listing would take a text for a path
-        raise SourceError(f"{path} holds a text, and no list of tool definitions")
+        raise SourceError(f"{path} holds a text, not a list of tool definitions")
     return JsonListingSource(document, description=str(path))
 
 

@@ -181,7 +181,7 @@ def fault_of_request(text: str) -> str:
 
 def _fault_of_form(text: str) -> str:
     if len(text) > MAX_CHARACTERS:
-        return f"has {len(text):,} characters; at most {MAX_CHARACTERS} are taken"
+        return f"has {len(text):,} characters; at most {MAX_CHARACTERS} are allowed"
     if not text.isprintable() or not text.strip():
         return f"is no printable line: {_shown(text)}"
     return ""
@@ -241,5 +241,5 @@ def file_list(files: Iterable[str | Path]) -> tuple[Path, ...]:
     paths = tuple(cast("Iterable[object]", given))
     for path in paths:
         if not isinstance(path, str | Path) or not str(path).strip():
-            raise BadSettingError(f"requests_files must hold paths, and {ascii(path)[:80]} is none")
+            raise BadSettingError(f"requests_files must hold paths, but {ascii(path)[:80]} is no path")
     return tuple(Path(cast("str | Path", path)) for path in paths)

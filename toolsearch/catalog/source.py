@@ -90,7 +90,9 @@ def check_tool(tool: Tool) -> None:
     except (TypeError, ValueError) as error:
         raise BadToolError(f"{definition.name}: its schemas and annotations must be plain JSON: {error}") from error
     if len(text) > MAX_CHARACTERS:
-        raise BadToolError(f"{definition.name}: its schemas take {len(text):,} characters; {MAX_CHARACTERS:,} may be")
+        raise BadToolError(
+            f"{definition.name}: its schemas take {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed"
+        )
     if text.count("{") + text.count("[") > MAX_DEPTH and is_deeper_than(MAX_DEPTH, parts):
         raise BadToolError(f"{definition.name}: its schemas are nested more than {MAX_DEPTH} deep; flatten them")
 

@@ -297,7 +297,7 @@ _PARAMETERS: JsonObject = {
     "properties": {
         "request": {
             "type": "string",
-            "description": "What to do, in words, with all that is needed to do it: nothing else is known there.",
+            "description": "The task in words, with all facts that it needs: the other model knows nothing else.",
         }
     },
     "required": ["request"],

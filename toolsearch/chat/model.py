@@ -216,8 +216,7 @@ def with_suffix(messages: tuple[Message, ...], suffix: str) -> tuple[Message, ..
 
 
 _INSTRUCTION = (
-    "Your final answer has to be JSON alone, without any other text and without a code fence, and it has to fit this "
-    "JSON Schema:"
+    "Your final answer must be JSON alone, without other text and without a code fence. It must fit this JSON Schema:"
 )
 
 

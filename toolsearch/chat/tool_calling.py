@@ -221,8 +221,8 @@ class _Turn:
         self._unfinished_rounds = self._unfinished_rounds + 1 if is_unfinished else 0
         if self._unfinished_rounds >= _MAX_UNFINISHED_ROUNDS:
             return CallLimitError(
-                f"{self._unfinished_rounds} replies of the model in a row ended in the middle of its tool calls "
-                f"({calls[0].unfinished}), and none of these was run; let replies be longer with ChatOptions.max_tokens"
+                f"{self._unfinished_rounds} replies of the model in a row broke off in their tool calls "
+                f"({calls[0].unfinished}), so no call was run; let replies be longer with ChatOptions.max_tokens"
             )
         if self._rounds >= self._advisor.max_rounds:
             return CallLimitError(f"the model was asked {self._rounds} times without an answer")

@@ -58,8 +58,8 @@ from toolsearch_indexes.tool_index import ToolIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
 DEFAULT_SYSTEM_SUFFIX = (
-    f"You may have more tools than you see in your tool list: {TOOL_NAME} finds them. Where no tool in the list does "
-    "what a step needs, search for one before you say that it cannot be done."
+    f"You may have more tools than you see in your tool list: {TOOL_NAME} finds them. If no tool in the list does a "
+    "step, search for one before you say that it cannot be done."
 )
 _Asked = TypeVar("_Asked")
 
@@ -133,12 +133,12 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         ranks_its_own = strategy != "auto" or encoder != AUTO or reader != AUTO or index is not None
         if engine is not None and (ranks_its_own or not requests or files or sessions is not None):
             raise BadSettingError(
-                "strategy, encoder, reader, index, requests, requests_files and sessions are the engine's:"
-                " give them to it, not here"
+                "strategy, encoder, reader, index, requests, requests_files and sessions are options of the engine; "
+                "give them to the engine"
             )
         if index is not None and not callable(index):
             raise BadSettingError(
-                f"index must make an index for each set of tools, as its class does; a {type(index).__name__} is one"
+                f"index must be a function or class that makes an index, not an index; got a {type(index).__name__}"
             )
         if not session_id_key.strip():
             raise BadSettingError("session_id_key must name the context key of the conversation's id; it is blank")
@@ -342,7 +342,7 @@ def _taking_back(options: SessionOptions, endpoint: Endpoint) -> SessionOptions:
     can = [mode for mode in known.modes if mode == "append" or (mode == "messages" and known.removals)]
     if not can or asked not in ("auto", *can):
         raise BadSettingError(
-            f"without accumulation the model has to lose tools, and the mode {asked!r} cannot take tools away;"
+            f"accumulate=False takes tools away from the model, but the mode {asked!r} cannot do so;"
             f" use {' or '.join(map(repr, can)) or 'accumulate=True'}"
         )
     return replace(options, exposure=can[0] if asked == "auto" else asked)

@@ -64,10 +64,10 @@ _REMARKS: Mapping[AnswerFinding, str] = {
 }
 
 _WHERE = "Where nothing fits, "
-_UNLESS = ", unless a tool named for it does it after all: load that by select:NAME"
+_UNLESS = " If a named tool does it after all, load that tool by select:NAME."
 _DO_WITHOUT = (
-    "do without, and tell the user that there is no tool for it{}. Search again only under a name that the tool itself "
-    "might use."
+    "do without, and tell the user that there is no tool for it.{} Search again only with a name that the tool itself "
+    "might have."
 )
 
 _NOT_RUNNABLE = "not runnable here"
@@ -76,11 +76,11 @@ _IN_LIST = (
     "Tools marked 'loaded' are in your tool list: call them by name. To load another, send the query select:NAME."
 )
 _BY_CALL_TOOL = (
-    "Run a tool with the one that its 'callWith' names: give the tool's 'name', and its parameters inside 'arguments'. "
+    "To run a tool, call its 'callWith' with the tool's 'name', and its parameters inside 'arguments'. "
     "For the definition of a tool that is only named, send the query select:NAME."
 )
-_READ_HINT = "A skill is instructions for a task: read it with {}, by its 'name', before you begin with that task."
-_GET_HINT = "Get a prompt or a resource with {}: give its 'name', and what it asks for inside 'arguments'."
+_READ_HINT = "A skill is instructions for a task: read it with {}, by its 'name', before you begin the task."
+_GET_HINT = "Get a prompt or a resource with {}: give its 'name', and its arguments inside 'arguments'."
 CALL_HINTS: Final[Mapping[ExposureKind, str]] = {
     "whole": "They are in your tool list; call them by name.",
     "append": _IN_LIST,
@@ -380,7 +380,7 @@ class _Page:
         too_long = dict.fromkeys(name for answer in self.answers for name in answer.too_long)
         return [
             f"No tool is named {', '.join(missing)}." if missing else "",
-            f"Found as well, but too long to be shown: {', '.join(too_long)}." if too_long else "",
+            f"Also found, but too long to show: {', '.join(too_long)}." if too_long else "",
             self._advice(),
             self.servers[size.servers] if self.servers else "",
             self.note,
@@ -410,7 +410,7 @@ def left_note(names: Sequence[str]) -> str:
         return ""
     more = f" and {len(names) - _MOST_LEFT} more" if len(names) > _MOST_LEFT else ""
     shown = ", ".join(names[:_MOST_LEFT])
-    return f"No longer in your tool list, but still to be called by their exact names: {shown}{more}."
+    return f"No longer in your tool list, but still callable by exact name: {shown}{more}."
 
 
 def _by_turns(lists: Sequence[Sequence[AnsweredTool]]) -> Iterator[AnsweredTool]:

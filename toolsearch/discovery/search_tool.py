@@ -71,7 +71,7 @@ class SearchArguments:
         """
         unknown = sorted(arguments.keys() - set(_ARGUMENTS))
         if unknown:
-            raise BadQueryError(f"unknown argument {shown_name(unknown[0])!r}; there are queries, limit and server")
+            raise BadQueryError(f"unknown argument {shown_name(unknown[0])!r}; use queries, limit and server")
         queries = _queries(arguments.get("queries"), arguments.get("query"), others=arguments)
         strategy, server = _strategy(arguments.get("strategy")), _server(arguments.get("server"), servers)
         kinds = _kinds(arguments.get("kinds"))
@@ -101,13 +101,13 @@ def _queries(several: Json, single: Json, others: Mapping[str, Any]) -> list[str
     queries = list(dict.fromkeys(filter(None, texts)))
     if len(queries) > MAX_QUERIES:
         raise BadQueryError(
-            f"these are {len(queries)} queries, and one call takes at most {MAX_QUERIES}; send the others in another"
+            f"these are {len(queries)} queries; one call takes at most {MAX_QUERIES}; send the rest in another call"
         )
     for query in queries:
         if len(query) > MAX_QUERY_CHARACTERS:
             raise BadQueryError(
-                f"the query has {len(query)} characters, at most {MAX_QUERY_CHARACTERS} are taken; "
-                "ask for one capability in a few words, and for the next one in a query of its own"
+                f"the query has {len(query)} characters; at most {MAX_QUERY_CHARACTERS} are allowed. "
+                "Ask for one capability in a few words, and send another query for the next one"
             )
     return queries
 

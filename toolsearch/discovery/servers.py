@@ -71,11 +71,11 @@ class Servers:
             return replace(self, tools=meant).every()
         servers, labels, rest = [server for server in self.tools if server], self.labels, self._serverless()
         if not servers:
-            return ["No tool here is of a named server."]
+            return ["No tool here has a named server."]
         told = map(self._line, servers[:MOST_WITH_PURPOSE])
         others = named(labels[MOST_WITH_PURPOSE:], MOST_NAMES[0])
-        full = ["Tools are of these servers:", *told, *([f"And of these: {others}"] if others else []), rest]
-        names = (f"Tools are of these servers: {named(labels, most)}" for most in MOST_NAMES)
+        full = ["Tools come from these servers:", *told, *([f"And from these: {others}"] if others else []), rest]
+        names = (f"Tools come from these servers: {named(labels, most)}" for most in MOST_NAMES)
         return [_lines(*full), *(_lines(each, rest) for each in names)]
 
     def some(self) -> list[str]:
@@ -86,10 +86,10 @@ class Servers:
         if not servers:
             return []
         if len(servers) > MOST_WITH_PURPOSE_UNASKED:
-            told = [f"Tools are of these servers: {named(self.labels, MOST_UNASKED)}"]
+            told = [f"Tools come from these servers: {named(self.labels, MOST_UNASKED)}"]
         else:
-            told = ["Tools are of these servers:", *map(self._line, servers)]
-        short = f"The query {LIST_SERVERS} lists the servers that tools are of: {len(servers)}."
+            told = ["Tools come from these servers:", *map(self._line, servers)]
+        short = f"The query {LIST_SERVERS} lists the {len(servers)} servers."
         return [_lines(*told, self._serverless()), short]
 
     def trouble(self, found: Iterable[str], *, is_answered: bool) -> str:
@@ -135,7 +135,7 @@ class Servers:
         count = self.tools.get("", 0)
         if not count:
             return ""
-        return f"{count:,} tools are of no server." if count > 1 else "One tool is of no server."
+        return f"{count:,} tools have no server." if count > 1 else "One tool has no server."
 
 
 def server_label(server: str) -> str:

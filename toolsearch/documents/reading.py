@@ -247,7 +247,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
-            raise SourceError(f"{path} has {size:,} bytes; at most {MAX_BYTES:,} are read")
+            raise SourceError(f"{path} has {size:,} bytes; at most {MAX_BYTES:,} are allowed")
         return path.read_bytes()
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from error

@@ -174,7 +174,8 @@ def _require_small(frontmatter: JsonObject) -> None:
         left -= len(children) * (4 if is_object(value) else 2) if children else len(json.dumps(value))
         if left < 0 or depth > _DEEPEST_FRONTMATTER:
             raise BadToolError(
-                f"the frontmatter is too long or nested too deeply; {_MOST_FRONTMATTER:,} characters may be"
+                "the frontmatter is too long or nested too deeply; "
+                f"at most {_MOST_FRONTMATTER:,} characters are allowed"
             )
         waiting += ((child, depth + 1) for child in children)
         waiting += ((child, depth + 1) for child in (as_object(value) or {}).values())
@@ -191,7 +192,7 @@ def split_frontmatter(text: str) -> tuple[JsonObject, str]:
     if begin.rstrip() != "---" or not newline or not end or body.partition("\n")[0].strip():
         raise BadToolError(f"a {SKILL_FILE} begins with '---', its name and description in YAML, and another '---'")
     if len(head) > _MOST_FRONTMATTER:
-        raise BadToolError(f"the frontmatter has {len(head):,} characters; {_MOST_FRONTMATTER:,} may be")
+        raise BadToolError(f"the frontmatter has {len(head):,} characters; at most {_MOST_FRONTMATTER:,} are allowed")
     try:
         frontmatter = as_object(parse_yaml(head))
     except ValueError as error:
@@ -209,14 +210,14 @@ def require_frontmatter(frontmatter: JsonObject) -> None:
     if not isinstance(name, str) or len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
         raise BadToolError(
             f"a skill's name has at most {_LONGEST_NAME} characters of a-z 0-9 and single hyphens between; "
-            f"{shown_name(str(name))!r} is none"
+            f"{shown_name(str(name))!r} is no such name"
         )
     if not isinstance(description, str) or not description.strip():
         raise BadToolError(f"the skill {name!r} has no description, so no search could find it")
     if len(description) > _LONGEST_DESCRIPTION:
         raise BadToolError(
-            f"the description of the skill {name!r} has {len(description):,} characters, "
-            f"and {_LONGEST_DESCRIPTION:,} may be"
+            f"the description of the skill {name!r} has {len(description):,} characters; "
+            f"at most {_LONGEST_DESCRIPTION:,} are allowed"
         )
 
 
@@ -232,7 +233,8 @@ def require_size(files: int, size: int) -> None:
     """Raise BadToolError if a skill of so many *files* with *size* bytes is larger than hosts have to take."""
     if files > MOST_FILES or size > MOST_BYTES:
         raise BadToolError(
-            f"the skill has {files:,} files and {size:,} bytes; {MOST_FILES} files and {MOST_BYTES:,} bytes may be"
+            f"the skill has {files:,} files and {size:,} bytes; at most {MOST_FILES} files and {MOST_BYTES:,} bytes "
+            "are allowed"
         )
 
 

@@ -195,7 +195,7 @@ class ResultPart(TypedDict, total=False):
 
 
 class ToolSettings(SettingsSection):
-    """What is changed about a tool. Its key is the server's own name for the tool, or a glob."""
+    """Changes of a tool. Its key is the server's own name for the tool, or a glob."""
 
     enabled: bool = Field(default=True, description="false: no client sees or calls the tool.")
     name: str | None = Field(

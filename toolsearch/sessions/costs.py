@@ -18,15 +18,14 @@ class ToolTokens:
 
     requests: Annotated[int, Field(description="Lists of tools that were handed out.")] = 0
     sent_tokens: Annotated[
-        int, Field(description="Of the lists as they were sent, and of what searching added. Counted.")
+        int, Field(description="Counted tokens of the sent lists, and of calls and answers of searches.")
     ] = 0
-    written_tokens: Annotated[int, Field(description="By the model, in order to search. Counted.")] = 0
+    written_tokens: Annotated[int, Field(description="Counted tokens that the model wrote to search.")] = 0
     all_tools_tokens: Annotated[
         int,
         Field(
-            description="With every tool in reach in each of these requests, except those that follow a reply which "
-            "only searched: without a search they would not have been made. Counted up to 2,000 tools, else an "
-            "estimate."
+            description="Tokens of these lists if each had every tool in reach. Requests after a reply that only "
+            "searched do not count, because they would not have been made. Counted up to 2,000 tools, else estimated."
         ),
     ] = 0
 
@@ -36,14 +35,14 @@ class ToolCosts(ToolTokens):
     """Tool tokens, and the difference that the search makes."""
 
     @computed_field(  # type: ignore[prop-decorator]  # mypy knows no decorator above a property
-        description="all_tools_tokens without sent_tokens and written_tokens. Below 0 if searching took more."
+        description="all_tools_tokens less sent_tokens and written_tokens. Below 0 if searching took more."
     )
     @property
     def saved_tokens(self) -> int:
         return self.all_tools_tokens - self.sent_tokens - self.written_tokens
 
     @computed_field(  # type: ignore[prop-decorator]
-        description="Of all_tools_tokens; null while that is 0."
+        description="The share of all_tools_tokens; null while that is 0."
     )
     @property
     def saved_share(self) -> float | None:

@@ -43,7 +43,7 @@ class AnswerOptions:
             if getattr(self, name) < 1:
                 raise BadSettingError(f"{name} must be 1 or more, got {getattr(self, name)}")
         if len(self.search_hint) > MAX_HINT:
-            raise BadSettingError(f"search_hint has {len(self.search_hint)} characters, at most {MAX_HINT} are taken")
+            raise BadSettingError(f"search_hint has {len(self.search_hint)} characters; at most {MAX_HINT} are allowed")
         if not 0 <= self.min_score <= 1:
             raise BadSettingError(f"min_score must be from 0 to 1; got {self.min_score}")
         if self.limit == DEFAULT_LIMIT:
@@ -60,7 +60,7 @@ class SearchOptions(AnswerOptions):
 
     expand_undiscovered: Annotated[
         bool,
-        Field(description="Run a tool in reach that the model calls without having searched for it; else refuse."),
+        Field(description="Run a tool that the model calls without a search; false: refuse the call."),
     ] = True
     exposure: Annotated[
         RevealSetting, Field(description="How found tools reach the model; auto: by what its API takes.")
@@ -68,7 +68,7 @@ class SearchOptions(AnswerOptions):
     name_servers: bool = False  # in the search tool's description, in up to 80 characters
     cache_ttl_s: Annotated[
         Wait | None,
-        Field(description="How long the model's provider caches a prompt; none: the time that we know of this model."),
+        Field(description="How long the model's provider caches a prompt; none: the known time of this model."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class SearchOptions(AnswerOptions):
                 f"exposure must be one of {', '.join(get_args(RevealSetting))}; got {self.exposure!r:.80}"
             )
         if self.cache_ttl_s is not None and not self.cache_ttl_s >= 0:
-            raise BadSettingError(f"cache_ttl_s must be 0 or more, or None for what is known; got {self.cache_ttl_s}")
+            raise BadSettingError(f"cache_ttl_s must be 0 or more, or None for the known time; got {self.cache_ttl_s}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from toolsearch.tokens import TokenCounter
 from toolsearch.tools.callbacks import run_callback
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import READ_SKILL, TOOL_NAME, near_names
+from toolsearch.tools.naming import TOOL_NAME, near_names
 from toolsearch.tools.results import ToolOutput, binary_data, block_text, text_block, with_text
 
 _MOST_DIGITS: Final = 7  # of a line's number
@@ -111,7 +111,7 @@ def paged_skill(output: ToolOutput, path: str, line: int, budget: Budget, counte
     text, room = block_text(last), budget.max_skill_page_tokens
     if room is not None and (tokens := _tokens_of_bytes(last)) > room:
         raise CallDeniedError(
-            f"{shown_name(path)} is no text; its bytes would take {tokens:,} tokens, and {room:,} may be read at once"
+            f"{shown_name(path)} is no text; its bytes would take {tokens:,} tokens; at most {room:,} are allowed"
         )
     if text is None or output.is_error:
         return output
@@ -181,7 +181,7 @@ class NoSkill:
     async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002
         view, name = self.conversation.view, str(arguments.get("name", ""))
         if view.allows(name):
-            raise BadArgumentsError(f"{name!r} is a tool, and {READ_SKILL} reads skills; {TOOL_NAME} says how it runs")
+            raise BadArgumentsError(f"{name!r} is a tool, not a skill; {TOOL_NAME} says how to run it")
         skills = [each.name for each in view.skills]
         near = near_names(name, skills)
         meant = f"; did you mean {', '.join(near)}?" if near else f"; {TOOL_NAME} finds skills"

@@ -240,7 +240,7 @@ class SessionStore:
         except StorageError as error:
             if state is None and instead is None:
                 raise StorageError(
-                    f"the session {session_id!r} cannot be read back, and neither can its reach: {error}; open it "
+                    f"the session {session_id!r} and its reach cannot be read: {error}; open it "
                     "with a reach, or evict it",
                     Kept.SESSIONS,
                 ) from error
@@ -303,7 +303,7 @@ class SessionStore:
         try:
             self._write(state, None)
         except ConflictError:
-            _logger.info("the evicted session %r stays as another process has written it since", state.id)
+            _logger.info("the evicted session %r was not saved, because another process has written it since", state.id)
         except StorageError as error:  # a fault of an evicted session must not stop the session in use
             _logger.error("the evicted session %r could not be saved: %s", state.id, error)  # noqa: TRY400
         self._loaded.has_left(state)

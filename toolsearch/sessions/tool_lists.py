@@ -103,7 +103,7 @@ def loadable_in(conversation: ListingConversation, names: Iterable[str]) -> list
 
 def too_many_to_defer(bound: int) -> str:
     """The note to the operator about a catalog with more tools than one request may defer."""
-    return f"a model can defer {bound:,} tools, and the catalog has more: those are run by {CALL_TOOL}"
+    return f"a request takes {bound:,} deferred tools, and the catalog has more; {CALL_TOOL} runs the others"
 
 
 # Beginnings
@@ -263,8 +263,8 @@ def _require_room(conversation: ListingConversation, known: Capabilities) -> Non
         return
     if (tools := len(conversation.shown())) > known.max_tools:
         raise BadSettingError(
-            f"pass_through shows this catalog whole, and it has {tools:,} tools, where the model's API takes "
-            f"{known.max_tools:,}; lower pass_through.max_tools"
+            f"pass_through shows all {tools:,} tools of this catalog, but the model's API takes {known.max_tools:,}; "
+            "lower pass_through.max_tools"
         )
 
 

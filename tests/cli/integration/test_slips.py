@@ -96,7 +96,7 @@ def test_a_folder_or_a_pattern_means_its_files(run):
         ("empty/*.json", "'empty/*.json' matches no file"),
         ("", "a source has no name"),
         ("statistcs", "did you mean statistics?"),
-        ("text.json", "text.json holds a text, and no list of tool definitions"),
+        ("text.json", "text.json holds a text, not a list of tool definitions"),
     ],
 )
 def test_what_is_no_source_is_refused_with_what_to_give(run, source, reason):

@@ -163,7 +163,8 @@ def test_ci_runs_the_commands_of_a_fresh_checkout_word_for_word():
     assert f'(cd "$work/copy" && {demo})' in lines
     assert f'(cd "$work/copy" && {servers})' in lines
     assert (create, activate) == ("python3 -m venv .venv", ". .venv/bin/activate")
-    run_by = {"python -m pytest": 'python .ci/suite.py "$work/whole" "$today"'}  # which runs it, and failures once more
+    suite = 'python .ci/suite.py "$work/whole" "$today" --durations 40'  # which runs it, and failures once more
+    run_by = {"python -m pytest": suite}
     assert [step for step in steps if run_by.get(step, step) not in lines] == []
 
 

@@ -149,7 +149,7 @@ async def test_a_toolset_tells_the_states_of_the_servers_that_it_asks_for_and_of
         told = (await team.gateway.search(MODERN_OF_ACME, {"query": "servers:"})).text.splitlines()
         assert told[1:] == [
             "- named (1, not reachable)",
-            "One tool is of no server.",
+            "One tool has no server.",
             "Not searched, since their tools are not known yet: ruled (not reachable).",
         ]
     await corpora.aclose()

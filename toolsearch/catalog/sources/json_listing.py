@@ -74,9 +74,9 @@ class JsonListingSource:
         elif "name" in wrapper or "function" in wrapper:
             return [wrapper]
         elif "jsonrpc" in wrapper and "error" in wrapper:
-            raise SourceError(f"{self.description} is an answer of JSON-RPC that tells of an error, not of tools")
+            raise SourceError(f"{self.description} is an answer of JSON-RPC with an error, not with tools")
         raise SourceError(
-            f"{self.description} is no listing of tools: a list of definitions, or an object with 'tools', is"
+            f"{self.description} is no listing of tools; give a list of definitions, or an object with 'tools'"
         )
 
 
