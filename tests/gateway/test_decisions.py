@@ -133,7 +133,8 @@ async def test_what_was_refused_stays_held_whatever_the_settings_allow(tmp_path)
 
 
 async def test_a_program_decides_with_a_bearer_token_and_without_a_page(tmp_path):
-    async with page(tmp_path) as (gateway, client):
+    """A page that may use MCP may have an operator's token, too; it may not decide."""
+    async with page(tmp_path, allowedOrigins=["https://app.example"]) as (gateway, client):
         _, waiting = await shown(client)
         bob, ann = ({"authorization": f"Bearer {ENVIRONMENT[name]}"} for name in ("BOB", "ANN"))
         foreign = {**ann, "origin": "https://app.example"}

@@ -11,10 +11,12 @@ from tests.gateway.test_marked_results import POISON, of_text
 from tests.gateway.test_overridden_calls import code, config, listing
 from tests.kit.clock import Clock
 from tests.kit.fake_servers import LEGACY, MODERN, Nobody, call, entry, text
+from tests.kit.skills import REFUND, entry_of, given, refund_text
 from toolsearch.access.claims import Claims
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.errors import ConflictError, StorageError, UnknownRecordError
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.trust import held_results
 from toolsearch.gateway.trust.held_results import KEPT_S, MAX_HELD, HeldResults
@@ -52,6 +54,18 @@ async def test_a_released_result_comes_by_the_same_call_which_is_not_sent_again(
         assert len(server.called) == 1
         await held(gateway)  # it is given once: a later call is sent
         assert len(server.called) == 2
+
+
+async def test_asking_for_a_held_result_again_and_again_is_no_call_repeated_in_vain() -> None:
+    section = {"servers": {"hub": {"results": "hold"}}, "limits": {"repeats": 2}}
+    settings = read_gateway_config({"mcpServers": {"hub": {"command": "none"}}, "toolsearch": section}, {})
+    async with listing(entry("it"), settings=settings) as (gateway, server):
+        server.has["it"] = of_text(POISON)
+        held_id = await held(gateway)
+        for _ in range(3):
+            assert code(await call(gateway, "hub__it", {}, ANN)) == "result_held"
+        await gateway.held_results.act("release", held_id, "op")
+        assert text(await call(gateway, "hub__it", {}, ANN)) == POISON
 
 
 async def test_a_discarded_result_is_told_once_and_never_passed_on() -> None:
@@ -160,6 +174,16 @@ async def test_a_resource_is_released_too() -> None:
         await gateway.held_results.act("release", waiting.id, "op")
         read = await gateway.read_resource(ANN, {"uri": "a://b"}, Nobody())
         assert read["contents"][0]["text"] == POISON
+
+
+async def test_a_skill_is_withheld_and_not_kept_since_its_reader_verifies_its_bytes() -> None:
+    texts = {REFUND: refund_text(body=POISON)}
+    async with holding() as (gateway, server):
+        server.has |= given(texts)
+        await server.lists("it", skills=(entry_of(texts),))
+        read = await call(gateway, "readSkill", {"name": "hub__refunds"}, ANN)
+        assert (code(read), POISON in json.dumps(read)) == ("result_held", False)
+        assert gateway.held_results.waiting() == []
 
 
 async def test_a_part_is_cut_out_before_it_is_held_and_the_rest_is_never_released() -> None:

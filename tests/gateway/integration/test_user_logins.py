@@ -221,7 +221,8 @@ async def test_an_access_that_is_denied_says_so_and_a_new_link_works(tmp_path):
 
 
 async def test_who_logs_out_on_the_page_is_logged_out_there_too_and_others_are_not(tmp_path):
-    async with parts(tmp_path) as (_, people):
+    section = {"http": {"allowedOrigins": ["https://app.example"]}}  # such a page may use MCP, and log nobody out
+    async with parts(tmp_path, section=section) as (_, people):
         clients = await logged_in(people)
         base = people.url.removesuffix("/mcp")
         browser = await people.browser("alice")

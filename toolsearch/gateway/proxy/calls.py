@@ -184,7 +184,8 @@ class ClientCalls:
         run = partial(self._run_or_read, call, counted or ANY_ROOM)
         outcome = await self._pipeline.complete(item, run, _context(call.caller))
         if isinstance(item, Admitted) and not outcome.is_pending:
-            if self.repeats is not None:
+            is_held = outcome.result.error_code == ToolExecutionError.HELD.code  # and is to be asked for again
+            if self.repeats is not None and not is_held:
                 self.repeats.note(call.caller, item, outcome.result)
             if counted is not None:
                 await counted.answered(outcome.result)

@@ -185,7 +185,7 @@ class HeldResults:
         held = self._waiting(held_id)
         await self._note(who, f"{action} result", held.subject, server=held.server)
         if action == "show":
-            return {"text": visible(held.text)}
+            return {"text": await asyncio.to_thread(visible, held.text)}
         held = self._waiting(held_id)  # another operator may have been faster
         held.decision = {"release": Decision.RELEASED, "discard": Decision.DISCARDED}[action]
         held.since_s = self._clock()
