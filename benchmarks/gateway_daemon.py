@@ -1,77 +1,43 @@
 """What clients of one configuration take that share a background process, and what faults of that process cost them.
 
-    python -m benchmarks.gateway_daemon [--clients 10] [--servers 11] [--apart 2] [--injections 20] [--json FILE]
+    python -m benchmarks.gateway_daemon [--clients N|real] [--faults] [--json FILE]
 
-Each client is the real command over stdio. They are started one after the other, and each lists the tools and calls one
-of each server: sharing a process, and so many of them each with a gateway and servers of its own. Memory is what is
-resident, with what is mapped from files. Then the process is killed in the middle of calls, several clients start at
-once, and a socket is left behind that nobody listens at: so often each.
+Each client is the real command over stdio. N of them start one after the other. Each lists the tools and calls one of
+each server. They share a process; then some of them have a gateway and servers of their own. Memory is resident, with
+files that are mapped.
+
+With ``--clients real``, coding agents out of npm, SDKs, FastMCP and the Inspector share one process, all at the same
+time. They are installed first, about 2 GB. With ``--faults``, each fault of `daemon_faults` is injected 20 times.
+Without either option all three are measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import signal
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.fault_kit import StdioFault
-from benchmarks.figure_tables import print_table
+from benchmarks.clients import installing
+from benchmarks.daemon_clients import real_clients, together
+from benchmarks.daemon_faults import measured
+from benchmarks.daemon_kit import children, machine, until
+from benchmarks.environments import Environment, NotInstalledError, python_in
+from benchmarks.figure_tables import markdown_table
 from benchmarks.memory import resident_kib
-from benchmarks.results import write_figures
+from benchmarks.results import ROOT, read_figures, write_figures
 from benchmarks.stdio_gateway import StdioGateway
-from toolsearch.gateway.reports.commands import running_gateways
 
-_PROGRAM: Final = [sys.executable, "-m", "toolsearch"]
 _SERVER: Final = [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"]
-_AT_ONCE: Final = 4  # clients that start at once
-_LOOK_S: Final = 0.01
-_LONGEST_S: Final = 60.0
-
-
-class Machine:
-    """One configuration in a folder of its own, whose background processes end with the block."""
-
-    def __init__(self, folder: Path, servers: dict[str, Any]) -> None:
-        self._folder = folder
-        self._config = folder / "mcp.json"
-        section = {"stateDir": str(folder / "state"), "passThrough": {"maxTools": 0}}
-        self._config.write_text(json.dumps({"mcpServers": servers, "toolsearch": section}))
-
-    def client(self, *options: str) -> StdioGateway:
-        return StdioGateway(_PROGRAM, self._config, options=options)
-
-    @property
-    def processes(self) -> list[int]:
-        """The gateways that run."""
-        return [
-            each["pid"] for each in running_gateways(self._folder / "state") if Path(f"/proc/{each['pid']}").exists()
-        ]
-
-    def stop(self) -> None:
-        command = [*_PROGRAM, "gateway", "stop", "--config", str(self._config)]
-        subprocess.run(command, capture_output=True, check=False)
-        _until(lambda: not self.processes)
-
-
-@contextmanager
-def machine(servers: Callable[[Path], dict[str, Any]]) -> Generator[Machine]:
-    with tempfile.TemporaryDirectory() as folder:
-        made = Machine(Path(folder), servers(Path(folder)))
-        try:
-            yield made
-        finally:
-            made.stop()
+_CACHE: Final = ROOT / "benchmarks" / ".cache" / "agents"
+_FASTMCP: Final = ROOT / "tests" / "adapters" / "environments" / "fastmcp.txt"
+_REAL: Final = "real"
 
 
 @dataclass(frozen=True)
@@ -93,7 +59,7 @@ class Shared:
 
 
 def share(clients: int, servers: int, *options: str) -> Shared:
-    before = _children(os.getpid())
+    before = children(os.getpid())
     with machine(lambda _: {f"time{number}": _entry() for number in range(servers)}) as made, ExitStack() as stack:
         started: list[StdioGateway] = []
         started_s: list[float] = []
@@ -104,11 +70,11 @@ def share(clients: int, servers: int, *options: str) -> Shared:
             client.ask("tools/list", {})
             started_s.append(time.monotonic() - begun_s)
             for number in range(servers):
-                _until(lambda client=client, number=number: _tells_the_time(client, number))  # type: ignore[misc]
+                until(lambda client=client, number=number: _tells_the_time(client, number))  # type: ignore[misc]
             started.append(client)
         pids = [client.pid for client in started]
         gateways = made.processes
-        running = {*pids, *gateways, *(child for pid in gateways for child in _children(pid))} - before
+        running = {*pids, *gateways, *(child for pid in gateways for child in children(pid))} - before
         return Shared(
             len(running),
             len(running) - len({*pids, *gateways}),
@@ -131,140 +97,110 @@ def _entry() -> dict[str, Any]:
     return {"command": _SERVER[0], "args": _SERVER[1:], "cwd": "/"}
 
 
-def _children(pid: int) -> set[int]:
-    """The processes that *pid* has started, and theirs."""
-    children = {
-        int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()
-    }
-    return children | {each for child in children for each in _children(child)}
-
-
 def _mib(pid: int) -> float:
     return sum(resident_kib(pid)) / 1_024
 
 
-@dataclass(frozen=True)
-class Fault:
-    """*unanswered* counts requests without an answer, *wrong* those whose answer says what is not so, *twice* calls
-    that ran more than once, and *too_many* gateways or servers that were started beside the one.
-    """
-
-    fault: str
-    injections: int
-    unanswered: int
-    wrong: int
-    twice: int
-    too_many: int
-    recovery_p50_ms: float
-    recovery_max_ms: float
-
-
-def killed_in_calls(injections: int) -> Fault:
-    """Kill the process while a call runs; then the same client calls again."""
-    with _faulty() as (made, server), made.client() as client:
-        client.shake_hands()
-        _work(client, "first")
-        wrong, recoveries_s = 0, list[float]()
-        for number in range(injections):
-            server.mode = "hang"
-            client.send(f"lost{number}", "tools/call", _call(f"lost{number}"))
-            _until(lambda number=number: f"lost{number}" in server.runs)  # type: ignore[misc]
-            os.kill(made.processes[0], signal.SIGKILL)
-            begun_s = time.monotonic()
-            lost = client.answer_to(f"lost{number}")
-            server.mode = "ok"
-            wrong += "may have run" not in json.dumps(lost)
-            _work(client, f"next{number}")
-            recoveries_s.append(time.monotonic() - begun_s)
-        too_many = len(server.pids) - injections - 1
-        return _fault("killed in a call", recoveries_s, wrong, server, too_many)
+def page_tables(figures: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The tables for the page, of the parts that have been measured."""
+    tables: dict[str, list[str]] = {}
+    if ways := figures.get("ways"):
+        columns = ["clients", "processes", "servers", "MiB in all", "MiB a client", "MiB the gateway"]
+        columns += ["ms CPU a client", "first list, s", "next lists, s"]
+        rows = [[name, *(f"{value:,}" for value in each.values())] for name, each in ways.items()]
+        tables["gateway daemon, clients"] = markdown_table(columns, rows)
+    if real := figures.get("real"):
+        columns = ["client", "tools listed", "call", "first list, s", "relay ready, ms", "relay MiB"]
+        tables["gateway daemon, real"] = markdown_table(columns, map(_real_cells, real["clients"]))
+        columns = ["", "processes", "MiB"]
+        rows = [
+            [name, f"{real[count]:,}", f"{real[f'{mib}_mib']:,.1f}"]
+            for name, count, mib in (
+                ("relays", "relays", "relays"),
+                ("background", "processes", "process"),
+                ("servers", "servers", "servers"),
+            )
+        ]
+        tables["gateway daemon, processes"] = markdown_table(
+            columns, [*rows, ["left at the end", f"{real['left']:,}", ""]]
+        )
+    if faults := figures.get("faults"):
+        columns = ["fault", "injected", "right", "wrong", "recovery p50, ms", "worst, ms"]
+        keys = ("injected", "right", "wrong", "recovery_p50_ms", "recovery_max_ms")
+        rows = [[each["fault"], *(f"{each[key]:,}" for key in keys)] for each in faults]
+        tables["gateway daemon, faults"] = markdown_table(columns, rows)
+    return tables
 
 
-def racing(injections: int) -> Fault:
-    """Several clients start at once, and none before them."""
-    with _faulty() as (made, server):
-        wrong, too_many, recoveries_s = 0, 0, list[float]()
-        for number in range(injections):
-            begun_s, before = time.monotonic(), len(server.pids)
-            with ExitStack() as stack:
-                clients = [stack.enter_context(made.client()) for _ in range(_AT_ONCE)]
-                for place, client in enumerate(clients):
-                    client.shake_hands()
-                    _work(client, f"{number}-{place}")
-                recoveries_s.append(time.monotonic() - begun_s)
-                too_many += len(made.processes) - 1 + len(server.pids) - before - 1
-            made.stop()
-        return _fault(f"{_AT_ONCE} clients at once", recoveries_s, wrong, server, too_many)
+def _real_cells(row: Mapping[str, Any]) -> list[str]:
+    was_held = bool(row["relays"])
+    return [
+        f"{row['client']} {row['version']}",
+        f"{row['tools']:,}",
+        "right" if row["called"] else "wrong",
+        f"{row['first_list_s']:,.1f}",
+        f"{row['ready_ms']:,.0f}" if was_held else "",
+        f"{row['relay_mib']:,.1f}" if was_held else "",
+    ]
 
 
-def stale_sockets(injections: int) -> Fault:
-    """Kill the process while no client is there, so that its socket stays; then a client comes."""
-    with _faulty() as (made, server):
-        too_many, recoveries_s = 0, list[float]()
-        for number in range(injections):
-            begun_s = time.monotonic()
-            with made.client() as client:
-                client.shake_hands()
-                _work(client, f"{number}")
-                recoveries_s.append(time.monotonic() - begun_s)
-                too_many += len(made.processes) - 1
-            os.kill(made.processes[0], signal.SIGKILL)
-            _until(lambda: not made.processes)
-        return _fault("a stale socket", recoveries_s, 0, server, too_many + len(server.pids) - injections)
+def _real(environments: Path, only: Sequence[str]) -> dict[str, Any]:
+    """Raises NotInstalledError."""
+    programs = installing.pinned(environments)
+    requires = tuple(_FASTMCP.read_text(encoding="utf-8").split())
+    fastmcp = python_in(environments / "fastmcp", Environment(requires, sys.executable))
+    return asdict(together(programs, real_clients(programs, fastmcp, only)))
 
 
-@contextmanager
-def _faulty() -> Generator[tuple[Machine, StdioFault]]:
-    with tempfile.TemporaryDirectory() as folder:
-        server = StdioFault(Path(folder))
-        with machine(lambda _: {"faulty": {**server.entry, "cwd": "/"}}) as made:
-            yield made, server
-
-
-def _call(call_id: str) -> dict[str, Any]:
-    return {"name": "callToolRead", "arguments": {"name": "faulty__work", "arguments": {"id": call_id}}}
-
-
-def _work(client: StdioGateway, call_id: str) -> None:
-    """A call that has to be answered."""
-    client.call(**_call(call_id))
-
-
-def _fault(name: str, recoveries_s: Sequence[float], wrong: int, server: StdioFault, too_many: int) -> Fault:
-    """Every request was answered, or the benchmark would still wait for it."""
-    twice = sum(count - 1 for count in server.runs.values())
-    p50, most = (round(1_000 * value) for value in (statistics.median(recoveries_s), max(recoveries_s)))
-    return Fault(name, len(recoveries_s), 0, wrong, twice, too_many, p50, most)
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    ends_s = time.monotonic() + _LONGEST_S
-    while not condition():
-        if time.monotonic() > ends_s:
-            raise TimeoutError
-        time.sleep(_LOOK_S)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clients", type=int, default=10)
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gateway_daemon",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--clients", metavar=f"N|{_REAL}", help="so many of our own clients, or real ones; else 10 and real"
+    )
+    parser.add_argument("--faults", action="store_true", help="inject faults")
+    parser.add_argument("--only", default="", metavar="NAMES", help="these real clients or faults, by comma; else all")
     parser.add_argument("--servers", type=int, default=11)
     parser.add_argument("--apart", type=int, default=2, help="clients without a background process; 0: none")
     parser.add_argument("--injections", type=int, default=20)
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    options = parser.parse_args(arguments)
-    ways = {f"{options.clients} share": share(options.clients, options.servers)}
-    if options.apart:
-        ways[f"{options.apart} apart"] = share(options.apart, options.servers, "--no-daemon")
-    rows = [[name, *map(str, asdict(each).values())] for name, each in ways.items()]
-    columns = ["clients", "processes", "servers", "MiB in all", "MiB a client", "MiB the gateway", "ms CPU a client"]
-    print_table([*columns, "first list, s", "next lists, s"], rows)
-    faults = [measure(options.injections) for measure in (killed_in_calls, racing, stale_sockets) if options.injections]
-    columns = ["fault", "injections", "unanswered", "wrong", "ran twice", "too many", "p50, ms", "most, ms"]
-    print_table(columns, [list(map(str, asdict(each).values())) for each in faults])
+    parser.add_argument(
+        "--environments", type=Path, default=_CACHE, metavar="FOLDER", help="where real clients are installed"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file, beside its others")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    is_all = options.clients is None and not options.faults
+    only = [name for name in options.only.split(",") if name]
+    figures: dict[str, Any] = {}
+    if is_all or (options.clients or "").isdecimal():
+        count = int(options.clients or 10)
+        figures["servers"] = options.servers
+        figures["ways"] = {f"{count} share": asdict(share(count, options.servers))}
+        if options.apart:
+            apart = share(options.apart, options.servers, "--no-daemon")
+            figures["ways"][f"{options.apart} apart"] = asdict(apart)
+    if is_all or options.clients == _REAL:
+        try:
+            figures["real"] = _real(options.environments, only)
+        except NotInstalledError as error:
+            print(f"the clients cannot be installed: {error}", file=sys.stderr)
+            return 2
+    if is_all or options.faults:
+        figures["faults"] = [asdict(each) for each in measured(options.injections, only)]
+        for each in figures["faults"]:
+            for problem, count in each["problems"].items():
+                print(f"{each['fault']}: {problem} ({count} times)", file=sys.stderr)
+    for name, lines in page_tables(figures).items():
+        print(f"\n{name}\n\n" + "\n".join(lines))
     if options.json:
-        figures = {"ways": {name: asdict(each) for name, each in ways.items()}, "faults": list(map(asdict, faults))}
-        write_figures(options.json, "gateway_daemon", {"servers": options.servers, **figures})
+        before: dict[str, Any] = read_figures(options.json) if options.json.exists() else {}
+        write_figures(options.json, "gateway_daemon", before | figures)
     return 0
 
 

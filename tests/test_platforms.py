@@ -59,10 +59,11 @@ POSIX_NAMES = {
 }
 GUARDED = {  # each has its test here
     "cli/gateway.py": {"add_signal_handler"},
-    # On Windows, `Place.of` says that there is no place for a background process, before anything else is done for it.
-    "gateway/daemon/host.py": {"add_signal_handler", "fork", "setsid", "start_unix_server"},
-    "gateway/daemon/way.py": {"posix_spawn", "POSIX_SPAWN_DUP2"},
-    "gateway/daemon/place.py": {"AF_UNIX", "O_CLOEXEC", "O_NOFOLLOW", "fcntl", "flock", "getuid", "pwrite"},
+    # On Windows, `DaemonAddress.of` says that there is no background process, before anything else is done for it.
+    "gateway/daemon/main.py": {"fork", "setsid"},
+    "gateway/daemon/process.py": {"add_signal_handler", "start_unix_server"},
+    "gateway/daemon/connector.py": {"posix_spawn", "POSIX_SPAWN_DUP2"},
+    "gateway/daemon/address.py": {"AF_UNIX", "O_CLOEXEC", "O_NOFOLLOW", "fcntl", "flock", "getuid", "pwrite"},
     "gateway/http.py": {"resource", "RLIMIT_NOFILE", "getrlimit"},
     "forking.py": {"register_at_fork"},
 }

@@ -111,14 +111,13 @@ class AgentHome:
         is_answered = threading.Event()
 
         def play(seen: Seen) -> Reply:
-            reply = script(seen) if _holds(seen, prompt) else Reply("ok")
-            if _holds(seen, prompt) and not reply.calls:
+            reply = script(seen) if holds(seen, prompt) else Reply("ok")
+            if holds(seen, prompt) and not reply.calls:
                 is_answered.set()
             return reply
 
         self._api.play = play
-        command = [str(self._programs.on_path / self.agent.program), *self.agent.command(prompt, self._servers)]
-        variables = self._environment() | dict(self.agent.environment(self.url)) | dict(environment or {})
+        command, variables = self.command(prompt), self.environment() | dict(environment or {})
         log = self.folder / "output.txt"
         started_s = time.monotonic()
         with log.open("w", encoding="utf-8") as out:
@@ -131,10 +130,22 @@ class AgentHome:
                 exit_code = process.poll()
                 _end_processes_of(self.folder)
                 process.wait()
-        requests = [request for request in self._api.requests if _holds(request.seen, prompt)]
+        requests = [request for request in self._api.requests if holds(request.seen, prompt)]
         others = [request for request in self._api.requests if request not in requests]
         first_s = requests[0].came_s - started_s if requests else None
         return Run(requests, others, first_s, exit_code, log.read_text(encoding="utf-8", errors="replace"))
+
+    def play(self, script: Script) -> None:
+        """Have *script* answer as the agent's model."""
+        self._api.play = script
+
+    def command(self, prompt: str) -> list[str]:
+        """The command that runs the agent with *prompt*."""
+        return [str(self._programs.on_path / self.agent.program), *self.agent.command(prompt, self._servers)]
+
+    def environment(self) -> dict[str, str]:
+        """The variables that the agent runs with."""
+        return self._environment() | dict(self.agent.environment(self.url))
 
     def _import(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(self._gateway / OURS), "gateway", "import", "--home", str(self.folder), *arguments]
@@ -210,7 +221,7 @@ def _own_program(folder: Path) -> Path:
     return place
 
 
-def _holds(seen: Seen, prompt: str) -> bool:
+def holds(seen: Seen, prompt: str) -> bool:
     return bool(seen.tools) and prompt in seen.said
 
 

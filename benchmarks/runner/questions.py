@@ -308,9 +308,16 @@ QUESTIONS: Final[Sequence[Question]] = (
     Question(
         "gateway_daemon",
         "What do clients take that share a background process of the gateway, and what do its faults cost?",
-        cpu_minutes=10,
+        cpu_minutes=15,
         needs=(_TESTS, _GATEWAY),
-        compared=(Compared("*"),),
+        keys=("client", "fault"),
+        compared=(
+            Compared("faults/*/right", "higher", is_exact=True),
+            Compared("faults/*/wrong", is_exact=True),
+            Compared("real/processes", is_exact=True),
+            Compared("real/left", is_exact=True),
+            Compared("*"),
+        ),
     ),
     Question(
         "gateway_faults",

@@ -1,4 +1,4 @@
-"""``toolsearch gateway reload`` and ``stop``: tell the background processes of a configuration what to do."""
+"""``toolsearch gateway reload`` and ``stop``, for the background processes of a configuration."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def reload(*, config: ConfigOption = None) -> int:
-    """Have the background processes read their file at once, and say what came of it. Exit code 1 if none runs."""
+    """Make the background processes read their file at once, and report the outcome. Exit code 1 if none runs."""
     processes = processes_of(config)
     for process in processes:
         if problem := asked(process, "reload").get("problem"):
             raise BadSettingError(f"process {process['pid']}: {problem}")
-        stdout().print(line(f"Process {process['pid']} works by {process['config']}."), soft_wrap=True)
+        stdout().print(line(f"Process {process['pid']} now uses {process['config']}."), soft_wrap=True)
     return _outcome(processes)
 
 
 def stop(*, config: ConfigOption = None) -> int:
-    """End the background processes. Clients that are connected start the next one with their next request.
+    """End the background processes. The next request of a connected client starts a new one.
 
     Exit code 1 if none runs.
     """
@@ -39,7 +39,7 @@ def stop(*, config: ConfigOption = None) -> int:
 
 
 def clients_in_words(process: dict[str, Any]) -> str:
-    """The clients of a background process, and where it logs."""
+    """The clients of a background process, and the path of its log."""
     clients = [
         f"{each['name'] or 'unknown'} {each['version']}".strip() + f" ({each['pid']})" for each in process["clients"]
     ]
@@ -49,7 +49,7 @@ def clients_in_words(process: dict[str, Any]) -> str:
 
 
 def settings_of(config: Path | None) -> GatewaySettings:
-    """The settings in the file; the defaults if there is no such file, or somebody has just broken it."""
+    """The settings in the file; the defaults if the file is missing, or cannot be used now."""
     from toolsearch.gateway.settings import GatewaySettings
 
     if config is None and not own_config().is_file():
@@ -60,12 +60,12 @@ def settings_of(config: Path | None) -> GatewaySettings:
     except ToolSearchError as error:
         if not file.path.is_file():
             raise
-        warn(f"gateways with a stateDir of their own are not found: {error}")
+        warn(f"gateways with their own stateDir cannot be found, because the file cannot be used: {error}")
         return GatewaySettings()
 
 
 def processes_of(config: Path | None) -> list[dict[str, Any]]:
-    """The background processes of the configuration: one for each environment that clients were started in."""
+    """The background processes of the configuration: one for each environment of clients."""
     from toolsearch.gateway.reports.commands import running_gateways
 
     path = str((config or own_config()).absolute())
@@ -74,11 +74,11 @@ def processes_of(config: Path | None) -> list[dict[str, Any]]:
 
 def asked(process: dict[str, Any], what: str, **more: Json) -> JsonObject:
     """The answer of a background process that is asked to do *what*."""
-    from toolsearch.gateway.daemon import place
+    from toolsearch.gateway.daemon import address
 
     try:
-        return place.asked(Path(process["address"].removeprefix("unix:")), what, **more)
-    except (OSError, place.NoPlaceError) as error:
+        return address.asked(Path(process["address"].removeprefix("unix:")), what, **more)
+    except (OSError, address.NoDaemonError) as error:
         raise ServerUnavailableError(f"process {process['pid']} does not answer: {error}") from error
 
 

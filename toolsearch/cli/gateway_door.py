@@ -1,7 +1,7 @@
 """Serves the client of a plain ``toolsearch gateway`` before anything heavy is imported.
 
-That is done through the background process of the configuration. Where there can be none, the client is answered at
-once, and the gateway is loaded into this process.
+The background process of the configuration serves the client. If there can be none, the client is answered at once,
+while this process loads the gateway.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _opened: list[Door] = []  # at most one door, since a process has one stdin
 
 
 def serve_for(arguments: Sequence[str]) -> bool:
-    """Serve the client if *arguments* are those of a plain gateway over stdio, and return whether it was served to its
-    end. If not, its door may be open already; otherwise `opened` opens it later.
+    """Serve the client if *arguments* are those of a plain gateway over stdio. Returns whether it was served.
+
+    If not, its door may be open already; else `opened` opens it later.
     """
     if arguments[:1] != ["gateway"]:
         return False
@@ -40,7 +41,7 @@ def serve_for(arguments: Sequence[str]) -> bool:
         if NO_DAEMON in given:
             opened(config)
         elif config.is_file():
-            from toolsearch.gateway.daemon.link import serve
+            from toolsearch.gateway.daemon.relay import serve
 
             door = serve(config, given.get("--log-level", "warning"))
             if door is None:
@@ -62,7 +63,7 @@ def opened(config: Path | None) -> Door | None:
 
 
 def own_config() -> Path:
-    """The gateway's own file, where `import` puts the servers and other commands look for them; it need not exist."""
+    """The gateway's own file, which need not exist. `import` writes it, and other commands read it."""
     import platformdirs
 
     return platformdirs.user_config_path("toolsearch", appauthor=False) / "mcp.json"

@@ -8,17 +8,15 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import mcp.types as types
 from mcp import MCPError
 from mcp.server.connection import Connection
 from mcp.server.subscriptions import (
-    SUBSCRIPTION_ID_META_KEY,
     InMemorySubscriptionBus,
     ListenHandler,
     PromptsListChanged,
@@ -33,9 +31,9 @@ from toolsearch.documents.json_values import as_texts
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller, Context
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.proxy.task_streams import told_of
 from toolsearch.gateway.proxy.tasks import Task
 from toolsearch.wire.mcp.eras import Era
-from toolsearch.wire.mcp.requests import META
 from toolsearch.wire.mcp.tasks import follows_tasks, tasks_missing
 
 logger = logging.getLogger(__name__)
@@ -69,6 +67,11 @@ class _Streams:
     open: int = 0
 
 
+def connection_of(ctx: Context) -> Connection:
+    """The connection of the client's session; both last equally long. The SDK has no public name for it."""
+    return cast("Connection", cast("Any", ctx.session)._connection)
+
+
 class ListChanges:
     """Watches the lists of each client. All methods have to be called in the gateway's event loop."""
 
@@ -91,7 +94,7 @@ class ListChanges:
         if known := self._sessions.get(key):
             known.caller = caller
             return
-        connection = cast("Connection", cast("Any", ctx.session)._connection)
+        connection = connection_of(ctx)
         audience = _Audience(caller, lambda kind: _SENDING[kind](connection))
         connection.exit_stack.callback(self._forget, key)
         self._sessions[key] = audience
@@ -121,7 +124,7 @@ class ListChanges:
             uris = (asked.resource_subscriptions or ())[:_MOST_WATCHED]
             heard = [uri for uri in uris if await self._hear(caller, uri, stream, streams)]
             honored = asked.model_copy(update={"resource_subscriptions": heard or None})
-            async with _told_of(tasks, ctx, lambda task: task in self._gateway.tasks.of(caller)) as told:
+            async with told_of(tasks, ctx, lambda task: task in self._gateway.tasks.of(caller)) as told:
                 return await streams.handler(told, params.model_copy(update={"notifications": honored}))
         finally:
             self._gateway.subscriptions.forget(stream)
@@ -213,65 +216,6 @@ _EVENTS: Mapping[str, ServerEvent] = {
 def _new_streams(caller: Caller) -> _Streams:
     bus = InMemorySubscriptionBus()
     return _Streams(_Audience(caller, lambda kind: bus.publish(_EVENTS[kind])), bus, ListenHandler(bus))
-
-
-class _TaskNotification(types.Notification[dict[str, Any], Literal["notifications/tasks"]]):
-    method: Literal["notifications/tasks"] = "notifications/tasks"
-
-
-class _TaskStream:
-    """The session of a stream that is told of *tasks* as well: its acknowledgement names them."""
-
-    def __init__(self, ctx: Context, tasks: list[Task], may_know: Callable[[Task], bool]) -> None:
-        self._ctx = ctx
-        self._may_know = may_know
-        self._tasks = tasks
-        self._telling: list[asyncio.Task[None]] = []
-
-    async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:
-        """Send a message of the stream. The first one is the acknowledgement."""
-        if self._telling:
-            await self._ctx.session.send_notification(notification, related_request_id=related_request_id)
-            return
-        noted: dict[str, Any] = {"taskIds": [task.id for task in self._tasks]}
-        heard = notification.params.notifications.model_copy(update=noted)
-        acknowledged = notification.params.model_copy(update={"notifications": heard})
-        changes = [(task, task.changed) for task in self._tasks]
-        await self._ctx.session.send_notification(
-            notification.model_copy(update={"params": acknowledged}), related_request_id=related_request_id
-        )
-        self._telling = [asyncio.create_task(self._tell(*each)) for each in changes]
-
-    async def aclose(self) -> None:
-        for each in self._telling:
-            each.cancel()
-        if self._telling:
-            await asyncio.wait(self._telling)
-
-    async def _tell(self, task: Task, changed: asyncio.Event) -> None:
-        meta = {SUBSCRIPTION_ID_META_KEY: self._ctx.request_id}
-        is_over = False
-        while not is_over:
-            if not task.status.is_final:
-                await changed.wait()
-            changed, is_over = task.changed, task.status.is_final
-            if not self._may_know(task):
-                return
-            told = _TaskNotification(params={**task.detailed(), META: meta})
-            await self._ctx.session.send_notification(cast("Any", told), related_request_id=self._ctx.request_id)
-
-
-@asynccontextmanager
-async def _told_of(tasks: list[Task], ctx: Context, may_know: Callable[[Task], bool]) -> AsyncGenerator[Context]:
-    """The context of a stream that is told of *tasks* within the block, as long as its client *may_know* of each."""
-    if not tasks:
-        yield ctx
-        return
-    stream = _TaskStream(ctx, tasks, may_know)
-    try:
-        yield replace(ctx, session=cast("Any", stream))
-    finally:
-        await stream.aclose()
 
 
 def _digest(entries: Iterable[Mapping[str, Any]]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from toolsearch.documents.json_values import object_in
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.wire.relayed import failed, line_of
+from toolsearch.wire.relayed import failed, is_request, line_of
 
 if TYPE_CHECKING:
     from toolsearch.gateway.greeting import Greeter
@@ -23,9 +23,9 @@ _MOST_WAITING = 1_000  # lines kept until somebody takes them
 
 
 class Door:
-    """Takes over this process's stdin and stdout. Nobody else can use them from now on: printed text goes to stderr.
+    """Takes over this process's stdin and stdout. Printed text goes to stderr from then on.
 
-    With *greets*, the path of a configuration, the client is answered at once, as `Greeter` does it.
+    With *greets*, the path of a configuration, a `Greeter` answers the client at once.
     """
 
     def __init__(self, greets: Path | None = None) -> None:
@@ -46,10 +46,10 @@ class Door:
         threading.Thread(target=self._read, name="stdin", daemon=True).start()
 
     def hand_to(self, take: Callable[[bytes], None]) -> list[bytes]:
-        """Give *take* each line from now on, until the client closes our stdin: that is the line ``b""``. It is called
-        in a thread that nobody waits for, since it cannot be stopped while it reads.
+        """Call *take* with each line from now on. ``b""`` says that the client has closed our stdin.
 
-        Returns the lines that have come before.
+        *take* is called in a thread that nobody waits for, because a thread that reads cannot be stopped. Returns the
+        lines that came before.
         """
         with self._handing:
             waiting, self._waiting = self._waiting, []
@@ -58,7 +58,7 @@ class Door:
         return waiting
 
     def say(self, line: bytes) -> None:
-        """Send a line from the gateway, unless the client was already told the same."""
+        """Send a line from the gateway, unless the client was told the same before."""
         if self.greeter is None or self.greeter.is_done or (rest := self.greeter.unsaid(line)) is None:
             self._send(line)
         else:
@@ -73,7 +73,7 @@ class Door:
         with self._handing:
             waiting, self._waiting = self._waiting, []
         for request in map(object_in, waiting):
-            if "id" in request and "method" in request and not (self.greeter and self.greeter.has_answered(request)):
+            if is_request(request) and not (self.greeter and self.greeter.has_answered(request)):
                 self.put(failed(request["id"], reason))
 
     def _read(self) -> None:

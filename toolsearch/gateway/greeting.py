@@ -1,7 +1,7 @@
-"""What a client over stdio is told from the first moment, while the gateway is still being loaded.
+"""The first answers to a client over stdio, while the gateway is still being loaded.
 
-The greeting is kept from the last run of the same configuration. In a first run the client is told the names of the
-servers in the file instead. Nothing heavy may be imported here.
+The greeting is kept from the last run of the same configuration. A first run uses the names of the servers in the file
+instead. Nothing heavy may be imported here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHANGES_THE_LIST = frozenset({"search", "exposure"})  # settings that change th
 
 
 def own_version() -> str:
-    """The version by the name of the folder that says what is installed; `importlib.metadata` takes 7 MB to read it."""
+    """The version, read from the name of the installed folder, because `importlib.metadata` takes 7 MB."""
     for folder in sys.path:
         with suppress(OSError):
             for name in sorted(os.listdir(folder)):  # noqa: PTH208  a path for each name would take as long as all else
@@ -44,9 +44,9 @@ def own_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """*instructions* are those of the gateway and of the admitted servers. *lists* holds, by its method, each list that
-    a client need not wait for. The list of tools is only kept if it holds nothing but the gateway's own tools, which do
-    not change.
+    """*instructions* are those of the gateway and of the admitted servers. *lists* maps methods to lists that a client
+    need not wait for. The list of tools is only kept if it holds the gateway's own tools alone, because these do not
+    change.
     """
 
     instructions: str
@@ -61,8 +61,8 @@ class Greeting:
 class GreetingFile:
     """The greeting of the configuration at *config*, which is kept below *state_folder*.
 
-    A kept greeting is valid while the configuration is the same, with the same values of the variables that it names,
-    and nobody has decided about approvals since. If that cannot be determined, it is not used.
+    A kept greeting is valid for the same configuration with the same values of its variables, until somebody decides
+    about an approval. It is not used if its validity is unknown.
     """
 
     def __init__(self, config: Path, state_folder: Path, environment: Mapping[str, str] = os.environ) -> None:
@@ -73,7 +73,7 @@ class GreetingFile:
         self._path = state_folder / _FOLDER / f"{digest}.json"
 
     def read(self) -> Greeting:
-        """The greeting that is kept, or else one that names the servers of the configuration."""
+        """The kept greeting, or else one that names the servers of the configuration."""
         return self._kept() or _first(self._document())
 
     def keep(self, greeting: Greeting, approvals: int, config: bytes) -> None:
@@ -125,7 +125,7 @@ class GreetingFile:
 
 
 def _key(config: bytes, environment: Mapping[str, str]) -> str:
-    """Tells apart what could be listed in other ways. Raises ValueError for a *config* that is no JSON."""
+    """A digest of all that changes the lists. Raises ValueError for a *config* that is no JSON."""
     named = sorted({*variables_in(json.loads(config.decode("utf-8-sig")))} & environment.keys())
     what = [own_version(), config.hex(), {name: environment[name] for name in named}]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()
@@ -151,8 +151,8 @@ logger = logging.getLogger(__name__)
 
 
 class Greeter:
-    """Answers a client in the gateway's place. The gateway gets the requests as well; of its own answers to them, only
-    the differences reach the client.
+    """Answers a client in the gateway's place. The gateway gets the requests as well. If its answer differs, the client
+    is told that a list has changed.
 
     *send* sends a message to the client.
     """
@@ -174,7 +174,7 @@ class Greeter:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing that the gateway answers was answered before."""
+        """Whether no answer of the gateway is left that was given here before."""
         return not self._said
 
     def is_for_gateway(self, line: bytes, *, is_early: bool) -> bool:
@@ -218,7 +218,7 @@ class Greeter:
         if said is None:
             return None
         if "error" in message:
-            logger.warning("what the client was told at first is not so: %s", message["error"])
+            logger.warning("the first answer to the client was wrong: %s", message["error"])
             return []
         return opening.changes_between(said, message.get("result"), None if self._is_shaken else self._acknowledged)
 
@@ -232,7 +232,7 @@ class Greeter:
 
 
 def state_folder(config: Path) -> Path:
-    """The state folder of `GatewaySettings`; a setting that it cannot read keeps the gateway from starting."""
+    """The state folder of `GatewaySettings`. If the setting is unusable, the gateway does not start anyway."""
     with suppress(OSError, ValueError):
         section = gateway_section(json.loads(config.read_bytes())) or {}
         given = section.get("stateDir", section.get("state_dir"))

@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeAlias, cast
 
 import mcp.types as types
 from mcp import MCPError
-from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
@@ -41,7 +40,7 @@ from toolsearch.gateway.caller import (
     guarded,
     with_request_id,
 )
-from toolsearch.gateway.changes import ListChanges
+from toolsearch.gateway.changes import ListChanges, connection_of
 from toolsearch.gateway.exposure.clients import known_client
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.greeting import own_version
@@ -50,18 +49,34 @@ from toolsearch.gateway.proxy.tasks import Task
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.mcp.eras import ASKABLE, Era, check_askable
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, SKILLS, TEMPLATES, TOOLS, ListOf
-from toolsearch.wire.mcp.opening import DISCOVER, EXTENSIONS, INITIALIZE, LIST_TTL_MS, with_extensions, with_tasks
+from toolsearch.wire.mcp.opening import (
+    DISCOVER,
+    EXTENSIONS,
+    INITIALIZE,
+    LIST_TTL_MS,
+    LISTEN,
+    with_extensions,
+    with_tasks,
+)
 from toolsearch.wire.mcp.requests import (
     CALL_TOOL,
     CANCEL_TASK,
+    COMPLETE,
+    GET_PROMPT,
     GET_SKILL,
     GET_TASK,
+    LIST_PROMPTS,
+    LIST_RESOURCES,
     LIST_SKILLS,
     LIST_TASKS,
+    LIST_TEMPLATES,
     LIST_TOOLS,
     READ_DIRECTORY,
+    READ_RESOURCE,
     SET_LOG_LEVEL,
+    SUBSCRIBE,
     TASK_RESULT,
+    UNSUBSCRIBE,
     UPDATE_TASK,
     as_private,
     carrying,
@@ -130,16 +145,6 @@ class SdkDownstream:
             await self.ctx.session.send_notification(message, related_request_id=self.ctx.request_id)
 
 
-def connection_of(ctx: Context) -> Connection:
-    """The connection of the client's session; both last equally long. The SDK has no public name for it."""
-    return cast("Connection", cast("Any", ctx.session)._connection)
-
-
-def set_log_level(ctx: Context, level: str) -> None:
-    """Remember the lowest log level that the client of this session wants."""
-    connection_of(ctx).state[_LOG_LEVEL] = level
-
-
 class _RawRequest(types.Request[dict[str, Any] | None, str]):
     """Any request, sent as it is."""
 
@@ -148,18 +153,6 @@ class _RawAnswer(BaseModel):
     """Any answer, as it came."""
 
     model_config = ConfigDict(extra="allow")
-
-
-def add_logging(server: Server[Any]) -> None:
-    """Let clients of the older protocol set their log level. The SDK's own argument for it gives a deprecation
-    warning.
-    """
-    server.add_request_handler(SET_LOG_LEVEL, types.SetLevelRequestParams, _set_log_level)
-
-
-async def _set_log_level(ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
-    set_log_level(ctx, params.level)
-    return types.EmptyResult()
 
 
 MOST_CHARACTERS = 1_000  # most characters of one server's instructions; clients pay for them in every request
@@ -266,32 +259,16 @@ def make_server(
             yield gateway
 
     face = _Face(gateway, ListChanges(gateway), lambda ctx: gateway.seen_by(who(ctx)), allow)
-    content = gateway.content
-    handlers: dict[str, _Answer] = {
-        "on_list_tools": face.list_tools,
-        "on_list_resources": face.listing(RESOURCES, content.resources),
-        "on_list_resource_templates": face.listing(TEMPLATES, content.resource_templates),
-        "on_list_prompts": face.listing(PROMPTS, content.prompts),
-        "on_call_tool": face.call_tool,
-        "on_read_resource": face.read_resource,
-        "on_get_prompt": face.passing_on(content.get_prompt),
-        "on_completion": face.passing_on(content.complete),
-        "on_subscribe_resource": face.subscribe,
-        "on_unsubscribe_resource": face.unsubscribe,
-        "on_subscriptions_listen": face.changes.listen,
-    }
-    answers: dict[str, Any] = {name: guarded(face.of_caller(each)) for name, each in handlers.items()}
     server = ListChangingServer(
         "toolsearch",
         version=own_version(),
         lifespan=lifespan,
         # Without this lookup the SDK would list all tools for every call.
         get_tool_input_schema=lambda name: gateway.surface.input_schema(name, gateway.reach_of(grant_of_request())),
-        **answers,
     )
-    add_logging(server)
-    for add in (add_skills, add_tasks):
-        add(server, lambda answer: guarded(face.of_caller(answer)), face)
+    server.extensions |= EXTENSIONS
+    for method, (params, answer) in _handlers(face).items():
+        server.add_request_handler(method, params, guarded(face.of_caller(answer)))
     server.middleware += [_send_carried, pass_on_instructions(gateway, face.who)]
     return server
 
@@ -418,6 +395,11 @@ class _Face:
             require_first_page(params)
             return carrying(READ_DIRECTORY, RESOURCES.page(self.gateway.content.directory(caller, params.uri)))
 
+    async def set_log_level(self, ctx: Context, _: Caller, params: types.SetLevelRequestParams) -> types.EmptyResult:
+        """Remember the lowest log level that the client of this session wants."""
+        connection_of(ctx).state[_LOG_LEVEL] = params.level
+        return types.EmptyResult()
+
     async def subscribe(self, ctx: Context, caller: Caller, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Only sessions can subscribe, and a subscription ends with its session. The client is told of the resource by
         the URI that it used.
@@ -463,14 +445,6 @@ class _DirectoryParams(types.PaginatedRequestParams):
     uri: str
 
 
-def add_skills(server: Server[Any], handler: Callable[[_Answer], Handler[Any]], face: _Face) -> None:
-    """Serve the extension for skills."""
-    server.extensions |= EXTENSIONS
-    server.add_request_handler(LIST_SKILLS, types.PaginatedRequestParams, handler(face.list_skills))
-    server.add_request_handler(GET_SKILL, _SkillParams, handler(face.get_skill))
-    server.add_request_handler(READ_DIRECTORY, _DirectoryParams, handler(face.read_directory))
-
-
 class _TaskParams(types.RequestParams):
     task_id: str
 
@@ -479,13 +453,34 @@ class _UpdateParams(_TaskParams):
     input_responses: dict[str, Any]
 
 
-def add_tasks(server: Server[Any], handler: Callable[[_Answer], Handler[Any]], face: _Face) -> None:
-    """Serve tasks, to clients of 2026 as an extension, and to those of 2025 as a part of their protocol."""
-    server.add_request_handler(GET_TASK, _TaskParams, handler(face.get_task))
-    server.add_request_handler(UPDATE_TASK, _UpdateParams, handler(face.update_task))
-    server.add_request_handler(CANCEL_TASK, _TaskParams, handler(face.cancel_task))
-    server.add_request_handler(TASK_RESULT, _TaskParams, handler(face.task_result))
-    server.add_request_handler(LIST_TASKS, types.PaginatedRequestParams, handler(face.list_tasks))
+def _handlers(face: _Face) -> Mapping[str, tuple[type[BaseModel], _Answer]]:
+    """The parameters and the handler of each method. Clients of 2026 see tasks as an extension; for clients of 2025
+    they are a part of the protocol.
+    """
+    content = face.gateway.content
+    page = types.PaginatedRequestParams
+    return {
+        LIST_TOOLS: (page, face.list_tools),
+        CALL_TOOL: (types.CallToolRequestParams, face.call_tool),
+        LIST_RESOURCES: (page, face.listing(RESOURCES, content.resources)),
+        LIST_TEMPLATES: (page, face.listing(TEMPLATES, content.resource_templates)),
+        LIST_PROMPTS: (page, face.listing(PROMPTS, content.prompts)),
+        READ_RESOURCE: (types.ReadResourceRequestParams, face.read_resource),
+        GET_PROMPT: (types.GetPromptRequestParams, face.passing_on(content.get_prompt)),
+        COMPLETE: (types.CompleteRequestParams, face.passing_on(content.complete)),
+        SUBSCRIBE: (types.SubscribeRequestParams, face.subscribe),
+        UNSUBSCRIBE: (types.UnsubscribeRequestParams, face.unsubscribe),
+        LISTEN: (types.SubscriptionsListenRequestParams, face.changes.listen),
+        SET_LOG_LEVEL: (types.SetLevelRequestParams, face.set_log_level),
+        LIST_SKILLS: (page, face.list_skills),
+        GET_SKILL: (_SkillParams, face.get_skill),
+        READ_DIRECTORY: (_DirectoryParams, face.read_directory),
+        GET_TASK: (_TaskParams, face.get_task),
+        UPDATE_TASK: (_UpdateParams, face.update_task),
+        CANCEL_TASK: (_TaskParams, face.cancel_task),
+        TASK_RESULT: (_TaskParams, face.task_result),
+        LIST_TASKS: (page, face.list_tasks),
+    }
 
 
 def require_era(caller: Caller, era: Era) -> None:

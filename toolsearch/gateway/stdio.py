@@ -40,7 +40,7 @@ async def serve_stdio(gateway: Gateway, door: Door) -> None:
 
 @asynccontextmanager
 async def keeping(gateway: Gateway) -> AsyncGenerator[None]:
-    """Keep what the clients of the next start are told first up to date, while the block runs."""
+    """Keep the greeting for the clients of the next start up to date, while the block runs."""
     if gateway.file is None:
         yield
         return
@@ -53,7 +53,7 @@ async def keeping(gateway: Gateway) -> AsyncGenerator[None]:
 
 
 class ClientLines(Protocol):
-    """The lines of one client, in both directions, without the newline of the last one."""
+    """The lines of one client, in both directions."""
 
     def __aiter__(self) -> AsyncIterator[str]: ...
 
@@ -63,7 +63,7 @@ class ClientLines(Protocol):
 
 
 async def serve_lines(server: Server[Any], lines: ClientLines, gateway: Gateway, own: OwnTools | None) -> None:
-    """Serve one client of *server* until its lines end. *own* are the tools that it was already listed."""
+    """Serve one client of *server* until its lines end. *own* are the tools that were listed to it before."""
     stream = cast("anyio.AsyncFile[str]", lines)  # the SDK only iterates, writes and flushes
     with gateway.surface.said_first(own, local_connection.get()):
         async with stdio_server(stdin=stream, stdout=stream) as (reading, writing):
@@ -137,4 +137,4 @@ class _GreetingKeeper:
         try:
             self._file.keep(greeting, approvals, self._config.applied)
         except OSError as error:
-            logger.warning("what clients are told first is not kept: %s", error)
+            logger.warning("the greeting for the next client cannot be stored: %s", error)

@@ -8,7 +8,8 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from tests.kit.commands import environment, is_running, run_python
 from tests.kit.gateway import raw_server
 from tests.kit.stdio_client import Client
 from tests.kit.waiting import until
-from toolsearch.gateway.daemon.host import Host
-from toolsearch.gateway.daemon.place import Place, asked
+from toolsearch.gateway.daemon import process as processes
+from toolsearch.gateway.daemon.address import DaemonAddress, NoDaemonError, asked
+from toolsearch.gateway.daemon.process import Daemon
 from toolsearch.gateway.reports.commands import running_gateways
 from toolsearch.wire.relayed import line_of
 
@@ -288,7 +290,7 @@ def test_reload_applies_the_file_at_once_and_says_why_it_cannot(machine: Machine
     assert called(client, 1, "raw__pid").isdecimal()
     machine.servers["more"] = raw_server()
     done = command(machine, "reload")
-    assert (done.returncode, done.stdout.split()[:4]) == (0, ["Process", f"{machine.process}", "works", "by"])
+    assert (done.returncode, done.stdout.split()[:2]) == (0, ["Process", f"{machine.process}"])
     assert called(client, 2, "more__pid").isdecimal()
 
     machine.servers["more"] = {"command": 3}
@@ -411,7 +413,7 @@ def test_the_log_is_its_owners_alone_and_the_client_is_told_where_it_is(machine:
     client.end()
     _, errors = client.ended()
 
-    assert f"toolsearch: served by process {shown['pid']}, which logs to {log}\n" in errors
+    assert f"process {shown['pid']} serves this client, and logs to {log}\n" in errors
     assert log.parent == machine.folder / "state" / "logs"
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert log.stat().st_size > 0
@@ -432,26 +434,74 @@ def is_of_another(_: object) -> bool:
     return False
 
 
-async def test_another_user_is_told_nothing(machine: Machine) -> None:
-    place = Place.of(machine.config, os.environ)
-    lock = place.lock()
+@asynccontextmanager
+async def serving(machine: Machine) -> AsyncGenerator[DaemonAddress]:
+    """A background process within this one."""
+    address = DaemonAddress.of(machine.config, os.environ)
+    lock = address.lock()
     assert lock is not None
-    host = Host(place, lock, machine.config, "warning")
-    with place.listen() as listening:
-        serving = asyncio.create_task(host.run(listening))
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("toolsearch.gateway.daemon.host.is_own", is_of_another)
-            reader, writer = await asyncio.open_unix_connection(place.path)
+    daemon = Daemon(address.path, lock, machine.config, "warning", machine.folder / "log")
+    with address.listen() as listening:
+        running = asyncio.create_task(daemon.run(listening))
+        yield address
+        assert await asyncio.to_thread(asked, address.path, "stop") == {}
+        await running
+    os.close(lock)
+
+
+async def test_another_user_is_told_nothing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(machine) as address:
+        with monkeypatch.context() as patched:
+            patched.setattr(processes, "is_own", is_of_another)
+            reader, writer = await asyncio.open_unix_connection(address.path)
             assert await reader.read() == b""
             writer.close()
-        assert await asyncio.to_thread(asked, place.path, "stop") == {}
-        await serving
+
+
+@pytest.mark.parametrize("hello", [b"", b"nonsense\n", b'{"do": "nonsense"}\n', b'{"do": "serve"}\n', b"x" * 3_000])
+async def test_whoever_says_nothing_of_use_is_sent_away_and_others_are_served(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, hello: bytes
+) -> None:
+    monkeypatch.setattr(processes, "_MAX_LINE_BYTES", 1_000)
+    monkeypatch.setattr(processes, "_HELLO_S", 0.05)
+    async with serving(machine) as address:
+        reader, writer = await asyncio.open_unix_connection(address.path)
+        writer.write(hello)
+        assert "identity" in json.loads(await reader.readline())
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+        assert (await asyncio.to_thread(asked, address.path, "reload")) == {"problem": ""}
+
+
+async def test_a_file_is_not_followed_while_nobody_can_tell_which_clients_share_it(machine: Machine) -> None:
+    """Clients may have other values of a variable that the file names for the first time."""
+    async with serving(machine) as address:
+        machine.servers["raw"]["env"] = {"API_KEY": "${SECRET_OF_USER}"}
+        assert machine.config
+        address.path.parent.chmod(0o755)
+        told = await asyncio.to_thread(asked, address.path, "reload")
+        address.path.parent.chmod(0o700)
+
+        assert "can be opened by other users" in str(told["problem"])
+        machine.servers["raw"].pop("env")
+        assert machine.config
+
+
+def test_a_process_whose_file_was_changed_while_it_started_serves_nobody(machine: Machine) -> None:
+    address = DaemonAddress.of(machine.config, os.environ)
+    lock = address.lock()
+    assert lock is not None
+    machine.section["usage"] = True
+
+    with pytest.raises(NoDaemonError, match="was changed"):
+        Daemon(address.path, lock, machine.config, "warning", machine.folder / "log")
     os.close(lock)
 
 
 def test_the_program_that_a_client_starts_loads_nothing_heavy() -> None:
     light = (
-        "import toolsearch.cli, toolsearch.cli.gateway_door, toolsearch.gateway.daemon.link, sys; print(*sys.modules)"
+        "import toolsearch.cli, toolsearch.cli.gateway_door, toolsearch.gateway.daemon.relay, sys; print(*sys.modules)"
     )
     loaded = {name.partition(".")[0] for name in run_python("-c", light).out.split()}
 

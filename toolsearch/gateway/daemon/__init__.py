@@ -1,10 +1,11 @@
 """One background process for all clients over stdio of a configuration; each client starts only a small program.
 
-    place    where the background process is reached, and who may reach it
-    way      how a background process is found or started
-    link     the small program: carries a client's lines to the background process, and outlives it
-    session  what the small program knows of the session, to go on with another process
-    host     the background process: one gateway, which serves each connection as a client of its own
+    address    the socket of the background process, and who may reach it
+    connector  finds the background process, or starts it
+    relay      the small program: carries a client's lines to the background process, and outlives it
+    session    the part of a client's session that the small program repeats to the next process
+    main       the program of the background process
+    process    the background process: one gateway, which serves each connection as a client of its own
 
-All but `host` import nothing heavy, since each client runs them.
+Each client runs the first four, so they import nothing heavy.
 """

@@ -1,6 +1,6 @@
-"""What is known of a client's session while its lines pass: how it began, and which requests wait for answers.
+"""Remembers how a client's session began, and which requests wait, so that it can go on with another process.
 
-So the session can go on with another process. Nothing heavy may be imported here.
+Nothing heavy may be imported here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 
 from toolsearch.documents.json_values import as_object, object_in
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.relayed import failed, line_of, notification, subscription_of, unanswered
+from toolsearch.wire.relayed import failed, is_request, line_of, notification, subscription_of, unanswered
 
 _INITIALIZE = "initialize"
 _INITIALIZED = "notifications/initialized"
@@ -20,28 +20,28 @@ _HEAD = b'{"jsonrpc":"2.0","id":'
 _DECODER = json.JSONDecoder()
 _LONGEST_ID = 24  # longer ids are texts, and their lines are read whole
 _REPLAYED = "toolsearch replay"  # the id of our own request, whose answer the client does not see
-_LOST = "The gateway's background process ended while this request ran, which may have run. It is not sent again."
+_LOST = "The gateway's background process ended during this request. The request may have run, and is not sent again."
 
 
 class ClientSession:
-    """What is known of the client's session: how it began, and which requests wait for answers."""
+    """The session of one client, as its lines tell: how it began, and which requests wait for answers."""
 
     def __init__(self) -> None:
-        self._opening: dict[str, JsonObject] = {}  # what is said again, in its order; key -> message
+        self._opening: dict[str, JsonObject] = {}  # messages that the next process is sent again, in their order
         self._listed: dict[str, None] = {}  # methods of the lists that the client has asked for
         self._requests: dict[str, JsonObject] = {}  # the client's requests without an answer: id -> id and method
-        self._questions: dict[str, Json] = {}  # the gateway's requests: their id for the client -> their own
-        self._acknowledged: set[str] = set()  # ids of the subscriptions that the client knows to be heard
+        self._questions: dict[str, Json] = {}  # the gateway's requests: id for the client -> id of the gateway
+        self._acknowledged: set[str] = set()  # ids of the subscriptions that were acknowledged to the client
         self._held: dict[str, bytes] = {}  # requests for the next process: id -> line
         self._generation = 0
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a request waits that will not be said again."""
+        """Whether a request waits that is not sent to the next process."""
         return any(not _is_said_again(each) for each in self._requests.values())
 
     def passed_to_gateway(self, line: bytes) -> bytes | None:
-        """Note what a line of the client says. Returns what to send of it."""
+        """Note a line of the client. Returns the line to send, if there is one."""
         message = object_in(line)
         method, id_ = message.get("method"), message.get("id")
         if method is None:
@@ -66,7 +66,7 @@ class ClientSession:
             self._listed[method] = None
 
     def _answer(self, line: bytes, message: JsonObject) -> bytes | None:
-        """The client's answer to a question; None if that was asked by a process that has ended."""
+        """The client's answer to a question; None if the process that asked has ended."""
         key = _key(message.get("id"))
         if key not in self._questions:
             return None
@@ -74,7 +74,7 @@ class ClientSession:
         return line if own == message.get("id") else line_of({**message, "id": own})
 
     def passed_to_client(self, line: bytes) -> bytes | None:
-        """Note what a line of the gateway says. Returns what to send of it."""
+        """Note a line of the gateway. Returns the line to send, if there is one."""
         message = _head_of_answer(line) or object_in(line)
         id_, method = message.get("id"), message.get("method")
         if method is None:
@@ -91,7 +91,7 @@ class ClientSession:
         return line
 
     def _asked(self, line: bytes, message: JsonObject) -> bytes:
-        """A question, under an id that no question of an earlier process had."""
+        """A question of the gateway, with an id that no earlier process has used."""
         own = message["id"]
         id_ = own if not self._generation else f"{self._generation}/{own}"
         self._questions[_key(id_)] = own
@@ -108,25 +108,25 @@ class ClientSession:
         return bool(self._held)
 
     def holds(self, line: bytes) -> bool:
-        """Hold a line for the next process if it is a request. Returns whether it is one."""
+        """Hold *line* for the next process if it is a request. Returns whether it is one."""
         message = object_in(line)
-        if is_request := "id" in message and "method" in message:
+        if held := is_request(message):
             self._held[_key(message["id"])] = line
-        return is_request
+        return held
 
     def refused(self, reason: str) -> list[JsonObject]:
-        """What the client is told if there is no next process: errors for the requests that are held."""
+        """The errors for the held requests, if there is no next process."""
         held, self._held = self._held, {}
         return [failed(json.loads(key), reason) for key in held]
 
     def said_again(self) -> list[bytes]:
-        """What a new process is told: what it has to know, and the requests that are held."""
+        """The lines for a new process: the beginning of the session, and the held requests."""
         replayed = [line_of(message) for message in self.replay()]
         held, self._held = self._held, {}
         return [*replayed, *(line for line in map(self.passed_to_gateway, held.values()) if line is not None)]
 
     def lost(self) -> list[JsonObject]:
-        """What the client is told when the connection has ended: errors for its requests, and no more questions."""
+        """The messages for the client after the end of a connection: errors for requests, and cancelled questions."""
         left = [each for each in self._requests.values() if not _is_said_again(each)]
         questions, self._questions = self._questions, {}
         self._requests = {key: each for key, each in self._requests.items() if _is_said_again(each)}
@@ -137,14 +137,14 @@ class ClientSession:
         ]
 
     def replay(self) -> list[JsonObject]:
-        """What a new process is told, in the client's place. The client sees no answer that it has had already."""
+        """The beginning of the session for a new process. The client sees no answer a second time."""
         return [
             {**each, "id": _REPLAYED} if "id" in each and _key(each["id"]) not in self._requests else each
             for each in self._opening.values()
         ]
 
     def changes(self) -> list[JsonObject]:
-        """The notifications that the lists may have changed, since another process has made them."""
+        """The notifications that lists may have changed, because another process makes them now."""
         if not self._listed:
             return []
         from toolsearch.wire.mcp import opening
@@ -160,12 +160,12 @@ def _is_said_again(request: JsonObject) -> bool:
 
 
 def _key(id_: Json) -> str:
-    """Tells ids apart: 1 and "1" are two."""
+    """A key for an id. The ids 1 and "1" have two keys."""
     return json.dumps(id_)
 
 
 def _head_of_answer(line: bytes) -> JsonObject | None:
-    """The id of an answer, as the background process writes it, without reading the whole; None for another line."""
+    """The id of an answer, read from the beginning of the line alone. None for any other line."""
     if not line.startswith(_HEAD):
         return None
     try:

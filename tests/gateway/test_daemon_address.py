@@ -5,14 +5,15 @@ import json
 import os
 import socket
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_camel
 
-from toolsearch.gateway.daemon import place as places
-from toolsearch.gateway.daemon.place import NoPlaceError, Place
+from toolsearch.gateway.daemon import address as addresses
+from toolsearch.gateway.daemon.address import DaemonAddress, NoDaemonError, Peer, asked, is_own, peer_of
 from toolsearch.gateway.settings import GatewaySettings
 
 
@@ -29,18 +30,18 @@ def config(folder: Path, section: dict[str, Any] | None = None, **server: Any) -
 
 
 def identity(path: Path, environment: dict[str, str], **more: str) -> str:
-    return Place.of(path, environment | more).identity
+    return DaemonAddress.of(path, environment | more).identity
 
 
 def test_clients_of_one_file_and_one_environment_have_one_place(tmp_path: Path, environment: dict[str, str]) -> None:
     path = config(tmp_path, env={"TOKEN": "${TOKEN}"})
-    place = Place.of(path, environment)
+    address = DaemonAddress.of(path, environment)
 
-    assert place.path.parent == Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch"
-    assert stat.S_IMODE(place.path.parent.stat().st_mode) == 0o700
-    assert Place.of(path, environment).path == place.path
-    assert identity(path, environment, OTHER="2") == place.identity
-    assert "one" not in place.path.name
+    assert address.path.parent == Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch"
+    assert stat.S_IMODE(address.path.parent.stat().st_mode) == 0o700
+    assert DaemonAddress.of(path, environment).path == address.path
+    assert identity(path, environment, OTHER="2") == address.identity
+    assert "one" not in address.path.name
 
 
 @pytest.mark.parametrize("written", ["${TOKEN}", "${env:TOKEN}", "${TOKEN:-none}", "a ${OTHER} ${TOKEN}"])
@@ -60,13 +61,13 @@ def test_a_file_or_an_entry_of_the_keyring_counts_by_what_the_configuration_call
     """Every process of the user reads the same value there, so the process that serves reads it by itself."""
     (tmp_path / "secret").write_text("one")
     section = {"principals": {"alice": {"token": "${file:secret}"}}}
-    place = identity(config(tmp_path, section), environment)
+    address = identity(config(tmp_path, section), environment)
     (tmp_path / "secret").write_text("two")
 
-    assert identity(config(tmp_path, section), environment) == place
+    assert identity(config(tmp_path, section), environment) == address
     for other in ("${file:other}", "${keyring:vault/alice}"):
         section = {"principals": {"alice": {"token": other}}}
-        assert identity(config(tmp_path, section), environment) != place
+        assert identity(config(tmp_path, section), environment) != address
 
 
 def test_a_name_that_json_escapes_counts_as_well(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -127,6 +128,8 @@ def test_another_process_serves_exactly_the_settings_that_a_running_gateway_cann
         ({"stateDir": "state"}, {}, True),
         ({"stateDir": "/state"}, {}, False),
         ({"requestsFiles": ["mine.jsonl"]}, {}, True),
+        ({"requestsFiles": ["/mine.jsonl"]}, {}, False),
+        ({"encoder": "mine"}, {}, True),
     ],
 )
 def test_the_working_folder_counts_where_something_may_be_relative_to_it(
@@ -144,6 +147,39 @@ def test_the_working_folder_counts_where_something_may_be_relative_to_it(
     assert (identity(path, environment) != here) is depends
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"servers": {"git": {"command": "git", "cwd": "/"}}},
+        {"servers": {}, "mcpServers": {}},
+        {"mcpServers": []},
+        {"mcpServers": {"git": 1}},
+        {"mcpServers": {}, "toolsearch": 1},
+    ],
+)
+def test_the_working_folder_counts_where_servers_or_settings_cannot_be_told(
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, document: dict[str, Any]
+) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps(document))
+    here = identity(path, environment)
+    monkeypatch.chdir(Path(environment["XDG_RUNTIME_DIR"]))
+
+    assert identity(path, environment) != here
+
+
+def test_folders_in_path_count_by_the_programs_that_start_servers(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Codex adds a folder of its own to PATH at each start."""
+    for name, program in (("agent", "apply_patch"), ("node", "npx"), ("text", "npx")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / program).touch(0o755 if name != "text" else 0o644)
+    path, plain = config(tmp_path), environment["PATH"]
+
+    assert identity(path, environment, PATH=f"{tmp_path}/agent:{plain}") == identity(path, environment)
+    assert identity(path, environment, PATH=f"{tmp_path}/text:{plain}") == identity(path, environment)
+    assert identity(path, environment, PATH=f"{tmp_path}/node:{plain}") != identity(path, environment)
+
+
 def test_another_file_with_the_same_content_has_another_place(tmp_path: Path, environment: dict[str, str]) -> None:
     path = config(tmp_path)
     other = tmp_path / "other.json"
@@ -155,13 +191,21 @@ def test_another_file_with_the_same_content_has_another_place(tmp_path: Path, en
 def test_another_installation_has_another_place(
     tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It is another one in another folder, and in the same folder once its files are others."""
     path = config(tmp_path)
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+    program = tmp_path / "one" / "__init__.py"
+    program.touch()
+    (tmp_path / "other" / "__init__.py").hardlink_to(program)
+    monkeypatch.setattr(addresses, "_PROGRAM", tmp_path / "one")
     here = identity(path, environment)
-    newer = tmp_path / "newer"
-    newer.mkdir()
-    (newer / "__init__.py").touch()
-    monkeypatch.setattr(places, "_PROGRAM", newer)
+    monkeypatch.setattr(addresses, "_PROGRAM", tmp_path / "other")
+    assert identity(path, environment) != here
 
+    monkeypatch.setattr(addresses, "_PROGRAM", tmp_path / "one")
+    assert identity(path, environment) == here
+    os.utime(program, (1, 1))
     assert identity(path, environment) != here
 
 
@@ -175,14 +219,51 @@ def test_the_digest_has_a_key_that_only_its_user_can_read(tmp_path: Path, enviro
     assert identity(path, environment) != first
 
 
+def test_a_key_that_was_cut_is_replaced_and_a_link_in_its_place_is_refused(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    path = config(tmp_path)
+    identity(path, environment)
+    key = Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch" / "key"
+    key.write_bytes(b"short")
+    first = identity(path, environment)
+    assert key.stat().st_size == 32
+    assert identity(path, environment) == first
+
+    key.rename(tmp_path / "elsewhere")
+    key.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NoDaemonError):
+        DaemonAddress.of(path, environment)
+
+
+def test_the_key_is_read_by_one_process_at_a_time(
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two first clients would make two keys."""
+    locked: list[int] = []
+    monkeypatch.setattr(fcntl, "flock", lambda _, how: locked.append(how))
+    identity(config(tmp_path), environment)
+
+    assert locked == [fcntl.LOCK_EX]
+
+
+def test_a_link_in_place_of_the_lock_is_refused(tmp_path: Path, environment: dict[str, str]) -> None:
+    address = DaemonAddress.of(config(tmp_path), environment)
+    address.path.with_suffix(".lock").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(NoDaemonError):
+        address.lock()
+    assert not (tmp_path / "elsewhere").exists()
+
+
 @pytest.mark.parametrize("mode", [0o755, 0o710, 0o701, 0o777])
 def test_a_folder_that_others_can_open_is_refused(tmp_path: Path, environment: dict[str, str], mode: int) -> None:
     folder = Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch"
     folder.mkdir()
     folder.chmod(mode)
 
-    with pytest.raises(NoPlaceError, match="can be opened by other users"):
-        Place.of(config(tmp_path), environment)
+    with pytest.raises(NoDaemonError, match="can be opened by other users"):
+        DaemonAddress.of(config(tmp_path), environment)
 
 
 def test_a_folder_of_another_user_is_refused(
@@ -191,43 +272,46 @@ def test_a_folder_of_another_user_is_refused(
     (Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch").mkdir(mode=0o700)
     monkeypatch.setattr(os, "getuid", lambda: 4_711)
 
-    with pytest.raises(NoPlaceError, match="is not a folder of this user"):
-        Place.of(config(tmp_path), environment)
+    with pytest.raises(NoDaemonError, match="is not a folder of this user"):
+        DaemonAddress.of(config(tmp_path), environment)
 
 
 def test_a_link_in_place_of_the_folder_is_refused(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(NoPlaceError, match="is not a folder of this user"):
-        Place.of(config(tmp_path), environment)
+    with pytest.raises(NoDaemonError, match="is not a folder of this user"):
+        DaemonAddress.of(config(tmp_path), environment)
 
 
 def test_without_a_folder_of_the_session_it_is_one_of_the_user_beside_those_of_others(
-    tmp_path: Path, environment: dict[str, str]
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "tmp").mkdir()
-    place = Place.of(config(tmp_path), {**environment, "XDG_RUNTIME_DIR": "", "TMPDIR": str(tmp_path / "tmp")})
-
-    assert place.path.parent == tmp_path / "tmp" / f"toolsearch-{os.getuid()}"
+    for folder in ("tmp", "relative"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(addresses, "_SHARED_FOLDER", tmp_path / "tmp")
+    for missing in (str(tmp_path / "none"), "relative"):
+        address = DaemonAddress.of(config(tmp_path), {**environment, "XDG_RUNTIME_DIR": missing})
+        assert address.path.parent == tmp_path / "tmp" / f"toolsearch-{os.getuid()}"
 
 
 def test_a_file_that_is_no_json_has_no_place(tmp_path: Path, environment: dict[str, str]) -> None:
     path = tmp_path / "mcp.json"
     path.write_text("{")
 
-    with pytest.raises(NoPlaceError, match="is no JSON"):
-        Place.of(path, environment)
+    with pytest.raises(NoDaemonError, match="is no JSON"):
+        DaemonAddress.of(path, environment)
 
 
 @pytest.mark.usefixtures("processes")
 def test_a_path_that_is_too_long_for_a_socket_is_refused(tmp_path: Path, environment: dict[str, str]) -> None:
     long = tmp_path / ("x" * 90)
     long.mkdir()
-    place = Place.of(config(tmp_path), {**environment, "XDG_RUNTIME_DIR": str(long)})
+    address = DaemonAddress.of(config(tmp_path), {**environment, "XDG_RUNTIME_DIR": str(long)})
 
-    with pytest.raises(NoPlaceError, match="too long"):
-        place.listen()
+    with pytest.raises(NoDaemonError, match="too long"):
+        address.listen()
 
 
 def test_without_such_sockets_there_is_no_place(
@@ -235,46 +319,48 @@ def test_without_such_sockets_there_is_no_place(
 ) -> None:
     monkeypatch.delattr(socket, "AF_UNIX")
 
-    with pytest.raises(NoPlaceError, match="no sockets that only one user can open"):
-        Place.of(config(tmp_path), environment)
+    with pytest.raises(NoDaemonError, match="no sockets that only one user can open"):
+        DaemonAddress.of(config(tmp_path), environment)
 
 
 @pytest.mark.usefixtures("processes")
 def test_one_process_has_the_lock_and_a_socket_that_one_before_has_left_is_taken_over(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    place = Place.of(config(tmp_path), environment)
-    lock = place.lock()
+    address = DaemonAddress.of(config(tmp_path), environment)
+    lock = address.lock()
     assert lock is not None
-    assert place.lock() is None
-    with place.listen():
+    assert stat.S_IMODE(os.fstat(lock).st_mode) == 0o600
+    assert not os.get_inheritable(lock)
+    assert address.lock() is None
+    with address.listen():
         pass
-    assert place.path.exists()  # as after a kill
-    assert place.connect() is None
+    assert address.path.exists()  # as after a kill
+    assert address.connect() is None
 
-    with place.listen() as listening:
-        assert stat.S_IMODE(place.path.stat().st_mode) == 0o600
-        reached = place.connect()
+    with address.listen() as listening:
+        assert stat.S_IMODE(address.path.stat().st_mode) == 0o600
+        reached = address.connect()
         assert reached is not None
         reached.close()
         listening.accept()[0].close()
-    place.leave(lock)
-    place.give_up(lock)
+    address.remove_socket(lock)
+    address.remove_lock(lock)
     os.close(lock)
-    again = place.lock()
+    again = address.lock()
     assert again is not None
     os.close(again)
 
 
 def test_a_lock_that_was_removed_is_none(tmp_path: Path, environment: dict[str, str]) -> None:
     """Whoever had the lock has ended meanwhile, and a third process may have made a new file."""
-    place = Place.of(config(tmp_path), environment)
-    held = place.lock()
+    address = DaemonAddress.of(config(tmp_path), environment)
+    held = address.lock()
     assert held is not None
-    place.give_up(held)
-    other = place.lock()
+    address.remove_lock(held)
+    other = address.lock()
     assert other is not None  # of a new file
-    assert place.lock() is None
+    assert address.lock() is None
     for handle in (held, other):
         os.close(handle)
 
@@ -283,15 +369,15 @@ def test_a_lock_that_is_removed_while_it_is_taken_is_none(
     tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process that had it has ended in between, and whoever comes next would have a lock beside this one."""
-    place = Place.of(config(tmp_path), environment)
+    address = DaemonAddress.of(config(tmp_path), environment)
     take = fcntl.flock
 
     def late(handle: int, how: int) -> None:
-        place.give_up(handle)
+        address.remove_lock(handle)
         take(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    assert place.lock() is None
+    assert address.lock() is None
 
 
 @pytest.mark.usefixtures("processes")
@@ -299,21 +385,21 @@ def test_a_process_whose_files_were_removed_leaves_those_of_its_successor_alone(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     """Cleaners of temporary folders remove files of processes that run."""
-    place = Place.of(config(tmp_path), environment)
-    lock = place.lock()
+    address = DaemonAddress.of(config(tmp_path), environment)
+    lock = address.lock()
     assert lock is not None
-    with place.listen():
-        assert place.is_here(lock)
-        place.leave(lock)
-        place.give_up(lock)
-        successors = place.lock()
+    with address.listen():
+        assert address.is_here(lock)
+        address.remove_socket(lock)
+        address.remove_lock(lock)
+        successors = address.lock()
         assert successors is not None
-        with place.listen():
-            assert not place.is_here(lock)
-            place.leave(lock)
-            place.give_up(lock)
-            assert place.is_here(successors)
-            assert place.lock() is None
+        with address.listen():
+            assert not address.is_here(lock)
+            address.remove_socket(lock)
+            address.remove_lock(lock)
+            assert address.is_here(successors)
+            assert address.lock() is None
     for handle in (lock, successors):
         os.close(handle)
 
@@ -322,8 +408,47 @@ def test_a_process_whose_files_were_removed_leaves_those_of_its_successor_alone(
 def test_the_socket_of_another_user_is_refused(
     tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place.of(config(tmp_path), environment)
-    with place.listen():
+    address = DaemonAddress.of(config(tmp_path), environment)
+    with address.listen():
         monkeypatch.setattr(os, "getuid", lambda: 4_711)
-        with pytest.raises(NoPlaceError, match="another user listens"):
-            place.connect()
+        with pytest.raises(NoDaemonError, match="another user listens"):
+            address.connect()
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_process_whose_socket_alone_was_removed_is_no_longer_found(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    address = DaemonAddress.of(config(tmp_path), environment)
+    lock = address.lock()
+    assert lock is not None
+    with address.listen():
+        assert address.is_here(lock)
+        address.path.unlink()
+        assert not address.is_here(lock)
+    os.close(lock)
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_process_is_asked_only_where_one_of_this_user_listens(
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = DaemonAddress.of(config(tmp_path), environment)
+    with pytest.raises(NoDaemonError, match="no process listens"):
+        asked(address.path, "stop")
+    with address.listen():
+        monkeypatch.setattr(os, "getuid", lambda: 4_711)
+        with pytest.raises(NoDaemonError, match="another user listens"):
+            asked(address.path, "stop")
+
+
+def test_where_the_system_does_not_tell_the_user_at_the_other_end_the_folder_is_the_guard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        assert peer_of(here) == Peer(os.getpid(), os.getuid())
+        monkeypatch.delattr(socket, "SO_PEERCRED")
+        monkeypatch.setattr(sys, "platform", "plan9")
+        assert peer_of(here) == Peer()
+        assert is_own(here)

@@ -1,4 +1,4 @@
-"""The way to the background process of a configuration, which is started if there is none."""
+"""Finds the background process of a configuration, or starts it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from toolsearch.documents.json_values import object_in
-from toolsearch.gateway.daemon.place import NoPlaceError, Place
+from toolsearch.gateway.daemon.address import DaemonAddress, NoDaemonError
 from toolsearch.tools.json_types import JsonObject
 
-# Nothing of the working folder may be imported, so the folder of the package is named instead.
-_START = "import sys; sys.path.append(sys.argv[1]); from toolsearch.gateway.daemon.host import main; main()"
+# No module of the working folder may be imported, so the folder of the package is named instead.
+_START = "import sys; sys.path.append(sys.argv[1]); from toolsearch.gateway.daemon.main import main; main()"
 _PACKAGES = str(Path(__file__).parents[3])
-_AT_ONCE_S = 0.03  # a process that is running answers within this time, unless it is busy
+_AT_ONCE_S = 0.03  # a running process answers within this time, unless it is busy
 _START_S = 60.0
 _LOOK_S = 0.01
 _MOST_STARTS = 3
 
 
 class Connection:
-    """A connection with the background process. *banner* is what that says of itself; {} if it has ended before."""
+    """A connection with the background process. *banner* is the first line of the process; {} if there was none."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -39,12 +39,12 @@ class Connection:
         self.since_s = time.monotonic()
 
     def send(self, line: bytes) -> None:
-        """A process that is gone is noticed where its lines are read."""
+        """Send *line*. If the process has ended, its reader notices that."""
         with suppress(OSError):
             self._socket.sendall(line)
 
     def end(self) -> None:
-        """Send nothing more; what still comes can be read."""
+        """Send nothing more. Lines that still come can be read."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
@@ -53,8 +53,8 @@ class Connection:
         self._socket.close()
 
 
-class Way:
-    """The way to the background process of the configuration as it is now."""
+class DaemonConnector:
+    """Connects with the background process of the configuration at *config*, as that file is now."""
 
     def __init__(self, config: Path, log_level: str) -> None:
         self._config = config
@@ -63,33 +63,33 @@ class Way:
     def connect(
         self, is_given_up: Callable[[], bool] = lambda: False, is_slow: Callable[[], object] = lambda: None
     ) -> Connection:
-        """A connection with a process that has said who it is, and waits to be told what to do. *is_slow* is called as
-        soon as that takes longer than a moment. Raises NoPlaceError, and OSError if the configuration cannot be read.
+        """A connection with a process that has sent its banner and waits for a command. *is_slow* is called as soon as
+        that takes longer than a moment. Raises NoDaemonError.
         """
-        place = Place.of(self._config, os.environ)
         ends_s, starts = time.monotonic() + _START_S, 0
         while time.monotonic() < ends_s and not is_given_up():
-            reached = place.connect()
+            address = DaemonAddress.of(self._config, os.environ)  # the file may change while a process starts
+            reached = address.connect()
             if reached is None or not _is_ready(reached):
-                is_slow()  # before a process starts that wants the same processors
-            if reached is None and (lock := place.lock()) is not None:
+                is_slow()  # before the new process needs the same processors
+            if reached is None and (lock := address.lock()) is not None:
                 if starts == _MOST_STARTS:
-                    place.give_up(lock)
+                    address.remove_lock(lock)
                     os.close(lock)
                     break
                 starts += 1
-                self._start(place, lock)
-                reached = place.connect()
-            if reached is not None and (connection := _greeted(reached, place)) is not None:
+                self._start(address, lock)
+                reached = address.connect()
+            if reached is not None and (connection := _greeted(reached, address)) is not None:
                 return connection
             time.sleep(_LOOK_S)
-        raise NoPlaceError("the background process does not start, or does not answer")
+        raise NoDaemonError("the background process did not start, or did not answer")
 
-    def _start(self, place: Place, lock: int) -> None:
-        """Start the background process, which gets the lock and the socket that it listens at."""
+    def _start(self, address: DaemonAddress, lock: int) -> None:
+        """Start the background process, and pass it the lock and the socket."""
         try:
-            listening = place.listen()
-        except NoPlaceError:
+            listening = address.listen()
+        except NoDaemonError:
             os.close(lock)
             raise
         given = (lock, listening.fileno())
@@ -101,23 +101,25 @@ class Way:
             actions = [(os.POSIX_SPAWN_DUP2, nothing, standard) for standard in range(3)]
             pid = os.posix_spawn(sys.executable, command, os.environ, file_actions=actions)
         except OSError as error:
-            raise NoPlaceError(f"{sys.executable}: {error.strerror}") from error
+            raise NoDaemonError(f"{sys.executable}: {error.strerror}") from error
         finally:
             os.close(nothing)
             os.close(lock)
             listening.close()
-        threading.Thread(target=os.waitpid, args=(pid, 0), daemon=True).start()  # it forks, and ends at once
+        threading.Thread(target=os.waitpid, args=(pid, 0), daemon=True).start()  # this process forks and ends at once
 
 
-def _greeted(reached: socket.socket, place: Place) -> Connection | None:
-    """None if the process has ended before it said who it is. Raises NoPlaceError if it cannot serve us."""
+def _greeted(reached: socket.socket, address: DaemonAddress) -> Connection | None:
+    """None if the process has ended before it said who it is, or if it is that of another configuration. Raises
+    NoDaemonError if it cannot start.
+    """
     connection = Connection(reached)
     banner = connection.banner
-    if banner.get("identity") == place.identity:
+    if banner.get("identity") == address.identity:
         return connection
     connection.close()
-    if banner:
-        raise NoPlaceError(str(banner.get("failed", "the background process is of another configuration")))
+    if "failed" in banner:
+        raise NoDaemonError(str(banner["failed"]))
     return None
 
 

@@ -1,7 +1,7 @@
-"""The small program that a client starts: it carries the client's lines to the background process of the configuration.
+"""The small program that a client starts. It carries the client's lines to the background process.
 
-It starts the background process if there is none. If that process ends, the session goes on with the next one: what the
-client has said of itself is said again, and requests without an answer are answered with an error, never sent again.
+It starts the background process if there is none. If that process ends, the session goes on with the next one. The
+beginning of the session is repeated. Requests without an answer get an error, and are never sent again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from toolsearch.documents.json_values import as_list
-from toolsearch.gateway.daemon.place import MOVED, STOPPED, NoPlaceError
+from toolsearch.gateway.daemon.address import MOVED, STOPPED, NoDaemonError
+from toolsearch.gateway.daemon.connector import Connection, DaemonConnector
 from toolsearch.gateway.daemon.session import ClientSession
-from toolsearch.gateway.daemon.way import Connection, Way
 from toolsearch.gateway.door import Door
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.relayed import line_of
@@ -28,16 +28,14 @@ from toolsearch.wire.relayed import line_of
 if TYPE_CHECKING:
     from toolsearch.gateway.greeting import Greeter
 
-_SHORT_S = 1.0  # a process that ends sooner than this is only started again when the client asks for something
+_SHORT_S = 1.0  # if a process ends sooner than this, the next one starts only when the client asks for something
 
 
 def serve(config: Path, log_level: str) -> Door | None:
     """Serve the client of this process until it leaves. If there can be no background process, return the door to the
-    client instead, which waits for a gateway in this process.
-
-    Raises OSError if *config* cannot be read.
+    client, which waits for a gateway in this process.
     """
-    way, opened = Way(config.absolute(), log_level), list[Door]()
+    connector, opened = DaemonConnector(config.absolute(), log_level), list[Door]()
 
     def greet() -> None:
         """Open the door early, so that the client is greeted while it waits."""
@@ -45,28 +43,28 @@ def serve(config: Path, log_level: str) -> Door | None:
             opened.append(Door(greets=config.absolute()))
 
     try:
-        connection = way.connect(is_slow=greet)
-    except NoPlaceError as error:
-        _report(f"toolsearch: served by this process alone: {error}")
+        connection = connector.connect(is_slow=greet)
+    except NoDaemonError as error:
+        _report(f"toolsearch: this process serves the client without a background process: {error}")
         greet()
         return opened[0]
     door = opened[0] if opened else Door()
     _ask_to_serve(connection, door.greeter)
-    Link(way, door, connection).run()
+    ClientRelay(connector, door, connection).run()
     return None
 
 
-class Link:
+class ClientRelay:
     """Carries lines between the client at *door* and the background process."""
 
-    def __init__(self, way: Way, door: Door, connection: Connection) -> None:
-        self._way = way
+    def __init__(self, connector: DaemonConnector, door: Door, connection: Connection) -> None:
+        self._connector = connector
         self._door = door
         self._session = ClientSession()
         self._changed = threading.Condition(threading.RLock())
         self._connection: Connection | None = connection
         self._is_leaving = False  # whether the client has closed our stdin
-        self._is_moving = False  # whether the connection ends once every request is answered
+        self._is_moving = False  # whether this connection ends after the last answer
 
     def run(self) -> None:
         """Carry lines until the client leaves."""
@@ -87,8 +85,8 @@ class Link:
         self._tell(self._session.refused("the client has left before it was sent"))
 
     def _read(self, connection: Connection) -> bool:
-        """Pass on what the background process says, until it ends or has told us to move. Returns whether to start no
-        other before it is needed.
+        """Pass on the lines of the background process, until it ends or has told us to move. Returns whether the next
+        one is only started when it is needed.
         """
         with suppress(OSError):
             for line in connection.lines:
@@ -133,8 +131,8 @@ class Link:
     def _connect_again(self) -> None:
         while not self._is_leaving:
             try:
-                connection = self._way.connect(lambda: self._is_leaving)
-            except (NoPlaceError, OSError) as error:
+                connection = self._connector.connect(lambda: self._is_leaving)
+            except (NoDaemonError, OSError) as error:
                 with self._changed:
                     refused = self._session.refused(f"the gateway cannot be started again: {error}")
                 self._tell(refused)
@@ -161,13 +159,13 @@ def _end(_: int, __: FrameType | None) -> None:
 
 
 def _ask_to_serve(connection: Connection, greeter: Greeter | None = None) -> None:
-    """Become a client of the process, which is told how *greeter* has greeted us. Say on stderr who that is, and what
-    people have to know of the configuration.
+    """Become a client of the process, and tell it how *greeter* has greeted us. Print the process and its notices on
+    stderr.
     """
     banner, said = connection.banner, None if greeter is None else greeter.greeting
     listed = None if said is None else {"instructions": said.instructions, "entries": said.tools}
     connection.send(line_of({"do": "serve", "identity": banner["identity"], "listed": listed}))
-    _report(f"toolsearch: served by process {banner['pid']}, which logs to {banner['log']}")
+    _report(f"toolsearch: process {banner['pid']} serves this client, and logs to {banner['log']}")
     for notice in as_list(banner.get("notices")) or ():
         _report(f"warning: {notice}")
 

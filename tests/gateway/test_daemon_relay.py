@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from tests.kit.waiting import until
-from toolsearch.gateway.daemon.link import Link
-from toolsearch.gateway.daemon.place import MOVED, NoPlaceError
-from toolsearch.gateway.daemon.way import Connection, Way
+from toolsearch.gateway.daemon.address import MOVED, STOPPED, NoDaemonError
+from toolsearch.gateway.daemon.connector import Connection, DaemonConnector
+from toolsearch.gateway.daemon.relay import ClientRelay
 from toolsearch.gateway.door import Door
 from toolsearch.wire.relayed import line_of
 
@@ -56,7 +56,7 @@ class HandMade:
 
 
 class Machine:
-    """A client, its door, and the way to processes: what each try to reach one does is in *tries*."""
+    """A client, its door, and the connector to processes: what each try to reach one does is in *tries*."""
 
     def __init__(self) -> None:
         self.first = HandMade()
@@ -78,7 +78,7 @@ class Machine:
         return self.tries.pop(0)()
 
     def run(self) -> None:
-        Link(cast("Way", self), cast("Door", self), self.first.connection).run()
+        ClientRelay(cast("DaemonConnector", self), cast("Door", self), self.first.connection).run()
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_requests_that_are_held_for_a_process_that_does_not_start_are_refused_wi
         for id_ in (1, "2"):
             machine.take(line(id=id_, method="tools/call"))
         threading.Thread(target=ask_again, daemon=True).start()
-        raise NoPlaceError("the file is broken")
+        raise NoDaemonError("the file is broken")
 
     def ask_again() -> None:
         with suppress(AssertionError):  # it is seen below
@@ -146,7 +146,7 @@ def test_requests_that_are_held_for_a_process_that_does_not_start_are_refused_wi
     def failed_again() -> Connection:
         machine.take(line(id=4, method="tools/call"))
         machine.take(b"")
-        raise NoPlaceError("nothing can be done")
+        raise NoDaemonError("nothing can be done")
 
     machine.tries = [failed, failed_again]
     machine.first.say(MOVED)
@@ -170,3 +170,39 @@ def test_a_request_that_a_client_leaves_behind_is_refused_for_it_may_still_read(
 
     assert ["error" in each for each in machine.said] == [True, True]
     assert [each["id"] for each in machine.said] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("was_stopped", "age_s", "order"),
+    [(True, 100, ["asks", "reached"]), (False, 0, ["asks", "reached"]), (False, 100, ["reached"])],
+    ids=["told to end", "ended at once", "killed"],
+)
+def test_after_a_process_that_was_told_to_end_or_ended_at_once_the_next_starts_only_when_the_client_asks(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, was_stopped: bool, age_s: float, order: list[str]
+) -> None:
+    happened: list[str] = []
+    second = HandMade()
+    second.serve()
+    wait = ClientRelay._wait_for_a_request
+
+    def asks(relay: ClientRelay) -> None:
+        if not relay._is_leaving:
+            happened.append("asks")
+            machine.take(line(id=1, method="ping"))
+        wait(relay)
+
+    def reached() -> Connection:
+        happened.append("reached")
+        machine.take(b"")
+        return second.connection
+
+    monkeypatch.setattr(ClientRelay, "_wait_for_a_request", asks)
+    machine.tries = [reached]
+    machine.first.connection.since_s -= age_s
+    if was_stopped:
+        machine.first.say(STOPPED)
+    else:
+        machine.first.end()
+    machine.run()
+
+    assert happened == order
