@@ -369,7 +369,7 @@ async def test_only_so_many_users_are_remembered_and_the_one_unused_for_the_long
     async with gateway() as (running, made):
         await both(running)
         await names(running, caller_with("carol"))
-        assert sorted(each.principal for each in running.per_user["s"]._connections.values()) == ["alice", "carol"]
+        assert sorted(each.account for each in running.per_user["s"]._connections.values()) == ["alice", "carol"]
         assert await names(running, BOB) == ["s__common", "s__his", "s__pay"]  # nobody is left who is listed another
         assert [each.user for each in made] == ["alice", "bob", "carol", "bob"]
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from toolsearch.service.catalogs.writing import RefusedTools
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.job_records import Job, JobRecords
 from toolsearch.service.jobs import Jobs
+from toolsearch.service.logins.logins import LoginStore, TenantLogins
 from toolsearch.service.replicas import LASTS_S, ReplicaLease
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.seal import Seal
@@ -128,7 +130,8 @@ async def importing_into(
 
     sources = Sources(storage.records, seal or Seal.until_restart(), clock)
     refused = RefusedTools(storage.records, clock)
-    directory = ServerDirectory(sources, web.open_transport, ServerSettings(), clock)
+    logins = LoginStore(storage.records, storage.leases, sources.seal, clock)
+    directory = ServerDirectory(sources, web.open_transport, ServerSettings(), clock, partial(TenantLogins, logins))
     noting = Noting(storage, sources, refused, clock)
     parts = Importing(
         Exchanger(storage, corpora, sources),

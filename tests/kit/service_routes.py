@@ -107,7 +107,8 @@ class PageOperation:
     async def asked(self, browser: httpx2.AsyncClient, token: str, ids: Mapping[str, str]) -> list[httpx2.Response]:
         """The answers; a form is sent once for each of its buttons."""
         name = ids["toolset"] if "/toolsets/" in self.path else ids["catalog"]
-        named = {"name": name, "job_id": ids["job"], "kind": "catalog", "recorded_id": "made-up", "path": "made-up"}
+        rest = dict.fromkeys(("recorded_id", "path", "server"), "made-up")
+        named = {"name": name, "job_id": ids["job"], "kind": "catalog", **rest}
         path = self.path.replace("{path:path}", "{path}").format(**{**ids, **named})
         if self.method == "GET":
             return [await browser.get(path, params=_ASKED if "/playground" in path else None)]

@@ -19,6 +19,7 @@ from fastmcp import FastMCP
 from fastmcp.server.auth import AccessToken, RemoteAuthProvider
 from fastmcp.server.auth.providers.jwt import JWTVerifier
 from fastmcp.server.dependencies import get_access_token, get_http_headers
+from fastmcp.server.middleware import Middleware
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyHttpUrl
@@ -62,11 +63,11 @@ class Guarded:
     url: str = ""
     seen: dict[str, set[str]] = field(default_factory=dict)
     headers: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
-    own_tools: dict[str, str] = field(default_factory=dict)  # user -> a tool that only that user is listed
 
 
 @asynccontextmanager
-async def guarded_server(issuer: str) -> AsyncIterator[Guarded]:
+async def guarded_server(issuer: str, *, has_secrets: bool = False) -> AsyncIterator[Guarded]:
+    """If it *has_secrets*, it lists each user a tool ``secret_of_USER`` that no other user is listed."""
     port = free_port()
     guarded = Guarded(f"http://127.0.0.1:{port}/mcp")
     verifier = JWTVerifier(jwks_uri=f"{issuer}jwks", issuer=issuer, audience=guarded.url, required_scopes=["mcp"])
@@ -97,8 +98,20 @@ async def guarded_server(issuer: str) -> AsyncIterator[Guarded]:
         """The notes of the user."""
         return f"notes of {user()}"
 
+    if has_secrets:
+        for name in TOKENS:
+            server.tool(user, name=f"secret_of_{name}", description="Say who the user is, in secret.")
+        server.add_middleware(_OwnTools())
     async with serving(server.http_app(), port):
         yield guarded
+
+
+class _OwnTools(Middleware):
+    async def on_list_tools(self, context: Any, call_next: Any) -> Any:
+        token = get_access_token()
+        assert isinstance(token, AccessToken)
+        hidden = {f"secret_of_{name}" for name in TOKENS if name != token.claims["sub"]}
+        return [tool for tool in await call_next(context) if tool.name not in hidden]
 
 
 class Browser:

@@ -253,7 +253,7 @@ async def test_a_redirect_is_followed_to_the_same_origin_and_nowhere_else(kit: I
     assert await called(kit, "pets__cats") == ["Tom"]
 
     kit.web.pages[CATS] = httpx2.Response(307, headers={"location": "https://evil.example/?take=it"})
-    with pytest.raises(ToolExecutionError, match=r"redirects to https://evil\.example, and that is not followed"):
+    with pytest.raises(ToolExecutionError, match=r"redirects to https://evil\.example"):
         await called(kit, "pets__cats")
     assert [request.url.host for request in kit.web.asked] == ["pets.example"] * 3
 

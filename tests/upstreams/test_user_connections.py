@@ -33,7 +33,7 @@ async def judged(_: Any) -> None:
     """Judge what is listed."""
 
 
-async def unrecorded(_: str, __: str) -> None:
+async def unrecorded(_: Grant, __: str) -> None:
     """Record no login."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -66,10 +67,15 @@ class Grant:
 
     @property
     def account(self) -> str:
-        """Whose it is what is kept for the principal. A subject is somebody else's at another issuer."""
+        """The user who logs in at servers. Each API key is a user of its own, and a subject is somebody else at another
+        issuer.
+        """
+        issuer = str(self.claims.values.get("iss", "")).removesuffix("/") if self.claims is not None else ""
+        if self.key_id:
+            return json.dumps([self.principal.id, self.key_id, issuer])
         if self.claims is None or not self.principal.id.startswith(OF_ISSUER):
             return self.principal.id
-        return f"{self.principal.id} of {str(self.claims.values.get('iss', '')).removesuffix('/')}"
+        return f"{self.principal.id} of {issuer}"
 
 
 class PrincipalDirectory(Protocol):

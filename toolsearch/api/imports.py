@@ -75,6 +75,9 @@ class NewMcpSource(RequestBody):
     url: Url | None = None
     headers: Headers = Field(default={}, description="Sent with each request. Never shown again.")
     type: Literal["http", "sse"] | None = Field(default=None, description="null: whichever the server speaks.")
+    credentials: Literal["shared", "per-user"] = Field(
+        default="shared", description="per-user: each key or JWT subject logs in with OAuth on the page Logins."
+    )
     command: str | None = Field(default=None, max_length=1_000, description="For operators only: it runs here.")
     args: list[Annotated[str, Field(max_length=4_000)]] = Field(default=[], max_length=100)
     env: dict[str, Annotated[str, Field(max_length=8_192)]] = Field(default={}, description="Never shown again.")
@@ -88,6 +91,8 @@ class NewMcpSource(RequestBody):
             raise ValueError("args, env and cwd go with a command")
         if self.command is not None and (self.headers or self.type):
             raise ValueError("headers and type go with a url")
+        if self.credentials == "per-user" and (self.url is None or "authorization" in map(str.lower, self.headers)):
+            raise ValueError("credentials per-user needs a url, and no header Authorization")
         return self
 
 
@@ -115,6 +120,7 @@ class SourceBody(AnswerBody):
     prefix: str | None
     origin: str | None = Field(description="Where calls are sent, and with them the credentials.")
     credentials: list[str] = Field(description="Names of the given credentials.")
+    per_user: bool = Field(description="Whether each user logs in at the server.")
     tools: int
     tokens: int = Field(description="Tokens of its tools' definitions, counted as JSON.")
     refused: int

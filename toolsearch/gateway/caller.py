@@ -96,11 +96,11 @@ class Caller:
 
     @property
     def owner(self) -> str:
-        """The owner of the states, links and tasks in its requests: the principal, the session made for the principal,
-        or its connection over stdio, because clients that share a process are strangers to each other. A token of the
-        same user with other claims owns nothing of it if these lead to other connections.
+        """The owner of the states, links and tasks in its requests: the user, the session made for the user, or its
+        connection over stdio, because clients that share a process are strangers to each other. A token of the same
+        user with other claims owns nothing of it if these lead to other connections.
         """
-        who, apart = self.grant.principal.id, self.session or self.connection
+        who, apart = self.grant.account, self.session or self.connection
         claims = self.user_reach.claims_key(self.grant) if self.user_reach is not None else ""
         return " ".join(filter(None, (who, apart, claims)))
 

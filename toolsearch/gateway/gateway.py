@@ -157,7 +157,7 @@ class Gateway:
             on_listed=self._server_listed,
             on_updated=self._updated,
             on_removed=self._forget_server,
-            on_login=lambda who, server: self.note(who, "log in", server, server=server),
+            on_login=lambda grant, server: self.note(grant.principal.id, "log in", server, server=server),
         )
         self._closing.push_async_callback(self.servers.aclose)
         self._session_listeners: list[Callable[[str], None]] = []

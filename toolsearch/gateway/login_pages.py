@@ -43,8 +43,7 @@ class _LoginPages:
 
     async def begin(self, request: Request) -> Response:
         """Send the browser to where the user logs in."""
-        grant = _grant_of(request)
-        login = self._gateway.logins.begun(grant.principal.id, request.path_params["ticket"])
+        login = self._gateway.logins.begun(_grant_of(request), request.path_params["ticket"])
         if login is None:
             return _said(_OVER, 404)
         try:
@@ -58,11 +57,11 @@ class _LoginPages:
     async def answered(self, request: Request) -> Response:
         """Take the answer of the authorization server from the browser, and wait until the tokens are there."""
         grant, given = _grant_of(request), request.query_params
-        login = self._gateway.logins.answered(grant.principal.id, given.get("state", ""))
+        login = self._gateway.logins.answered(grant, given.get("state", ""))
         result = AuthorizationCodeResult(code=given.get("code", ""), state=given.get("state"), iss=given.get("iss"))
         if login is None or not login.take(result):
             return _said(_OVER, 400)
-        if not await self._gateway.logins.finished(grant.principal.id, login.server, _ENDING_S):
+        if not await login.succeeds(_ENDING_S):
             return _said(f"The login to {login.server} did not succeed. Call the tool again to get a new link.", 502)
         return _said(f"You are logged in to {login.server}. Close this page, and call the tool again.")
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TypeAlias
 from urllib.parse import quote, quote_plus
 
+from toolsearch.access.principals import Grant
 from toolsearch.errors import BadSettingError, ToolSearchError
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import are_ambiguous
@@ -149,7 +150,7 @@ class Servers:
         on_listed: Callable[[str], Awaitable[None]],
         on_updated: Callable[[str, str, str], None],
         on_removed: Callable[[str], None],
-        on_login: Callable[[str, str], Awaitable[None]],
+        on_login: Callable[[Grant, str], Awaitable[None]],
     ) -> None:
         self._registry = registry
         self._gate = gate

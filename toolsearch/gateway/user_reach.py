@@ -69,6 +69,7 @@ class UserReach:
         listed what it may use.
         """
         connections = [each.of(caller.grant) for each in list(self._servers.values())]
+        await asyncio.gather(*(each.look() for each in connections))
         await asyncio.gather(*(each.listed(patience_s) for each in connections if not each.is_listed))
 
     async def invitations(self, caller: Caller) -> list[str]:

@@ -33,6 +33,7 @@ from toolsearch.service.catalogs.routes import router as catalogs_routes
 from toolsearch.service.keys.page import router as keys_page
 from toolsearch.service.keys.routes import router as keys_routes
 from toolsearch.service.keys.sign_in import router as sign_in_page
+from toolsearch.service.logins.page import router as logins_page
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.frame import PageRoute, see_other, visit_with
 from toolsearch.service.playground import router as playground_page
@@ -77,6 +78,7 @@ ROUTERS = (
     toolset_editing_page,
     imports_page,
     approvals_page,
+    logins_page,
     sessions_page,
     usage_page,
     misses_page,

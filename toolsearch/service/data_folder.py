@@ -58,7 +58,7 @@ def restore(backup: Path, data: Path, *, store: str | None = None, on_progress: 
     """
     place = place_of(store, data / STORE_FILE)
     if not backup.is_file() or not backup.stat().st_size:
-        raise StorageError(f"the file {backup} is missing or empty")
+        raise StorageError(f"the file {backup} is missing or empty; name a backup of 'toolsearch backup'")
     state = inspected(backup)
     with nullcontext() if place.is_shared else data_folder(data):
         place.restore(backup, on_progress)

@@ -66,7 +66,9 @@ class JobProgress:
         except TimeoutError:
             if self._limit is None or not self._limit.expired():
                 raise
-            raise SourceError(f"given up after {self._timeout_s:g} s; see whether its source is slow") from None
+            raise SourceError(
+                f"the import was given up after {self._timeout_s:g} s; check whether its source is slow"
+            ) from None
 
     @asynccontextmanager
     async def computing(self) -> AsyncGenerator[None]:
@@ -221,7 +223,7 @@ class Jobs:
         if running is None:
             return await in_thread(self._records.cancel, tenant, job_id)
         if running.is_final:
-            raise StillRunningError(f"the job {job_id!r} is being written and ends in a moment; it cannot be cancelled")
+            raise StillRunningError(f"the job {job_id!r} is writing and cannot be cancelled any more; wait for its end")
         running.give_up()
         return await self.ended(tenant, job_id)
 

@@ -171,7 +171,7 @@ def _by_each_strategy(corpus: Corpus, visit: Visit, query: str, limit: int, kind
 def _by(
     corpus: Corpus, visit: Visit, query: str, limit: int, kinds: Sequence[EntryKind], strategy: Ranking
 ) -> StrategyAnswer:
-    engine, principal = corpus.engine, visit.caller.principal
+    engine, principal = corpus.engine, corpus.seen_by(visit.caller)
     try:
         tools = engine.search(query, limit=limit, strategy=strategy, principal=principal, kinds=kinds)
         best = engine.explain(query, tools[0].name, strategy=strategy, principal=principal) if tools else None
@@ -182,6 +182,6 @@ def _by(
 
 def _explained(corpus: Corpus, visit: Visit, query: str, tool: str, strategy: Ranking) -> Explanation | StrategyAnswer:
     try:
-        return corpus.engine.explain(query, tool, strategy=strategy, principal=visit.caller.principal)
+        return corpus.engine.explain(query, tool, strategy=strategy, principal=corpus.seen_by(visit.caller))
     except ToolSearchError as error:
         return StrategyAnswer(strategy, error=str(error))

@@ -68,7 +68,7 @@ class OwnTool:
         except ToolSearchError as error:
             raise ToolExecutionError(text_for_model(error)) from error
         if isinstance(result, HandedBack):
-            raise ToolExecutionError("this tool does not run here; go on without it")
+            raise ToolExecutionError("this tool does not run in the service; go on without it")
         return ToolOutput(result.content, result.structured, is_error=result.is_error)
 
 
@@ -153,7 +153,8 @@ class ProxyFace:
             over = CorpusRef(caller.tenant, "toolset" if toolset else "catalog", toolset or _DEFAULT)
             try:
                 async with self._corpora.using(over) as corpus:
-                    return await self._app_with(corpus.engine, place._replace(ref=over))
+                    place = place._replace(ref=over, reach=corpus.seen_by(caller).reach)
+                    return await self._app_with(corpus.engine, place)
             except UnknownRecordError:
                 if toolset:
                     raise

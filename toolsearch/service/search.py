@@ -177,7 +177,8 @@ async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> R
     ref = corpus_asked(body, caller)
     reach = asked_reach(ref, body.allow, body.deny)
     async with service[Corpora].using(ref) as corpus:
-        asked = (corpus.engine, caller.principal, body, reach)
+        await corpus.listed(caller)
+        asked = (corpus.engine, corpus.seen_by(caller), body, reach)
         # A tool that is found for the first time is read from the store, which may be far away if it is shared.
         stays = not service.storage.is_shared and is_quick(*asked)
         answered = answer(*asked) if stays else await search_threads.run(answer, *asked)
@@ -261,7 +262,7 @@ async def feedback(
     """
     ref = corpus_asked(body, caller)
     async with service[Corpora].using(ref) as corpus:
-        view = corpus.engine.view(caller.principal.reach)
+        view = corpus.view_of(caller)
         tool = view.get_entry(body.tool).name if body.tool is not None else ""
         if body.outcome == "right":
             day = int(service.clock() // 86_400)

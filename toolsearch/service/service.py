@@ -32,6 +32,7 @@ from toolsearch.service.catalogs.imports.sources import Exchanger, Sources
 from toolsearch.service.catalogs.python_tools import PythonTools, Registrar, read_registration
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.keys.keys import FIRST_TENANT, TENANT, Keys, SessionTokens, is_session_token
+from toolsearch.service.logins.logins import LoginDesk, LoginStore, TenantLogins
 from toolsearch.service.mcp_face.connections import ConnectionIds
 from toolsearch.service.mcp_face.face import McpFace
 from toolsearch.service.providers import Providers
@@ -212,9 +213,6 @@ class Service(ServiceParts):
         self.shutdown = Shutdown()
         self.keys = Keys(storage, clock)
         self.tokens = SessionTokens(self.keys, self.seal, clock)
-        self.visits = Visits(
-            storage.records, self.keys.of_token, self.keys.of_id, clock, visit_s=settings.serve.visit_s
-        )
         self.limits = Limits(settings.rates, settings.quotas, storage, self.replica, clock, steady)
         self.readiness = Readiness(storage.records, self.replica, clock, steady)
         self.audit = Audit(storage.audit, clock)
@@ -224,7 +222,12 @@ class Service(ServiceParts):
         self.python_tools = PythonTools()
         http_tools = HttpTools(sources, self.outbound.open_client)
         executions = Executions(http_tools, self.python_tools)
-        servers = ServerDirectory(sources, self.outbound.transport, settings.mcp_servers, clock)
+        public_url = (settings.serve.public_url or "").removesuffix("/")
+        logins = LoginStore(storage.records, storage.leases, self.seal, clock, public_url)
+        self.login_desk = LoginDesk(logins)
+        servers = ServerDirectory(
+            sources, self.outbound.transport, settings.mcp_servers, clock, partial(TenantLogins, logins)
+        )
         self.activity = Activity(storage, settings.activity, clock, steady, self.limits.used_tokens)
         self.presence = ReplicaPresence(storage.leases, self.replica)
         self.lease = ReplicaLease(storage.leases, self.replica)
@@ -242,6 +245,14 @@ class Service(ServiceParts):
         self.toolsets = Toolsets(storage, self.corpora, clock, self.limits.require_room)
         self.tenants = Tenants(storage, self.keys, self.corpora, clock)
         self.issued_tokens = IssuedTokens.of(settings.jwt, self.tenants)
+        self.visits = Visits(
+            storage.records,
+            self.of_token,
+            self.keys.of_id,
+            self.tenants.exists,
+            clock,
+            visit_s=settings.serve.visit_s,
+        )
         self.approvals = Approvals(storage, self.corpora, servers, clock)
         self.imports = make_imports(
             servers,
@@ -292,6 +303,7 @@ class Service(ServiceParts):
                 async with self.following.running(), retention, registered, rates, self.mcp.running():
                     yield
             finally:
+                await self.login_desk.aclose()
                 await self.imports.aclose()
                 await self.lease.aclose()
                 await self.proxy.aclose()

@@ -113,7 +113,7 @@ def _folder(data: Path) -> str:
     if not nearest.is_dir():
         raise BadSettingError(f"{nearest} is not a folder; name another one by --data")
     if not os.access(nearest, os.W_OK | os.X_OK):
-        raise StorageError(f"{nearest} cannot be written to by this user")
+        raise StorageError(f"this user cannot write to {nearest}; change its owner, or name another folder by --data")
     return f"{data} can be written to" if nearest == data else f"{data} is {_NOT_THERE}"
 
 

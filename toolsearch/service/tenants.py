@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from toolsearch.access.claims import Claims
 from toolsearch.access.jwt import JwtVerifier, claimed_texts
-from toolsearch.access.principals import Grant, Principal
+from toolsearch.access.principals import OF_ISSUER, Grant, Principal
 from toolsearch.access.scopes import SCOPES
 from toolsearch.api.base import Page
 from toolsearch.api.keys import KeyBody, KeyMade, NewTenant, NewTenantKey, TenantBody
@@ -122,9 +122,6 @@ class Tenants:
             return record
 
 
-_BY_JWT: Final = "jwt:"  # a prefix of the ids of such credentials; the subject follows
-
-
 @dataclass(frozen=True, slots=True)
 class IssuedTokens:
     verifier: JwtVerifier
@@ -142,7 +139,10 @@ class IssuedTokens:
         tenant = _at(claims.values, self.settings.tenant_claim) if claims else None
         if claims is None or not isinstance(tenant, str) or not await self.tenants.exists(tenant):
             return None
-        return Grant(Principal(tenant), self._scopes(claims), key_id=f"{_BY_JWT}{claims.subject}", end_s=claims.end_s)
+        # Nothing else that the token says, and not the token itself, may get to servers that tenants have named.
+        known = Claims(claims.subject, (), claims.end_s, {"iss": claims.values.get("iss")})
+        key_id = f"{OF_ISSUER}{claims.subject}"
+        return Grant(Principal(tenant), self._scopes(claims), key_id=key_id, end_s=claims.end_s, claims=known)
 
     def _scopes(self, claims: Claims) -> frozenset[str]:
         start = self.settings.scope_prefix
@@ -179,7 +179,11 @@ async def page(service: _Service, caller: _Operator, asked: _Asked) -> Page[Tena
 @router.delete("/tenants/{tenant}", status_code=204, summary="Delete a tenant, and everything that it has")
 async def delete(tenant: str, service: _Service, caller: _Operator) -> Response:
     if tenant == caller.tenant:
-        raise HttpRefusal(409, "own_tenant", "this key is of that tenant; use an operator's key of another one")
+        raise HttpRefusal(
+            409,
+            "own_tenant",
+            "this key belongs to that tenant; delete the tenant with an operator's key of another one",
+        )
     await service[Tenants].delete(tenant)
     return Response(status_code=204)
 

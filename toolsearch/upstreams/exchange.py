@@ -70,7 +70,10 @@ class ExchangedTokens:
             self._subject = claims
             self._offers += 1
 
-    def forget(self) -> None:
+    async def look(self) -> None:
+        """They are in memory alone."""
+
+    async def forget(self) -> None:
         self._subject = self._given = None
 
     @property

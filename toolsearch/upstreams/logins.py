@@ -22,6 +22,7 @@ from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult
 
+from toolsearch.access.principals import Grant
 from toolsearch.errors import BadSettingError, LoginRequiredError, ToolSearchError
 from toolsearch.upstreams.connection import CannotConnectError, Connector
 from toolsearch.upstreams.faults import fault_of_request
@@ -50,7 +51,7 @@ class BegunLogin:
     ended  set once the login has succeeded or failed; *failure* says why it failed
     """
 
-    principal: str
+    grant: Grant
     settings: UpstreamSettings
     tokens: StoredTokens
     reached_at: str
@@ -75,46 +76,54 @@ class BegunLogin:
         self.answer.set_result(result)
         return True
 
+    async def succeeds(self, within_s: float) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self.ended.wait()
+        return self.ended.is_set() and not self.failure
+
 
 class Logins:
     """The logins that people have begun and not finished: each for one user at one server, for ten minutes, once.
 
-    To be used from one event loop. *record* is awaited with a principal and a server before that login counts; it
+    To be used from one event loop. *record* is awaited with a user and a server before that login counts; it
     raises ToolSearchError if it must not.
     """
 
+    advice = ""
+
     def __init__(
-        self, record: Callable[[str, str], Awaitable[None]], clock: Callable[[], float] = time.monotonic
+        self, record: Callable[[Grant, str], Awaitable[None]], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._record = record
         self._clock = clock
-        self._begun: dict[tuple[str, str], BegunLogin] = {}  # principal and server -> login, oldest first
+        self._begun: dict[tuple[str, str], BegunLogin] = {}  # account and server -> login, oldest first
 
     async def link(
-        self,
-        principal: str,
-        settings: UpstreamSettings,
-        tokens: StoredTokens,
-        reached_at: str,
-        *,
-        on_success: Callable[[], object],
+        self, grant: Grant, settings: UpstreamSettings, reached_at: str, *, on_success: Callable[[], object]
     ) -> str:
-        """Where *principal* logs in to the server. *reached_at* is the gateway's address, or "" without HTTP.
-
-        A login that has begun is gone on with. Raises LoginRequiredError if there is nowhere to log in.
-        """
-        login = self._login(principal, settings, tokens, reached_at)
-        login.on_success = on_success
+        """See `UserLogins.link`. A login that has begun is gone on with."""
+        login = self.begin(grant, settings, reached_at, on_success=on_success)
         return await self.page(login) if not reached_at else f"{reached_at}{LOGIN_PATH}/{login.ticket}"
 
-    def begun(self, principal: str, ticket: str) -> BegunLogin | None:
-        """The login of *ticket*, if it is one of *principal* and has not ended."""
-        return self._found(principal, lambda login: secrets.compare_digest(login.ticket.encode(), ticket.encode()))
+    def begin(
+        self, grant: Grant, settings: UpstreamSettings, reached_at: str, *, on_success: Callable[[], object]
+    ) -> BegunLogin:
+        """The login of the user, which has begun before or begins now. Raises LoginRequiredError as `link` does."""
+        if not isinstance(settings.tokens, StoredTokens):
+            raise LoginRequiredError(f"nobody can log in to the MCP server {settings.name!r}")
+        login = self._login(grant, settings, settings.tokens, reached_at)
+        login.on_success = on_success
+        return login
 
-    def answered(self, principal: str, state: str) -> BegunLogin | None:
-        """The login of *principal* that the authorization server answers with *state*."""
+    def begun(self, grant: Grant, ticket: str) -> BegunLogin | None:
+        """The login of *ticket*, if it is one of the user and has not ended."""
+        return self._found(grant, lambda login: secrets.compare_digest(login.ticket.encode(), ticket.encode()))
+
+    def answered(self, grant: Grant, state: str) -> BegunLogin | None:
+        """The login of the user that the authorization server answers with *state*."""
         return self._found(
-            principal, lambda login: bool(login.state) and secrets.compare_digest(login.state.encode(), state.encode())
+            grant, lambda login: bool(login.state) and secrets.compare_digest(login.state.encode(), state.encode())
         )
 
     async def page(self, login: BegunLogin) -> str:
@@ -126,15 +135,10 @@ class Logins:
         except TimeoutError as error:
             raise LoginRequiredError(f"{login.server!r} did not say where to log in within {_URL_S:g} s") from error
 
-    async def finished(self, principal: str, server: str, within_s: float) -> bool:
-        """Whether the login of *principal* at *server* succeeds *within_s*."""
-        login = self._begun.get((principal, server))
-        if login is None:
-            return False
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await login.ended.wait()
-        return login.ended.is_set() and not login.failure
+    async def finished(self, grant: Grant, settings: UpstreamSettings, since: float, within_s: float) -> bool:  # noqa: ARG002
+        """See `UserLogins.finished`."""
+        login = self._begun.get((grant.account, settings.name))
+        return login is not None and await login.succeeds(within_s)
 
     async def aclose(self) -> None:
         """Give up all logins."""
@@ -145,8 +149,8 @@ class Logins:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _login(self, principal: str, settings: UpstreamSettings, tokens: StoredTokens, reached_at: str) -> BegunLogin:
-        key = principal, settings.name
+    def _login(self, grant: Grant, settings: UpstreamSettings, tokens: StoredTokens, reached_at: str) -> BegunLogin:
+        key = grant.account, settings.name
         known = self._begun.get(key)
         is_good = known is not None and self._is_open(known) and known.reached_at == reached_at
         if known is not None and is_good and known.settings == settings:
@@ -154,12 +158,12 @@ class Logins:
         self._drop(key)
         while len(self._begun) >= _MOST:
             self._drop(next(iter(self._begun)))
-        login = self._begun[key] = BegunLogin(principal, settings, tokens, reached_at, self._clock() + TTL_S)
+        login = self._begun[key] = BegunLogin(grant, settings, tokens, reached_at, self._clock() + TTL_S)
         return login
 
-    def _found(self, principal: str, is_meant: Callable[[BegunLogin], bool]) -> BegunLogin | None:
+    def _found(self, grant: Grant, is_meant: Callable[[BegunLogin], bool]) -> BegunLogin | None:
         found = [login for login in self._begun.values() if is_meant(login)]
-        return next((login for login in found if login.principal == principal and self._is_open(login)), None)
+        return next((each for each in found if each.grant.account == grant.account and self._is_open(each)), None)
 
     def _is_open(self, login: BegunLogin) -> bool:
         return self._clock() < login.end_s and not login.ended.is_set()
@@ -180,7 +184,7 @@ class Logins:
 
         async def answer() -> AuthorizationCodeResult:
             answered = await asyncio.wait_for(asyncio.shield(login.answer), LOGIN_S)
-            await self._record(login.principal, login.server)
+            await self._record(login.grant, login.server)
             return answered
 
         try:
@@ -269,8 +273,8 @@ async def log_in(
         await connector.aclose()
     if not made.is_there:
         return False
-    made.keep_servers_of(provider)
-    tokens.take(made)
+    await made.keep_servers_of(provider)
+    await tokens.take(made)
     return True
 
 

@@ -17,12 +17,19 @@ from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
+from uuid import uuid4
 
 from mcp import MCPError
 
 from toolsearch.access.principals import Grant
 from toolsearch.chores import Chores
-from toolsearch.errors import CallDeniedError, LoginRequiredError, ServerUnavailableError, ToolSearchError
+from toolsearch.errors import (
+    CallDeniedError,
+    LoginRequiredError,
+    ServerUnavailableError,
+    StorageError,
+    ToolSearchError,
+)
 from toolsearch.upstreams.config import HttpServer
 from toolsearch.upstreams.exchange import ExchangedTokens
 from toolsearch.upstreams.interface import (
@@ -34,8 +41,7 @@ from toolsearch.upstreams.interface import (
     UpstreamStatus,
 )
 from toolsearch.upstreams.listing import listing_store
-from toolsearch.upstreams.logins import Logins
-from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.upstreams.settings import UpstreamSettings, UserLogins
 from toolsearch.upstreams.tokens import StoredTokens, revoked, stored_tokens
 from toolsearch.upstreams.user_lists import Key, UserLists
 from toolsearch.wire.mcp.eras import check_askable
@@ -68,7 +74,7 @@ class PerUserUpstream:
         self,
         settings: UpstreamSettings,
         sinks: UpstreamSinks,
-        logins: Logins,
+        logins: UserLogins,
         *,
         make: Make,
         on_shown: Callable[[], None] = lambda: None,
@@ -86,7 +92,7 @@ class PerUserUpstream:
         self._chores = Chores()
         self._ended = UpstreamStatus(settings.name, "", UpstreamState.IDLE)  # the figures of connections that are gone
         self._is_closed = False
-        self.logins = logins
+        self.logins: UserLogins = settings.user_logins or logins
         self.lists = UserLists(settings.name)
 
     @property
@@ -175,14 +181,17 @@ class PerUserUpstream:
         that.
         """
         self.of(grant)  # a login of an earlier run ends as well
-        mine = [each for each in self._connections.values() if each.principal == grant.principal.id]
+        mine = [each for each in self._connections.values() if each.account == grant.account]
         await asyncio.gather(*(each.log_out() for each in mine))
 
     async def close_idle(self) -> None:
-        """Close the connections that nobody has used for a while."""
+        """Close the connections that nobody has used for a while, and those whose user has logged out elsewhere."""
         for connection in list(self._connections.values()):
             if connection.is_idle(IDLE_S):
                 await connection.close()
+            elif connection.is_open:
+                with suppress(StorageError):  # it is looked at again
+                    await connection.look()
 
     async def aclose(self) -> None:
         self._is_closed = True
@@ -259,7 +268,7 @@ class UserConnection:
         self, server: PerUserUpstream, grant: Grant, owner: str, settings: UpstreamSettings, make: Make
     ) -> None:
         self._server = server
-        self.principal = grant.principal.id
+        self._grant = grant
         self._owner = owner
         self._make = make
         self._refusal = ""  # why nothing can be sent for this user
@@ -272,6 +281,15 @@ class UserConnection:
         theirs = self._user_settings(settings, grant)
         self.tokens = self._tokens_for(grant.account, settings, theirs)
         self._settings = replace(theirs, tokens=self.tokens)
+
+    @property
+    def account(self) -> str:
+        return self._grant.account
+
+    @property
+    def settings(self) -> UpstreamSettings:
+        """The settings of this user's connection, with the user's tokens."""
+        return self._settings
 
     @property
     def name(self) -> str:
@@ -319,6 +337,15 @@ class UserConnection:
         """Whether what the user is listed has been judged, or cannot be known."""
         return self._heard.is_set() or not self.is_usable
 
+    async def look(self) -> None:
+        """Follow what other processes have done with the login: once it has ended, so has the connection. Raises
+        StorageError.
+        """
+        if self.tokens is not None:
+            await self.tokens.look()
+        if self._open is not None and not self.is_usable:
+            await self.forgotten()
+
     async def listed(self, patience_s: float) -> None:
         """Connect if that is possible, and wait at most *patience_s* until it is known what the user is listed."""
         self.wake()
@@ -360,6 +387,7 @@ class UserConnection:
             self._opened().wake()
 
     async def request(self, request: UpstreamRequest) -> dict[str, Any]:
+        await self.look()
         try:
             return await self._sent(request)
         except LoginRequiredError as error:
@@ -372,12 +400,8 @@ class UserConnection:
         return await self._sent(request)
 
     async def link(self, reached_at: str) -> str:
-        """Where this user logs in; see `Logins.link`."""
-        if not isinstance(self.tokens, StoredTokens):
-            raise LoginRequiredError(f"MCP server {self.name!r} is not one to log in to")
-        return await self._server.logins.link(
-            self.principal, self._settings, self.tokens, reached_at, on_success=self.wake
-        )
+        """Where this user logs in; see `UserLogins.link`."""
+        return await self._server.logins.link(self._grant, self._settings, reached_at, on_success=self.wake)
 
     def not_accepted(self) -> LoginRequiredError:
         """The error for a user whose own token is of no use at the server."""
@@ -391,7 +415,7 @@ class UserConnection:
         link = await self.link(reached_at)
         return (
             f"MCP server {self.name!r} wants you to log in, and nothing was sent to it; open this link in your "
-            f"browser, log in there, and try again: {link}"
+            f"browser, log in there, and try again: {link}{self._server.logins.advice}"
         )
 
     async def relist(self) -> None:
@@ -401,9 +425,11 @@ class UserConnection:
     async def log_out(self) -> None:
         """Forget the user's tokens, end the connection, and have the tokens revoked."""
         tokens = self.tokens
+        if tokens is not None:
+            await tokens.look()
         revoke = tokens.revocation() if isinstance(tokens, StoredTokens) else []
         if tokens is not None:
-            tokens.forget()
+            await tokens.forget()
         await self.forgotten()
         await revoked(revoke, self._settings)
 
@@ -488,18 +514,19 @@ class UserConnection:
 
     async def _has_logged_in(self, request: UpstreamRequest, link: str) -> bool:
         """Ask the client to open *link*, if it can be asked that, and wait for the login."""
-        asked = {"mode": "url", "message": f"Log in to {self.name}", "url": link, "elicitationId": link[-43:]}
+        asked = {"mode": "url", "message": f"Log in to {self.name}", "url": link, "elicitationId": uuid4().hex}
         client = request.downstream
         try:
             if client is None:
                 return False
             check_askable(client.capabilities, ELICIT, asked)
+            since = self.tokens.stamp() if self.tokens is not None else 0
             async with asyncio.timeout(_ASKED_S):
                 answer = await client.ask(ELICIT, asked)
         except (MCPError, TimeoutError):
             return False
         is_agreed = answer.get("action") == "accept"
-        return is_agreed and await self._server.logins.finished(self.principal, self.name, _ASKED_S)
+        return is_agreed and await self._server.logins.finished(self._grant, self._settings, since, _ASKED_S)
 
     def _user_settings(self, settings: UpstreamSettings, grant: Grant) -> UpstreamSettings:
         """The settings of this user's connection. Nothing of it is kept, since other users see what is."""

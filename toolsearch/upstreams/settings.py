@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, Self, TypeAlias
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, model_validator
 
+from toolsearch.access.principals import Grant
 from toolsearch.documents.references import References
 from toolsearch.errors import BadSettingError
 from toolsearch.setting_sections import SettingsSection
@@ -116,6 +118,65 @@ class OAuthClient(SettingsSection):
 Credentials: TypeAlias = Literal["shared", "per-user", "exchange", "none"]
 
 
+class LoginPersistence(Protocol):
+    """Keeps one login as a text that is a secret."""
+
+    def stamp(self) -> float:
+        """A number that differs after each change of what `read` returns; 0 if there is no login."""
+        ...
+
+    def read(self) -> str:
+        """The text as it was when it was last looked at; "" if there is none, or if it cannot be decrypted."""
+        ...
+
+    async def look(self) -> None:
+        """Have `read` and `stamp` tell of what other processes have written. Raises StorageError."""
+        ...
+
+    async def write(self, text: str) -> None:
+        """Raises ToolSearchError: ConflictError if another process has written since the last look."""
+        ...
+
+    async def forget(self) -> None:
+        """Raises StorageError."""
+        ...
+
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        """While the block runs, nobody else refreshes the login. Raises StorageError, and TimeoutError if somebody does
+        so for too long.
+        """
+        ...
+
+
+class UserLogins(Protocol):
+    """Where users log in. *advice* is a sentence for them beside the link, or ""."""
+
+    @property
+    def advice(self) -> str: ...
+
+    async def link(
+        self, grant: Grant, settings: UpstreamSettings, reached_at: str, *, on_success: Callable[[], object]
+    ) -> str:
+        """Where the user of *grant* logs in to the server. *reached_at* is the address by which the user reaches the
+        gateway, or "" without HTTP. *on_success* is called after the login if this process has made it.
+
+        Raises LoginRequiredError if there is nowhere to log in.
+        """
+        ...
+
+    async def finished(self, grant: Grant, settings: UpstreamSettings, since: float, within_s: float) -> bool:
+        """Whether the login of the user succeeds *within_s*. *since* is the stamp of the tokens before."""
+        ...
+
+
+class KeptLogins(UserLogins, Protocol):
+    """Where users log in, and where these logins are kept."""
+
+    def kept(self, owner: str) -> LoginPersistence:
+        """Where the login of *owner* is, which tells server and user."""
+        ...
+
+
 class Tokens(Protocol):
     """The tokens that one connection is authorized by."""
 
@@ -125,6 +186,10 @@ class Tokens(Protocol):
 
     def stamp(self) -> float:
         """A number that differs after each change that may let a refused connection in."""
+        ...
+
+    async def look(self) -> None:
+        """Have `stamp` tell of what other processes have changed. Raises StorageError."""
         ...
 
 
@@ -139,6 +204,7 @@ class UpstreamSettings:
     credentials     whose credentials requests are sent with: the same for everybody, each user's own login, or what the
                     caller's own token is exchanged for; or no login, even if the server asks for one
     tokens          the tokens to use; None: those of a login that is kept in the state folder, if there is one
+    user_logins     where users log in and their logins are kept; None: in the gateway and the state folder
     open_transport  makes the transport for requests to a URL; None: the network, to any address
     """
 
@@ -152,6 +218,7 @@ class UpstreamSettings:
     oauth: OAuthClient = field(default_factory=OAuthClient)
     credentials: Credentials = "shared"
     tokens: Tokens | None = field(default=None, compare=False, repr=False)
+    user_logins: KeptLogins | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:

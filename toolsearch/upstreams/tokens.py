@@ -9,7 +9,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +33,11 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, BaseModel, Field
 
 from toolsearch.access.principals import LOCAL
-from toolsearch.errors import ToolSearchError
+from toolsearch.errors import ConflictError, StorageError, ToolSearchError
 from toolsearch.storage.files import write_private
 from toolsearch.upstreams.config import HttpServer, identity_hash
 from toolsearch.upstreams.http import NoTokenError
-from toolsearch.upstreams.settings import LOOPBACK_PAGE, OAuthClient, UpstreamSettings
+from toolsearch.upstreams.settings import LOOPBACK_PAGE, LoginPersistence, OAuthClient, UpstreamSettings
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 _LONG_AGO_S = 1.0
 _REVOKE_S = 10.0
-_RENEWAL_S, _LOOK_S = 60.0, 0.05  # for another process to renew tokens, and between looks whether it has
+RENEWAL_S, _LOOK_S = 60.0, 0.05  # for another process to renew tokens, and between looks whether it has
 _IN_HEADER, _IN_BODY = "client_secret_basic", "client_secret_post"  # the secret goes into a header or into the body
 
 
@@ -78,65 +78,47 @@ class _ClientMetadata(OAuthClientMetadata):
 
 
 class LoginFile:
-    """One file that holds one login. With a *seal* it is encrypted; a file of another *owner* in its place counts as
-    none.
-    """
+    """A `LoginPersistence` in one file. With a *seal* it is encrypted."""
 
-    def __init__(self, path: Path, owner: str = "", seal: Callable[[], Seal] | None = None) -> None:
+    def __init__(self, path: Path, seal: Callable[[], Seal] | None = None) -> None:
         """*seal* is called when the file is read or written, and raises ToolSearchError if there is no key for it."""
         self._path = path
-        self._owner = owner
         self._seal = seal
-        self._read: tuple[float, _Kept] | None = None  # what was read last, and the stamp before that
 
     def stamp(self) -> float:
-        """A number that differs after each change of the file; 0 if there is no file."""
         try:
             return self._path.stat().st_mtime_ns
         except OSError:
             return 0
 
-    def read(self) -> _Kept:
-        stamp = self.stamp()
-        if self._read is None or self._read[0] != stamp:
-            self._read = stamp, self._content()
-        return self._read[1]
-
-    def _content(self) -> _Kept:
+    def read(self) -> str:
         try:
             content = self._path.read_text()
-            kept = _Kept.model_validate_json(self._seal().open(content) if self._seal else content)
+            return self._seal().open(content) if self._seal else content
         except (OSError, ValueError):
-            return _Kept()  # the file is missing or unusable; a new login writes a new one
+            return ""  # a new login writes a new file
         except ToolSearchError as error:
             logger.warning("a login cannot be read, and has to be made anew: %s", error)
-            return _Kept()
-        return kept if kept.owner == self._owner else _Kept()
+            return ""
 
-    def write(self, kept: _Kept) -> None:
-        kept = kept.model_copy(update={"owner": self._owner})
-        content = json.dumps(kept.model_dump(mode="json", exclude_none=True))
-        write_private(self._path, (self._seal().seal(content) if self._seal else content).encode())
+    async def look(self) -> None:
+        """The file itself is looked at each time."""
 
-    def forget(self) -> None:
+    async def write(self, text: str) -> None:
+        """Raises OSError as well."""
+        write_private(self._path, (self._seal().seal(text) if self._seal else text).encode())
+
+    async def forget(self) -> None:
         self._path.unlink(missing_ok=True)
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:
-        """Keep other processes from renewing the tokens meanwhile. What they have changed before is read again.
-
-        Raises httpx2.PoolTimeout if that takes more than a minute.
-        """
         from filelock import FileLock  # most gateways renew nothing
 
         lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), timeout=0, mode=0o600)
+        async with asyncio.timeout(RENEWAL_S):
+            await _acquire(lock)
         try:
-            async with asyncio.timeout(_RENEWAL_S):
-                await _acquire(lock)
-        except TimeoutError as error:
-            raise httpx2.PoolTimeout(f"another process has been renewing the login for {_RENEWAL_S:g} s") from error
-        try:
-            self._read = None  # two quick changes may have the same stamp
             yield
         finally:
             lock.release()
@@ -154,22 +136,27 @@ async def _acquire(lock: FileLock) -> None:
 
 
 class _NewLogin:
-    """A login that is being made. It replaces the kept one once it has succeeded."""
+    """A login that is being made, in memory. It replaces the kept one once it has succeeded."""
 
-    def __init__(self, wanted_scope: str | None) -> None:
-        self._kept = _Kept(wanted_scope=wanted_scope)
+    def __init__(self) -> None:
+        self._text = ""
+        self._writes = 0
 
     def stamp(self) -> float:
-        return 0
+        return self._writes
 
-    def read(self) -> _Kept:
-        return self._kept
+    def read(self) -> str:
+        return self._text
 
-    def write(self, kept: _Kept) -> None:
-        self._kept = kept
+    async def look(self) -> None:
+        """Nobody else writes it."""
 
-    def forget(self) -> None:
-        self._kept = _Kept()
+    async def write(self, text: str) -> None:
+        self._text = text
+        self._writes += 1
+
+    async def forget(self) -> None:
+        await self.write("")
 
     def alone(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
@@ -181,15 +168,22 @@ class StoredTokens:
     def __init__(
         self,
         server: HttpServer,
-        kept: LoginFile | _NewLogin,
+        kept: LoginPersistence,
         client: OAuthClient,
         *,
+        owner: str = "",
+        wanted_scope: str | None = None,
         is_required: bool = False,
     ) -> None:
-        """With *is_required*, no request is sent without a token."""
+        """A login of another *owner* counts as none. *wanted_scope* is asked for as long as nothing is kept. With
+        *is_required*, no request is sent without a token.
+        """
         self._server = server
         self._kept = kept
         self._client = client
+        self._owner = owner
+        self._nothing = _Kept(owner=owner, wanted_scope=wanted_scope)
+        self._read: tuple[float, _Kept] | None = None  # what was read last, and the stamp before that
         self.is_required = is_required
 
     def __repr__(self) -> str:
@@ -205,7 +199,7 @@ class StoredTokens:
     @property
     def current(self) -> OAuthToken | None:
         """The tokens that are kept now."""
-        return self._kept.read().tokens
+        return self._login.tokens
 
     @property
     def is_there(self) -> bool:
@@ -213,11 +207,12 @@ class StoredTokens:
 
     def anew(self) -> StoredTokens:
         """Tokens of the same server for a login that is being made."""
-        return StoredTokens(self._server, _NewLogin(self._kept.read().wanted_scope), self._client)
+        return StoredTokens(self._server, _NewLogin(), self._client, wanted_scope=self._login.wanted_scope)
 
-    def take(self, made: StoredTokens) -> None:
-        """Keep the login that was *made*. Raises ToolSearchError if it cannot be encrypted, and OSError."""
-        self._kept.write(made._kept.read())
+    async def take(self, made: StoredTokens) -> None:
+        """Keep the login that was *made*. Raises ToolSearchError if it cannot be encrypted or written, and OSError."""
+        await self._kept.look()
+        await self._write(made._login)
 
     @property
     def redirect_uri(self) -> str:
@@ -242,7 +237,7 @@ class StoredTokens:
 
         metadata = _ClientMetadata(
             configured_scope=" ".join(self._client.scopes),
-            wanted_scope=self._kept.read().wanted_scope,
+            wanted_scope=self._login.wanted_scope,
             client_name="toolsearch gateway",
             redirect_uris=[AnyUrl(redirect_uri)],
             grant_types=["authorization_code", "refresh_token"],
@@ -261,39 +256,55 @@ class StoredTokens:
 
     def load(self, context: OAuthContext) -> None:
         """Put what is kept into *context*."""
-        kept = self._kept.read()
+        kept = self._login
         context.current_tokens = kept.tokens
         context.client_info = self._client_info(kept.authorization_server) or kept.client
         context.token_expiry_time = kept.expires_at_s
         context.oauth_metadata = kept.authorization_server
         context.protected_resource_metadata = kept.resource
 
-    def keep_servers_of(self, provider: OAuthClientProvider) -> None:
+    async def keep_servers_of(self, provider: OAuthClientProvider) -> None:
         """Keep the authorization server and resource that *provider* has found, because they refresh the tokens."""
         context = provider.context
-        self._change(authorization_server=context.oauth_metadata, resource=context.protected_resource_metadata)
+        await self._change(authorization_server=context.oauth_metadata, resource=context.protected_resource_metadata)
 
-    def forget(self) -> None:
-        self._kept.forget()
+    async def forget(self) -> None:
+        await self._kept.forget()
 
-    def alone(self) -> AbstractAsyncContextManager[None]:
-        """As `LoginFile.alone`."""
-        return self._kept.alone()
+    async def look(self) -> None:
+        """Have everything here tell of what other processes have written. Raises StorageError."""
+        await self._kept.look()
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncGenerator[None]:
+        """Keep other processes from renewing the tokens meanwhile. What they have changed before is read again.
+
+        Raises TimeoutError if that takes more than a minute, and StorageError.
+        """
+        async with self._kept.alone():
+            self._read = None  # two quick changes of a file may have the same stamp
+            await self.look()
+            yield
 
     def refreshing(self) -> StoredTokens:
         """These tokens for a provider that refreshes them. What that brings is kept by `renew` alone."""
-        return _ReadTokens(self._server, self._kept, self._client)
+        return _ReadTokens(self._server, self._kept, self._client, owner=self._owner)
 
-    def renew(self, refreshed: OAuthToken | None, context: OAuthContext) -> bool:
+    async def renew(self, refreshed: OAuthToken | None, context: OAuthContext) -> bool:
         """Keep what *context* has got for *refreshed*. False if these are not kept any more: then nothing is, since
         the user has logged out meanwhile, or logged in again.
         """
         if context.current_tokens is None or context.current_tokens is refreshed:
             return True  # nothing has come
+        await self.look()
         kept = self.current
         if kept is None or refreshed is None or kept.access_token != refreshed.access_token:
             return False
-        self._change(tokens=context.current_tokens, expires_at_s=context.token_expiry_time)
+        try:
+            await self._change(tokens=context.current_tokens, expires_at_s=context.token_expiry_time)
+        except ConflictError:  # somebody has been faster
+            await self.look()
+            return False
         return True
 
     def revocation(self, context: OAuthContext | None = None) -> list[httpx2.Request]:
@@ -318,10 +329,10 @@ class StoredTokens:
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         expires_at_s = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        self._change(tokens=tokens, expires_at_s=expires_at_s)
+        await self._change(tokens=tokens, expires_at_s=expires_at_s)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        kept = self._kept.read()
+        kept = self._login
         return self._client_info(kept.authorization_server) or kept.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
@@ -331,24 +342,43 @@ class StoredTokens:
                 f"the server {self._server.name!r} names another authorization server than {self._client.issuer}, at "
                 "which its settings let the gateway log in"
             )
-        self._change(client=client_info)
+        await self._change(client=client_info)
 
     def _client_info(self, authorization_server: OAuthMetadata | None) -> OAuthClientInformationFull | None:
         """The registration that is configured; None if there is none, or if it is the address of a document."""
         return client_information(self._client, authorization_server) if self._client.is_registered else None
 
-    def widen(self, refusal: httpx2.Response) -> None:
+    async def widen(self, refusal: httpx2.Response) -> None:
         """Have the next login ask for the scope that *refusal* misses, beside what is granted now."""
         is_missing = extract_field_from_www_auth(refusal, "error") == "insufficient_scope"
         scope = extract_scope_from_www_auth(refusal)
         if refusal.status_code == 403 and is_missing and scope is not None:
-            kept = self._kept.read()
+            kept = self._login
             wanted = union_scopes(kept.tokens.scope if kept.tokens else None, scope)
             if wanted != kept.wanted_scope:
-                self._change(wanted_scope=wanted)
+                with suppress(ConflictError):  # the next refusal says it again
+                    await self._change(wanted_scope=wanted)
 
-    def _change(self, **changes: Any) -> None:
-        self._kept.write(self._kept.read().model_copy(update=changes))
+    @property
+    def _login(self) -> _Kept:
+        stamp = self._kept.stamp()
+        if self._read is None or self._read[0] != stamp:
+            self._read = stamp, self._parsed(self._kept.read())
+        return self._read[1]
+
+    def _parsed(self, text: str) -> _Kept:
+        try:
+            kept = _Kept.model_validate_json(text)
+        except ValueError:
+            return self._nothing  # there is none, or it is unusable
+        return kept if kept.owner == self._owner else self._nothing
+
+    async def _change(self, **changes: Any) -> None:
+        await self._write(self._login.model_copy(update=changes))
+
+    async def _write(self, kept: _Kept) -> None:
+        kept = kept.model_copy(update={"owner": self._owner})
+        await self._kept.write(json.dumps(kept.model_dump(mode="json", exclude_none=True)))
 
 
 def _is_of(client: OAuthClientInformationFull, issuer: str | None) -> bool:
@@ -378,18 +408,23 @@ def stored_tokens(settings: UpstreamSettings, account: str = LOCAL.id) -> Stored
     """The tokens of a server; those of *account* if each user logs in. None if nobody can log in: over stdio, with
     credentials in the configuration, or if logins are off.
     """
-    server, folder = settings.server, settings.state_folder
-    if not isinstance(server, HttpServer) or folder is None or settings.credentials == "none":
+    server, folder, logins = settings.server, settings.state_folder, settings.user_logins
+    if not isinstance(server, HttpServer) or settings.credentials == "none":
         return None
     if any(name.lower() == "authorization" for name in (*server.headers, *server.claimed)):
         return None
     identity = identity_hash(server)
     if settings.credentials == "shared":
-        return StoredTokens(server, LoginFile(folder / "tokens" / f"{identity}.json"), settings.oauth)
+        shared = LoginFile(folder / "tokens" / f"{identity}.json") if folder is not None else None
+        return StoredTokens(server, shared, settings.oauth) if shared is not None else None
     owner = json.dumps([identity, account])
+    kept = logins.kept(owner) if logins is not None else _sealed_file(folder, owner) if folder is not None else None
+    return StoredTokens(server, kept, settings.oauth, owner=owner, is_required=True) if kept is not None else None
+
+
+def _sealed_file(folder: Path, owner: str) -> LoginFile:
     name = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
-    kept = LoginFile(folder / "tokens" / f"{name}.sealed", owner, seal=lambda: _seal_of(folder))
-    return StoredTokens(server, kept, settings.oauth, is_required=True)
+    return LoginFile(folder / "tokens" / f"{name}.sealed", lambda: _seal_of(folder))
 
 
 def _seal_of(folder: Path) -> Seal:
@@ -430,50 +465,55 @@ class _StoredTokenAuth(httpx2.Auth):
         self._renewing = asyncio.Lock()
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        context = self._current_provider().context
-        if context.current_tokens is None:
-            self._require_token(request)
-            yield request
-            return
-        refused = None
-        if context.is_token_valid():
-            refused = context.current_tokens.access_token
-            _put_token(request, context)
-            response = yield request
-            self._tokens.widen(response)
-            if response.status_code != 401 or not context.can_refresh_token():
+        """Raises ConnectError, so that nothing is sent, if it cannot be read or kept what the tokens are."""
+        try:
+            context = (await self._current_provider()).context
+            if context.current_tokens is None:
+                self._require_token(request)
+                yield request
                 return
-        async with self._renewing, self._tokens.alone():
-            provider = self._current_provider()  # others may have renewed them meanwhile
-            if _access_token(context) == refused:
-                context.token_expiry_time = _LONG_AGO_S
-            request.headers.pop("Authorization", None)
-            flow = provider.async_auth_flow(request)
-            try:
-                outgoing = await anext(flow)
-                while outgoing is not request:
-                    refreshed = context.current_tokens
-                    outgoing = await flow.asend((yield outgoing))
-                    if not self._tokens.renew(refreshed, context):
-                        late = [] if self._tokens.is_there else self._tokens.revocation(context)
-                        self._tokens.load(context)
-                        _put_token(request, context)
-                        for each in late:
-                            yield each
-            except OAuthFlowError:
-                pass  # the server's own 401 reports the failure
-            finally:
-                await flow.aclose()
-                self._known = self._tokens.current
-        self._require_token(request)
-        self._tokens.widen((yield request))
+            refused = None
+            if context.is_token_valid():
+                refused = context.current_tokens.access_token
+                _put_token(request, context)
+                response = yield request
+                await self._tokens.widen(response)
+                if response.status_code != 401 or not context.can_refresh_token():
+                    return
+            async with self._renewing, self._tokens.alone():
+                provider = await self._current_provider()  # others may have renewed them meanwhile
+                if _access_token(context) == refused:
+                    context.token_expiry_time = _LONG_AGO_S
+                request.headers.pop("Authorization", None)
+                flow = provider.async_auth_flow(request)
+                try:
+                    outgoing = await anext(flow)
+                    while outgoing is not request:
+                        refreshed = context.current_tokens
+                        outgoing = await flow.asend((yield outgoing))
+                        if not await self._tokens.renew(refreshed, context):
+                            late = [] if self._tokens.is_there else self._tokens.revocation(context)
+                            self._tokens.load(context)
+                            _put_token(request, context)
+                            for each in late:
+                                yield each
+                except OAuthFlowError:
+                    pass  # the server's own 401 reports the failure
+                finally:
+                    await flow.aclose()
+                    self._known = self._tokens.current
+            self._require_token(request)
+            await self._tokens.widen((yield request))
+        except (StorageError, TimeoutError) as error:
+            raise httpx2.ConnectError("the login at it cannot be read or renewed now") from error
 
     def _require_token(self, request: httpx2.Request) -> None:
         if self._tokens.is_required and "authorization" not in request.headers:
             raise NoTokenError("nobody is logged in", request=request)
 
-    def _current_provider(self) -> OAuthClientProvider:
+    async def _current_provider(self) -> OAuthClientProvider:
         """The provider, with the tokens that are kept now. If they could not be refreshed, it does without them."""
+        await self._tokens.look()
         kept = self._tokens.current
         if self._provider is None:
             self._provider = self._tokens.refreshing().provider()

@@ -52,7 +52,7 @@ async def logged_in(people: Team, era: str = "auto") -> dict[str, Client]:
 
 
 def connections(people: Team) -> dict[str, UserConnection]:
-    return {each.principal: each for each in people.gateway.per_user["guarded"]._connections.values()}
+    return {each.account: each for each in people.gateway.per_user["guarded"]._connections.values()}
 
 
 async def said(clients: dict[str, Client], numbers: range) -> list[tuple[str, str]]:

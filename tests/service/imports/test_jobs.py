@@ -124,7 +124,7 @@ async def test_a_job_that_writes_is_not_cancelled(storage: Storage, clock: Clock
     work.is_final = True
     job = await started(jobs, work)
 
-    with pytest.raises(StillRunningError, match="being written"):
+    with pytest.raises(StillRunningError, match="is writing"):
         await jobs.cancel("acme", job.id)
     work.may_go_on.set()
     assert (await jobs.ended("acme", job.id)).state == "done"

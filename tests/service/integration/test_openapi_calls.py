@@ -125,7 +125,7 @@ async def test_a_redirect_to_the_metadata_of_a_cloud_is_not_followed(tmp_path: P
         await add(kit, url)
         text, is_error = await called(kit, "pets__moved", {})
     assert is_error
-    assert "that is not followed" in text
+    assert "redirects to" in text
 
 
 async def test_an_api_of_the_operator_s_own_network_is_not_reached(tmp_path: Path) -> None:

@@ -154,3 +154,11 @@ async def test_nobody_sends_a_large_form_without_having_signed_in(kit: ServiceKi
         answer = await stranger.post(IMPORT, data=sent, headers={"cookie": cookie})
 
         assert answer.status_code == 413
+
+
+async def test_a_server_is_added_at_which_each_user_logs_in(kit: ServiceKit, browser: httpx.AsyncClient) -> None:
+    url = "https://x.invalid/mcp"
+    assert (await _sent(browser, kind="mcp", name="tracker", url=url, per_user="yes")).status_code == 303
+    assert (await _sent(browser, kind="mcp", name="other", url=url)).status_code == 303
+    found = await kit.service.imports.sources.of_catalog("default", "default")
+    assert {each.name: each.per_user for each in found} == {"other": False, "tracker": True}

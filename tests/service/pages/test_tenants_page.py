@@ -56,7 +56,7 @@ async def test_nobody_deletes_their_own_tenant(kit: ServiceKit, browser: httpx.A
     answer = await _sent(browser, "/pages/tenants/default/delete", name="default")
 
     assert answer.status_code == 422
-    assert "is of that tenant" in answer.text
+    assert "belongs to that tenant" in answer.text
     assert await kit.service.tenants.exists("default")
 
 

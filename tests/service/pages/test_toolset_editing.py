@@ -119,7 +119,7 @@ async def test_a_preview_says_what_the_toolset_then_shows(kit: ServiceKit, brows
     kept = await kit.service.toolsets.change("acme", "desk", lambda _: then)
     grant = await kit.service.of_token(kit.operator)
     assert grant
-    tools, absent = await kit.service.toolsets.tools("acme", kept.name, grant.principal)
+    tools, absent = await kit.service.toolsets.tools(kept.name, grant)
 
     assert dict(preview.after) == {each.tool.name: each.member for each in tools}
     assert preview.after["send_mail"].catalog == "other"

@@ -256,7 +256,7 @@ async def test_another_authorization_server_than_the_one_of_the_registration_get
         (["client_secret_post", "client_secret_basic"], "client_secret_basic"),
     ],
 )
-def test_a_secret_is_sent_in_the_way_that_the_authorization_server_takes(tmp_path, taken, way):
+async def test_a_secret_is_sent_in_the_way_that_the_authorization_server_takes(tmp_path, taken, way):
     base = "https://login.example"
     client = OAuthClient(client_id="a client", client_secret=SecretStr(SECRET), issuer=base)
     tokens = stored_tokens(replace(settings_of({"url": "https://x.example/mcp"}, tmp_path), oauth=client))
@@ -268,7 +268,7 @@ def test_a_secret_is_sent_in_the_way_that_the_authorization_server_takes(tmp_pat
         token_endpoint=f"{base}/token",
         token_endpoint_auth_methods_supported=taken,
     )
-    tokens.keep_servers_of(first)
+    await tokens.keep_servers_of(first)
 
     assert tokens.provider().context.client_info.token_endpoint_auth_method == way
 
@@ -467,7 +467,7 @@ def refusal(status: int, challenge: str) -> httpx2.Response:
     return httpx2.Response(status, headers={"WWW-Authenticate": challenge})
 
 
-def test_only_a_refusal_for_want_of_rights_changes_what_the_next_login_asks_for(tmp_path):
+async def test_only_a_refusal_for_want_of_rights_changes_what_the_next_login_asks_for(tmp_path):
     tokens = stored_tokens(settings_of({"url": "https://x.example/mcp"}, tmp_path))
     assert tokens is not None
     for told in (
@@ -475,10 +475,10 @@ def test_only_a_refusal_for_want_of_rights_changes_what_the_next_login_asks_for(
         refusal(403, 'Bearer error="invalid_token", scope="write"'),
         refusal(403, 'Bearer error="insufficient_scope"'),
     ):
-        tokens.widen(told)
+        await tokens.widen(told)
     assert tokens.stamp() == 0
 
-    tokens.widen(refusal(403, 'Bearer error="insufficient_scope", scope="write"'))
+    await tokens.widen(refusal(403, 'Bearer error="insufficient_scope", scope="write"'))
     asked = tokens.anew().provider().context.client_metadata
     asked.scope = "read"
     assert asked.scope == "read write"

@@ -29,7 +29,7 @@ async def corpus_named(
     toolset: CorpusName | None = None,
 ) -> OverCorpus:
     if catalog is not None and toolset is not None:
-        raise bad_request("give a catalog or a toolset, not both")
+        raise bad_request("the request names a catalog and a toolset; name one of them")
     return OverCorpus(catalog=catalog, toolset=toolset)
 
 

@@ -53,7 +53,9 @@ class SilentDownstream:
         pass
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
-        raise MCPError(METHOD_NOT_FOUND, f"a call over HTTP cannot be asked anything, such as {method}; call over MCP")
+        raise MCPError(
+            METHOD_NOT_FOUND, f"nobody can be asked {method} during a call over HTTP; call the tool over MCP"
+        )
 
     async def tell(self, method: str, params: Mapping[str, Any]) -> None:
         pass
@@ -102,7 +104,7 @@ class Calls:
         """Call a tool of a corpus, without a session. Raises UnknownRecordError, and as `call_in_session`."""
         await self._limits.calls(caller)
         async with self._corpora.using(ref) as corpus:
-            return await self._run(caller, corpus, caller.principal, "", name, arguments)
+            return await self._run(caller, corpus, corpus.asks_for(caller), "", name, arguments)
 
     async def call_in_session(
         self, caller: ServiceCaller, session_id: str, name: str, arguments: JsonObject
@@ -153,7 +155,7 @@ class Calls:
         if name == TOOL_NAME:
             answered = await self.search(caller, opened, arguments, is_search_round=is_search_round)
             return ToolResult("", TOOL_NAME, answered.output.content, answered.output.structured)
-        return await self._run(caller, opened.corpus, opened.principal, opened.kept.id, name, arguments)
+        return await self._run(caller, opened.corpus, opened.asking, opened.kept.id, name, arguments)
 
     async def search(
         self, caller: ServiceCaller, opened: OpenSession, arguments: JsonObject, *, is_search_round: bool = True
@@ -178,8 +180,8 @@ class Calls:
         name: str,
         arguments: JsonObject,
     ) -> ToolResult | HandedBack:
-        grant = Grant(principal, caller.scopes, key_id=caller.key_id, session=session_id)
-        who = Caller(grant, Era.LEGACY, request_id=caller.request_id)
+        grant = Grant(principal, caller.scopes, key_id=caller.key_id, session=session_id, claims=caller.claims)
+        who = Caller(grant, Era.LEGACY, request_id=caller.request_id, reached_at=caller.reached_at)
         outcome = await corpus.gateway.run(who, name, arguments, SilentDownstream(secrets.token_hex(8)))
         result = outcome.result
         match outcome.error:

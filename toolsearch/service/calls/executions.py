@@ -82,9 +82,13 @@ class HttpTools:
                     return response.status_code, response.headers.get("content-type", ""), await self._body(response)
                 place = urljoin(url, response.headers["location"])
             if request.method not in _FOLLOWED or origin_of(place) != origin_of(url):
-                raise ToolExecutionError(f"the API redirects to {origin_of(place)}, and that is not followed")
+                raise ToolExecutionError(
+                    f"the API redirects to {origin_of(place)}, where no call may go; import its document anew"
+                )
             url = place
-        raise ToolExecutionError(f"the API redirects more than {_MOST_REDIRECTS} times")
+        raise ToolExecutionError(
+            f"the API redirects more than {_MOST_REDIRECTS} times, and the call was given up; tell who runs the API"
+        )
 
     async def _body(self, response: httpx2.Response) -> bytes:
         body = bytearray()

@@ -15,14 +15,13 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from toolsearch.access.reach import Reach
 from toolsearch.access.scopes import includes
+from toolsearch.discovery.view import View
 from toolsearch.documents.json_values import as_list, as_object, is_list
 from toolsearch.documents.skills import Skill, skill_of
 from toolsearch.errors import BadArgumentsError, ToolSearchError, UnknownRecordError
 from toolsearch.service.calls.calls import Calls, HandedBack
 from toolsearch.service.corpora.asked import opened, ref_of
-from toolsearch.service.corpora.corpus import Corpus
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.filters import Exact
 from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with
@@ -134,7 +133,7 @@ def _value(parameter: Parameter, text: str) -> Any:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadArgumentsError(f"{parameter.name} must be {parameter.kind}, as JSON: {text!r} is not") from error
+        raise BadArgumentsError(f"{parameter.name} is {text!r}; write {parameter.kind} as JSON") from error
     if parameter.control in ("integer", "number") and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise BadArgumentsError(f"{parameter.name} must be a number, not {text!r}")
     return value
@@ -317,11 +316,10 @@ async def _page(
 async def _found(service: ServiceParts, visit: Visit, corpus: str, tool: str) -> ToolPage:
     """Raises UnknownRecordError, or UnknownToolError also for a tool out of reach."""
     async with opened(service, visit, corpus) as used:
-        return await search_threads.run(_in_reach, used, visit.caller.principal.reach, tool)
+        return await search_threads.run(_in_reach, used.view_of(visit.caller), tool)
 
 
-def _in_reach(corpus: Corpus, reach: Reach, name: str) -> ToolPage:
-    view = corpus.engine.view(reach)
+def _in_reach(view: View, name: str) -> ToolPage:
     tool = view.get_entry(name)
     return ToolPage(tool, view.tokens_of(tool.definition), skill_of(tool))
 

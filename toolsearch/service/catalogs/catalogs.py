@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from toolsearch.access.principals import Principal
+from toolsearch.access.principals import Grant
 from toolsearch.access.reach import Reach
 from toolsearch.api.catalogs import CatalogPatch, ToolPatch
 from toolsearch.discovery.view import View
@@ -115,19 +115,19 @@ class Catalogs:
     async def revision(self, tenant: str, name: str) -> int:
         return await asyncio.to_thread(self.storage.contents.revision, tenant, name)
 
-    async def size(self, tenant: str, name: str, principal: Principal) -> tuple[int, int]:
-        """The number of tools that *principal* can find, including those of MCP servers, and the catalog's revision.
+    async def size(self, name: str, grant: Grant) -> tuple[int, int]:
+        """The number of tools that *grant* can find, including those of MCP servers, and the catalog's revision.
 
         0 tools if the catalog was deleted meanwhile. The catalog is opened only if the store does not know the number.
         """
-        count = 0
-        if principal.reach.is_everything and not await self.servers_of(tenant, name):
+        count, tenant = 0, grant.principal.id
+        if grant.principal.reach.is_everything and not await self.servers_of(tenant, name):
             count = await asyncio.to_thread(self.storage.contents.count, tenant, name)
         else:
             with suppress(UnknownRecordError):
                 async with self.corpora.using(CorpusRef(tenant, CATALOG, name)) as corpus:
                     await corpus.gateway.lists_settled()
-                    count = len(await asyncio.to_thread(lambda: corpus.engine.view(principal.reach).names))
+                    count = len(await asyncio.to_thread(lambda: corpus.view_of(grant).names))
         return count, await self.revision(tenant, name)
 
     async def describe(self, tenant: str, name: str, changes: CatalogPatch, *, over: int | None) -> Record:
@@ -219,26 +219,25 @@ class Catalogs:
 
     async def tools(
         self,
-        tenant: str,
         name: str,
-        principal: Principal,
+        grant: Grant,
         *,
         after: str,
         limit: int,
         source: str | None,
         kinds: Collection[EntryKind] = TOOLS,
     ) -> list[Tool]:
-        """At most *limit* entries of *kinds* after *after*, sorted by name, that *principal* reaches; those of servers
-        are included.
+        """At most *limit* entries of *kinds* after *after*, sorted by name, that *grant* reaches; those of servers are
+        included.
         """
-        async with self.corpora.using(CorpusRef(tenant, CATALOG, name)) as corpus:
-            view = corpus.engine.view(principal.reach)
+        async with self.corpora.using(CorpusRef(grant.principal.id, CATALOG, name)) as corpus:
+            view = corpus.view_of(grant)
             return await asyncio.to_thread(_entries_of, view, after, limit, source, kinds)
 
-    async def tool(self, tenant: str, name: str, tool: str, principal: Principal) -> Tool:
-        """The tool or other entry. Raises UnknownToolError. Its similar names are within the reach of *principal*."""
-        async with self.corpora.using(CorpusRef(tenant, CATALOG, name)) as corpus:
-            return await asyncio.to_thread(corpus.engine.view(principal.reach).get_entry, tool)
+    async def tool(self, name: str, tool: str, grant: Grant) -> Tool:
+        """The tool or other entry. Raises UnknownToolError. Its similar names are within the reach of *grant*."""
+        async with self.corpora.using(CorpusRef(grant.principal.id, CATALOG, name)) as corpus:
+            return await asyncio.to_thread(corpus.view_of(grant).get_entry, tool)
 
     async def refused_tools(self, tenant: str, name: str) -> list[Refusal]:
         """The entries that were refused last, by source. Entries written to the catalog itself are left out if they

@@ -8,14 +8,13 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ValidationError
 
-from toolsearch.access.reach import Reach
 from toolsearch.api.catalogs import NewCatalog
+from toolsearch.discovery.view import View
 from toolsearch.documents.skills import Skill, skill_of
 from toolsearch.errors import ConflictError, TooManyError
 from toolsearch.service.catalogs.catalogs import Catalogs
 from toolsearch.service.catalogs.imports import routes as source_routes
 from toolsearch.service.corpora.asked import opened
-from toolsearch.service.corpora.corpus import Corpus
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with
 from toolsearch.service.web.answers import Paging
@@ -111,8 +110,10 @@ async def catalog(
     corpus = f"catalog/{name}"
     async with opened(service, visit, corpus) as used:
         await used.gateway.lists_settled()
-        tools = await search_threads.run(_tools, used, caller.principal.reach, q, after)
-        contents = await search_threads.run(_contents, used, caller.principal.reach, q)
+        await used.listed(caller)
+        view = used.view_of(caller)
+        tools = await search_threads.run(_tools, view, q, after)
+        contents = await search_threads.run(_contents, view, q)
     sees_all = caller.principal.reach.is_everything  # refused entries are no tools, so rules cannot be applied to them
     listed = await source_routes.list_sources(name, service, caller, Paging("", "", _SOURCES)) if sees_all else None
     sources = listed.items if listed else []
@@ -144,9 +145,8 @@ async def delete(service: _Service, sent: _SentByAll, name: str) -> Response:
 async def _list(
     request: Request, service: ServiceParts, visit: Visit, *, after: str = "", refused: str = ""
 ) -> Response:
-    tenant, principal = visit.caller.tenant, visit.caller.principal
-    page = await service[Catalogs].page(tenant, after=after, limit=_CATALOGS)
-    rows = [CatalogRow(record, *await service[Catalogs].size(tenant, record.id, principal)) for record in page]
+    page = await service[Catalogs].page(visit.caller.tenant, after=after, limit=_CATALOGS)
+    rows = [CatalogRow(record, *await service[Catalogs].size(record.id, visit.caller)) for record in page]
     return frame.page(
         request,
         "catalogs.html",
@@ -158,9 +158,9 @@ async def _list(
     )
 
 
-def _tools(corpus: Corpus, reach: Reach, query: str, after: str) -> ToolsShown:
+def _tools(view: View, query: str, after: str) -> ToolsShown:
     """The tools with *query* in their name or description, sorted by name."""
-    view, wanted = corpus.engine.view(reach), query.lower()
+    wanted = query.lower()
     fitting = [
         name
         for name in view.names
@@ -182,9 +182,9 @@ def _tools(corpus: Corpus, reach: Reach, query: str, after: str) -> ToolsShown:
     )
 
 
-def _contents(corpus: Corpus, reach: Reach, query: str) -> ContentsShown:
+def _contents(view: View, query: str) -> ContentsShown:
     """The skills, prompts and resources with *query* in their name or description, sorted by name."""
-    everything, wanted = corpus.engine.view(reach).contents, query.lower()
+    everything, wanted = view.contents, query.lower()
     fitting = [
         each
         for name, each in everything.items()

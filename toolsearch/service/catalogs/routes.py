@@ -78,7 +78,7 @@ async def get(
     catalog: str, service: _Service, caller: _Reader, conditional: Conditional, response: Response
 ) -> CatalogBody:
     record = await service[Catalogs].get(caller.tenant, catalog)
-    count, revision = await service[Catalogs].size(caller.tenant, catalog, caller.principal)
+    count, revision = await service[Catalogs].size(catalog, caller)
     conditional.tag(response, f"{record.version}-{revision}")
     return _catalog(record, count, revision)
 
@@ -124,7 +124,7 @@ async def list_tools(
     catalog: str, service: _Service, caller: _Reader, page: _Paging, kind: _Kinds = ("tool",), source: _Source = None
 ) -> Page[ToolEntry]:
     found = await service[Catalogs].tools(
-        caller.tenant, catalog, caller.principal, after=page.after, limit=page.fetch, kinds=kind, source=source
+        catalog, caller, after=page.after, limit=page.fetch, kinds=kind, source=source
     )
     return page.page(found, lambda tool: tool.name, lambda tool: ToolEntry(**_entry(tool)))
 
@@ -140,7 +140,7 @@ async def delete_tools(catalog: str, body: ToolNames, service: _Service, caller:
 async def get_tool(
     catalog: str, tool: str, service: _Service, caller: _Reader, conditional: Conditional, response: Response
 ) -> ToolBody:
-    found = await service[Catalogs].tool(caller.tenant, catalog, tool, caller.principal)
+    found = await service[Catalogs].tool(catalog, tool, caller)
     body = _tool(found)
     conditional.tag(response, body.fingerprint)
     return body
@@ -160,7 +160,7 @@ async def patch_tool(
     await service[Catalogs].patch_tool(
         caller.tenant, catalog, tool, body, caller.principal.reach, check=conditional.require
     )
-    changed = _tool(await service[Catalogs].tool(caller.tenant, catalog, tool, caller.principal))
+    changed = _tool(await service[Catalogs].tool(catalog, tool, caller))
     response.headers["etag"] = etag_of(changed.fingerprint)
     return changed
 
@@ -199,9 +199,7 @@ async def _lines(
     service: ServiceParts, caller: ServiceCaller, catalog: str, source: str | None
 ) -> AsyncGenerator[bytes]:
     after = ""
-    while found := await service[Catalogs].tools(
-        caller.tenant, catalog, caller.principal, after=after, limit=_EXPORTED_AT_ONCE, source=source
-    ):
+    while found := await service[Catalogs].tools(catalog, caller, after=after, limit=_EXPORTED_AT_ONCE, source=source):
         yield b"".join(map(export_line, found))
         after = found[-1].name
 
@@ -228,7 +226,7 @@ async def _over(service: ServiceParts, caller: ServiceCaller, catalog: str, cond
 async def _body(
     service: ServiceParts, caller: ServiceCaller, record: Record, response: Response | None = None
 ) -> CatalogBody:
-    count, revision = await service[Catalogs].size(caller.tenant, record.id, caller.principal)
+    count, revision = await service[Catalogs].size(record.id, caller)
     if response is not None:
         response.headers["etag"] = etag_of(f"{record.version}-{revision}")
     return _catalog(record, count, revision)

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from toolsearch.access.principals import Grant, Principal
+from toolsearch.access.reach import Reach
 from toolsearch.catalog.index_opening import IndexCache
+from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.service.corpora.live_toolset import LiveToolset
 from toolsearch.service.corpora.stored_tools import Tally
 from toolsearch.service.corpora.toolset_specs import Versions
 from toolsearch.tools.definition import legal_name
+from toolsearch.wire.mcp.eras import Era
 from toolsearch_indexes.index import ToolSearchIndex, index_bytes
 from toolsearch_indexes.segments import IndexState
 from toolsearch_indexes.word_forms import Lexicon
 
 CorpusKind: TypeAlias = Literal["catalog", "toolset"]
 
+_LISTED_S: Final = 10.0
 _BASE_BYTES: Final = 200_000  # bytes of an engine and a gateway without tools
 _SHOWN_CHARACTERS: Final = 40  # characters of a corpus's name in the name of its folder
 
@@ -69,6 +75,35 @@ class Corpus:
     # Versions of its parts at the time when they were read.
     seen: Versions = field(default_factory=dict[tuple[str, str], int])
     resources: AsyncExitStack = field(default_factory=AsyncExitStack)  # resources that stay open as long as the corpus
+
+    async def listed(self, grant: Grant) -> None:
+        """Connect the user of *grant* to the servers at which the user is logged in, and wait a while for the lists."""
+        gateways = self.toolset.gateways if self.toolset is not None else [self.gateway]
+        for gateway in gateways:
+            if gateway.per_user:
+                await gateway.user_reach.listed(Caller(grant, Era.LEGACY), _LISTED_S)
+
+    def seen_by(self, grant: Grant) -> Principal:
+        """The principal of *grant*, whose reach ends at what servers list to its user: for everything but calls."""
+        principal = self.asks_for(grant)
+        return principal if self.toolset is not None else self._within(principal, self.gateway.reach_of(grant))
+
+    def asks_for(self, grant: Grant) -> Principal:
+        """The principal for the gateway, which itself keeps to what the servers of a catalog list to each user."""
+        principal = grant.principal
+        if self.toolset is None:
+            return principal
+        for gateway in self.toolset.gateways:
+            principal = self._within(principal, gateway.reach_of(grant))
+        return principal
+
+    def view_of(self, grant: Grant) -> View:
+        """What *grant* reaches of it."""
+        return self.engine.view(self.seen_by(grant).reach)
+
+    @staticmethod
+    def _within(principal: Principal, reach: Reach) -> Principal:
+        return principal if reach is principal.reach else replace(principal, reach=principal.reach & reach)
 
     @property
     def bytes(self) -> int:

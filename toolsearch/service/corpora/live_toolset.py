@@ -292,6 +292,11 @@ class LiveToolset:
             self._update(lambda member: member.catalog in others)
 
     @property
+    def gateways(self) -> list[Gateway]:
+        """Those of its catalogs."""
+        return [corpus.gateway for corpus in list(self._catalogs.values())]
+
+    @property
     def names_version(self) -> int:
         """The version of the record of names."""
         return self._names.version

@@ -111,7 +111,7 @@ class Keys:
         """
         if any(rule.kind is RuleKind.SHOWN for rule in Reach.parse(allow, deny).allow):
             raise BadSettingError(
-                "a key allows tools by the names of their catalogs: whoever writes toolsets may rename"
+                "a key cannot allow shown names (as:), because toolsets may change them; allow the names in the catalog"
             )
         draft = StoredKey(
             id="",

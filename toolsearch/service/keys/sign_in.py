@@ -1,4 +1,4 @@
-"""Signing in with an API key, and out; the switch between light and dark.
+"""Signing in with an API key or a JWT, and out; the switch between light and dark.
 
 The key is not kept: the browser gets a random token that is good for the pages alone, for a few hours, until it signs
 out or the key is revoked.

@@ -156,7 +156,7 @@ class CorpusEndpoint:
         request = LiveRequest(credential, headers.get(SESSION_HEADER), may_be_endless(scope))
         self._requests.add(request)
         self._note_use(request)
-        user = _user(kept, credential)
+        user = _user(kept, credential, up.corpus)
         inner = {**scope, "user": user, "auth": AuthCredentials(user.scopes)}
         try:
             new_id = None
@@ -333,9 +333,10 @@ def _may_open(scope: Scope, headers: Headers) -> bool:
     return scope["method"] == "POST" and (version is None or version in HANDSHAKE_PROTOCOL_VERSIONS)
 
 
-def _user(kept: KeptSession, credential: Credential) -> AuthenticatedUser:
+def _user(kept: KeptSession, credential: Credential, corpus: Corpus) -> AuthenticatedUser:
     """The user for the SDK and the gateway, within the reach of the key and of the session."""
     caller = credential.caller
-    reach = caller.principal.reach & asked_reach(kept.plan.corpus, kept.plan.allow, kept.plan.deny)
-    grant = Grant(Principal(caller.tenant, reach), caller.scopes, key_id=caller.key_id, session=kept.id)
+    reach = corpus.asks_for(caller).reach & asked_reach(kept.plan.corpus, kept.plan.allow, kept.plan.deny)
+    principal = Principal(caller.tenant, reach)
+    grant = Grant(principal, caller.scopes, key_id=caller.key_id, session=kept.id, claims=caller.claims)
     return AuthenticatedUser(GrantToken.of(grant))

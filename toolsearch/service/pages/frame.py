@@ -90,6 +90,7 @@ SECTIONS: Final = (
     Section(f"{ROOT}/toolsets", "Toolsets", "toolset", "read-catalog"),
     Section(f"{ROOT}/imports", "Imports", "import", "read-catalog", is_about_all=True),
     Section(f"{ROOT}/approvals", "Approvals", "shield", "read-catalog"),
+    Section(f"{ROOT}/logins", "Logins", "leave", "call"),
     Section(f"{ROOT}/sessions", "Sessions", "session", "search"),
     Section(f"{ROOT}/usage", "Usage", "chart", "search"),
     Section(f"{ROOT}/misses", "Misses", "miss", "read-catalog", is_about_all=True),
@@ -162,7 +163,11 @@ _NOTHING_HERE = (404, "Nothing here", "There is no such page, or your key does n
 
 
 class PageRoute(APIRoute):
-    """A route whose errors are pages. Unknown and forbidden pages look the same."""
+    """A route whose errors are pages. Unknown and forbidden pages look the same.
+
+    A browser that comes from another site does not show who has signed in with it: the cookie is strict. It is asked
+    to come again from a page of ours.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -171,11 +176,13 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except NotAuthenticatedError:
+                if request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site":
+                    return page(request, "again.html")
                 return see_other(f"{ROOT}/sign-in?next={quote(_asked(request))}")
             except (ToolSearchError, RequestValidationError, HTTPException) as error:
-                page = await error_page(request, *_told(error))
-                page.headers.update(headers_of(error) if isinstance(error, ToolSearchError) else {})
-                return page
+                told = await error_page(request, *_told(error))
+                told.headers.update(headers_of(error) if isinstance(error, ToolSearchError) else {})
+                return told
 
         return handled
 

@@ -100,13 +100,14 @@ class SessionFigures:
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """A session for the time of one request. *principal* has the tenant's id, and the common reach of key and
-    session.
+    """A session for the time of one request. *principal* has the tenant's id, and the common reach of key and session,
+    which ends at what servers list to the user; *asking* is the principal for the gateway.
     """
 
     kept: KeptSession
     corpus: Corpus
     principal: Principal
+    asking: Principal
 
     @property
     def session(self) -> Session:
@@ -170,7 +171,7 @@ class Sessions:
         session_id = f"ses_{secrets.token_hex(12)}"
         kept = KeptSession(session_id, plan, caller.key_id, now_s, now_s + (ttl_s or self._ttl_s))
         async with self._corpora.using(plan.corpus) as corpus:
-            begun = await search_threads.run(_begun, corpus, caller.principal, kept, pins)
+            begun = await search_threads.run(_begun, corpus, corpus.seen_by(caller), kept, pins)
         await asyncio.to_thread(self._add, kept, begun)
         return kept
 
@@ -187,7 +188,10 @@ class Sessions:
         """Keep a session and its corpus at hand while the block runs. Raises as `get` and `Corpora.using`."""
         kept = await self.get(caller, session_id)
         async with self._corpora.using(kept.plan.corpus) as corpus:
-            yield OpenSession(kept, corpus, Principal(caller.tenant, caller.principal.reach & kept.reach))
+            await corpus.listed(caller)
+            seen, asking = corpus.seen_by(caller), corpus.asks_for(caller)
+            within = partial(Principal, caller.tenant)
+            yield OpenSession(kept, corpus, within(seen.reach & kept.reach), within(asking.reach & kept.reach))
 
     async def page(self, caller: ServiceCaller, *, after: str, limit: int) -> list[KeptSession]:
         """A page of the sessions of *caller* that have not expired, sorted by id."""
@@ -197,7 +201,7 @@ class Sessions:
         """The figures; None if the session cannot be opened any more, for example because its catalog was deleted."""
         try:
             async with self._corpora.using(kept.plan.corpus) as corpus:
-                return await search_threads.run(_figures, corpus, caller.principal, kept.id)
+                return await search_threads.run(_figures, corpus, corpus.seen_by(caller), kept.id)
         except (UnknownRecordError, UnknownSessionError):
             return None
 

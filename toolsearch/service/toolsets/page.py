@@ -334,7 +334,7 @@ async def _found(service: ServiceParts, visit: Visit, catalog: str, text: str) -
     if text:
         with suppress(UnknownRecordError):
             async with opened(service, visit, f"catalog/{catalog}") as used:
-                view = used.engine.view(visit.caller.principal.reach)
+                view = used.view_of(visit.caller)
                 names = sorted((*view.names, *view.contents))
     fitting = [name for name in names if text.lower() in name.lower()]
     return ToolsToAdd(catalog, text, fitting[:_MOST_FOUND])
@@ -356,7 +356,7 @@ async def toolsets(
 ) -> Response:
     caller = visit.caller
     found = await service[Toolsets].page(caller.tenant, after=after, limit=_TOOLSETS)
-    page = [await service[Toolsets].within_reach(caller.tenant, each, caller.principal) for each in found]
+    page = [await service[Toolsets].within_reach(each, caller) for each in found]
     return frame.page(
         request, "toolsets.html", visit=visit, toolsets=page, next=page[-1].name if len(page) == _TOOLSETS else ""
     )
@@ -366,8 +366,8 @@ async def toolsets(
 async def toolset(request: Request, service: _Service, visit: _Reader, name: str) -> Response:
     caller = visit.caller
     newest = await service[Toolsets].get(caller.tenant, name)
-    kept = await service[Toolsets].within_reach(caller.tenant, newest, caller.principal)
-    tools, absent = await service[Toolsets].tools(caller.tenant, name, caller.principal)
+    kept = await service[Toolsets].within_reach(newest, caller)
+    tools, absent = await service[Toolsets].tools(name, caller)
     earlier = await service[Toolsets].versions(caller.tenant, name, before=None, limit=_VERSIONS)
-    versions = [await service[Toolsets].within_reach(caller.tenant, each, caller.principal) for each in earlier]
+    versions = [await service[Toolsets].within_reach(each, caller) for each in earlier]
     return frame.page(request, "toolset.html", visit=visit, toolset=kept, tools=tools, absent=absent, versions=versions)

@@ -94,14 +94,14 @@ async def version(
 @router.get("/toolsets/{toolset}/tools", summary="List what a toolset shows, and what it cannot show and why")
 async def tools(toolset: str, service: _Service, caller: _Reader, page: _Paging) -> Page[ToolsetEntry]:
     """A key with rules sees those that it reaches, by the tools' names in their catalogs, and none of the others."""
-    shown, absent = await service[Toolsets].tools(caller.tenant, toolset, caller.principal)
+    shown, absent = await service[Toolsets].tools(toolset, caller)
     entries = sorted([*map(_shown, shown), *absent], key=_place)
     behind = [each for each in entries if _place(each) > page.after]
     return page.page(behind[: page.fetch], _place, lambda entry: entry)
 
 
 async def _known(service: ServiceParts, caller: ServiceCaller, kept: KeptToolset) -> KeptToolset:
-    return await service[Toolsets].within_reach(caller.tenant, kept, caller.principal)
+    return await service[Toolsets].within_reach(kept, caller)
 
 
 async def _over(service: ServiceParts, caller: ServiceCaller, toolset: str, conditional: Conditional) -> int | None:

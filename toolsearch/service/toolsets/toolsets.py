@@ -8,8 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from toolsearch.access.principals import Principal
-from toolsearch.access.reach import Reach
+from toolsearch.access.principals import Grant
 from toolsearch.api.catalogs import ToolsetEntry, ToolsetMember
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import ConflictError, UnknownRecordError
@@ -156,28 +155,26 @@ class Toolsets:
             raise UnknownRecordError("version", f"{name}/{number}")
         return found
 
-    async def within_reach(self, tenant: str, kept: KeptToolset, principal: Principal) -> KeptToolset:
-        """The part of a toolset that *principal* may know: with rules, only tools that it reaches in their catalogs."""
-        if principal.reach.is_everything:
+    async def within_reach(self, kept: KeptToolset, grant: Grant) -> KeptToolset:
+        """The part of a toolset that *grant* may know: with rules, only tools that it reaches in their catalogs."""
+        if grant.principal.reach.is_everything:
             return kept
         reached = set[ToolsetMember]()
         for catalog in kept.spec.catalogs:
             with suppress(UnknownRecordError):
-                async with self.corpora.using(CorpusRef(tenant, "catalog", catalog)) as corpus:
-                    found = corpus.engine.catalog.find_entry
+                async with self.corpora.using(CorpusRef(grant.principal.id, "catalog", catalog)) as corpus:
+                    found, reach = corpus.engine.catalog.find_entry, corpus.seen_by(grant).reach
                     of_it = [(each, found(each.tool)) for each in kept.spec.tools if each.catalog == catalog]
-                reached |= {
-                    each for each, tool in of_it if tool and principal.reach.allows(each.shown(tool), tool.definition)
-                }
+                reached |= {each for each, tool in of_it if tool and reach.allows(each.shown(tool), tool.definition)}
         tools = tuple(each for each in kept.spec.tools if each in reached)
         return replace(kept, spec=replace(kept.spec, tools=tools, rules=()))
 
-    async def tools(self, tenant: str, name: str, principal: Principal) -> tuple[list[ToolsetTool], list[ToolsetEntry]]:
-        """What *principal* reaches of it, by name; and, for who reaches everything, what it asks for and does not have,
+    async def tools(self, name: str, grant: Grant) -> tuple[list[ToolsetTool], list[ToolsetEntry]]:
+        """What *grant* reaches of it, by name; and, for who reaches everything, what it asks for and does not have,
         with the reasons.
         """
-        async with self.corpora.using(CorpusRef(tenant, TOOLSET, name)) as corpus:
-            return await asyncio.to_thread(_tools, corpus, principal.reach)
+        async with self.corpora.using(CorpusRef(grant.principal.id, TOOLSET, name)) as corpus:
+            return await asyncio.to_thread(_tools, corpus, grant)
 
     async def _settle_names(self, ref: CorpusRef) -> None:
         """Decide now which tools get which names, and not at some later search."""
@@ -229,9 +226,9 @@ def _id(name: str, number: int) -> str:
     return f"{name}/{number:0{_DIGITS}}"
 
 
-def _tools(corpus: Corpus, reach: Reach) -> tuple[list[ToolsetTool], list[ToolsetEntry]]:
-    toolset, view = corpus.toolset, corpus.engine.view(reach)
+def _tools(corpus: Corpus, grant: Grant) -> tuple[list[ToolsetTool], list[ToolsetEntry]]:
+    toolset, view = corpus.toolset, corpus.view_of(grant)
     assert toolset is not None  # noqa: S101  the corpus is a toolset
     found = ((member, view.find_entry(name)) for name, member in sorted(toolset.resolution.members.items()))
     shown = [ToolsetTool(member, tool) for member, tool in found if tool is not None]
-    return shown, list(toolset.resolution.absent) if reach.is_everything else []
+    return shown, list(toolset.resolution.absent) if grant.principal.reach.is_everything else []

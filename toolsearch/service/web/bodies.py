@@ -78,9 +78,9 @@ class Bodies:
                 raise unsupported_media(_ACCEPTED)
             return
         if not json.detect_encoding(body).startswith("utf-8"):
-            raise bad_request("JSON must be UTF-8")
+            raise bad_request("the body is not UTF-8; encode the JSON as UTF-8")
         if depth_of(body, is_lines=media in JSON_LINES) > self._max_depth:
-            raise bad_request(f"the JSON is nested too deeply; at most {self._max_depth} levels are taken")
+            raise bad_request(f"the JSON has more than {self._max_depth} levels; nest it less deeply")
 
 
 def media_type(headers: Headers) -> str:

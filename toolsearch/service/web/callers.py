@@ -11,31 +11,37 @@ import hashlib
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from fastapi import Request
 
-from toolsearch.access.principals import Grant
+from toolsearch.access.claims import Claims
+from toolsearch.access.principals import OF_ISSUER, Grant, Principal
 from toolsearch.access.scopes import Scope, includes
 from toolsearch.access.settings import token_sha256
 from toolsearch.errors import NotAuthenticatedError, NotPermittedError
 from toolsearch.service.web.problems import whole_reach_needed
-from toolsearch.storage.records import THE_SERVICE, RecordStore
+from toolsearch.storage.records import THE_SERVICE, Record, RecordStore
+from toolsearch.tools.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceCaller(Grant):
-    """One caller, for one request. The id of *principal* is that of the tenant, its reach that of the key."""
+    """One caller, for one request. The id of *principal* is that of the tenant, its reach that of the key.
+
+    reached_at  the address at which the request has reached the service: ``https://tools.example``, or ""
+    """
 
     end_s: float | None = field(default=None, compare=False)  # a renewed token is the same caller
     request_id: str = ""
+    reached_at: str = field(default="", compare=False)
 
     @property
     def tenant(self) -> str:
         return self.principal.id
 
     @classmethod
-    def of(cls, grant: Grant, request_id: str = "") -> ServiceCaller:
+    def of(cls, grant: Grant, request_id: str = "", reached_at: str = "") -> ServiceCaller:
         return cls(
             grant.principal,
             grant.scopes,
@@ -45,6 +51,7 @@ class ServiceCaller(Grant):
             grant.end_s,
             claims=grant.claims,
             request_id=request_id,
+            reached_at=reached_at,
         )
 
     def require(self, scope: Scope) -> None:
@@ -142,8 +149,9 @@ class Visit:
 class Visits:
     """*visit_s* is how long a browser stays signed in; *clock* gives seconds since 1970.
 
-    of_token  API key -> its grant, or None if it is not accepted
-    of_id     (tenant, id of a key) -> the same
+    of_token  API key or JWT -> its grant, or None if it is not accepted
+    of_id     (tenant, id of a key) -> the same for keys
+    exists    whether there is a tenant of that name
     """
 
     def __init__(
@@ -151,6 +159,7 @@ class Visits:
         records: RecordStore,
         of_token: Callable[[str], Awaitable[Grant | None]],
         of_id: Callable[[str, str], Awaitable[Grant | None]],
+        exists: Callable[[str], Awaitable[bool]],
         clock: Callable[[], float],
         *,
         visit_s: float,
@@ -158,25 +167,35 @@ class Visits:
         self._records = records
         self._of_token = of_token
         self._of_id = of_id
+        self._exists = exists
         self._clock = clock
         self._visit_s = visit_s
 
     async def begin(self, key: str) -> str | None:
-        """Return the token of a new visit with that API key; None if the key is not accepted."""
+        """Return the token of a new visit with that API key or JWT; None if it is not accepted.
+
+        A visit ends with its JWT, and with the first look at a key that was revoked.
+        """
         grant = await self._of_token(key)
-        if grant is None or await self._of_id(grant.principal.id, grant.key_id) is None:
+        if grant is None or grant.session:
             return None
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         now_s = self._clock()
+        end_s = now_s + self._visit_s
+        document: JsonObject = {"tenant": grant.principal.id, "key": grant.key_id}
+        if _is_jwt(grant.key_id):
+            issuer = grant.claims.values.get("iss") if grant.claims is not None else ""
+            document = {**document, "scopes": sorted(grant.scopes), "iss": issuer}
+            end_s = min(end_s, grant.end_s or 0.0)
         await asyncio.to_thread(
             self._records.put,
             THE_SERVICE,
             VISIT,
             token_sha256(token),
-            {"tenant": grant.principal.id, "key": grant.key_id},
+            document,
             over=0,
             at_s=now_s,
-            expires_s=now_s + self._visit_s,
+            expires_s=end_s,
         )
         return token
 
@@ -188,11 +207,26 @@ class Visits:
         record = await asyncio.to_thread(self._records.get, THE_SERVICE, VISIT, visit_id, at_s=self._clock())
         if record is None:
             return None
-        grant = await self._of_id(str(record.document["tenant"]), str(record.document["key"]))
+        grant = await self._grant(record)
         return Visit(visit_id, grant, form_token(token)) if grant else None
+
+    async def _grant(self, record: Record) -> Grant | None:
+        document: Any = record.document
+        tenant, key_id = document["tenant"], document["key"]
+        if not _is_jwt(key_id):
+            return await self._of_id(tenant, key_id)
+        if not await self._exists(tenant):
+            return None
+        end_s = record.expires_s or 0.0
+        claims = Claims(key_id.removeprefix(OF_ISSUER), (), end_s, {"iss": document["iss"]})
+        return Grant(Principal(tenant), frozenset(document["scopes"]), key_id=key_id, end_s=end_s, claims=claims)
 
     async def end(self, visit: Visit) -> None:
         await asyncio.to_thread(self._records.delete, THE_SERVICE, VISIT, visit.id)
+
+
+def _is_jwt(key_id: str) -> bool:
+    return key_id.startswith(OF_ISSUER)
 
 
 def form_token(token: str) -> str:

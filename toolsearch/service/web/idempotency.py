@@ -87,7 +87,9 @@ class Idempotency:
         Raises HttpRefusal if *key* is not well formed, or was used for another request, or its outcome is unknown.
         """
         if not (0 < len(key) <= _MAX_CHARACTERS and key.isascii() and key.isprintable()):
-            raise bad_request(f"an Idempotency-Key has 1 to {_MAX_CHARACTERS} printable ASCII characters")
+            raise bad_request(
+                f"this Idempotency-Key cannot be used; send 1 to {_MAX_CHARACTERS} printable ASCII characters"
+            )
         place = (caller.tenant, _hashed(f"{caller.key_id}\n{key}".encode()))
         async with self._running.setdefault(place, asyncio.Lock()):
             await self._owed.pay(place)

@@ -83,7 +83,9 @@ class Limits:
     def _take(self, caller: ServiceCaller, what: Rated, amount: int) -> None:
         capacity: int = getattr(self._rates, what)
         if amount > capacity:
-            raise TooManyError(f"{amount:,} {what} at once are more than the {capacity:,} of a minute; send fewer")
+            raise TooManyError(
+                f"one request has {amount:,} {what}, more than the {capacity:,} of a minute; send fewer at once"
+            )
         bucket = _bucket(caller.tenant, caller.key_id, what)
         wait_s = self._buckets.take(bucket, amount, capacity)
         if wait_s:
@@ -116,5 +118,6 @@ def _bucket(tenant: str, key: str, what: Rated) -> Bucket:
 
 def _too_many(what: Rated, capacity: int, wait_s: float) -> TooManyError:
     return TooManyError(
-        f"more than {capacity:,} {what} in a minute; wait as long as Retry-After says", retry_after_s=wait_s
+        f"this key has sent more than {capacity:,} {what} in a minute; wait for the seconds of Retry-After",
+        retry_after_s=wait_s,
     )

@@ -135,7 +135,7 @@ class Authentication:
         if scope["type"] == "http":
             state = scope.setdefault("state", {})
             grant = None if scope["path"] in OPEN else await self._grant(scope)
-            caller = ServiceCaller.of(grant, state.get("request_id", "")) if grant else None
+            caller = ServiceCaller.of(grant, state.get("request_id", ""), _address(scope)) if grant else None
             state["caller"] = caller
             if caller is not None:
                 await self._limits.request(caller)
@@ -153,6 +153,12 @@ class Authentication:
         if grant is None:
             raise NotAuthenticatedError
         return grant
+
+
+def _address(scope: Scope) -> str:
+    """The address at which the request has reached the service. `HostGuard` has let the host through."""
+    host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+    return f"{scope['scheme']}://{host}" if host else ""
 
 
 class Deadline:

@@ -56,7 +56,9 @@ def bad_cursor() -> HttpRefusal:
 
 def precondition_failed() -> HttpRefusal:
     return HttpRefusal(
-        412, "precondition_failed", "it was changed since; read it again, and repeat with the new ETag in If-Match"
+        412,
+        "precondition_failed",
+        "somebody has changed it since; read it again, and repeat the request with the new ETag in If-Match",
     )
 
 
@@ -64,7 +66,7 @@ def precondition_required() -> HttpRefusal:
     return HttpRefusal(
         428,
         "precondition_required",
-        "send the ETag of the version that you have read in If-Match, or * to write over any version",
+        "the header If-Match is missing; send the ETag of the version that you have read, or * for any version",
     )
 
 
@@ -72,7 +74,7 @@ def too_large(max_bytes: int) -> HttpRefusal:
     return HttpRefusal(
         413,
         "body_too_large",
-        f"a body may have {max_bytes:,} bytes; send several smaller requests",
+        f"the body has more than {max_bytes:,} bytes; send several smaller requests",
         {"connection": "close"},
     )
 
@@ -83,7 +85,9 @@ def unsupported_media(accepted: str) -> HttpRefusal:
 
 def timed_out(seconds: float) -> HttpRefusal:
     return HttpRefusal(
-        504, "request_timeout", f"not done within {seconds:g} s, and given up; it may have had its effect"
+        504,
+        "request_timeout",
+        f"the request took more than {seconds:g} s and was given up; look whether it has had its effect",
     )
 
 
@@ -91,7 +95,7 @@ def same_time() -> HttpRefusal:
     return HttpRefusal(
         409,
         "idempotency_in_progress",
-        "a request with this Idempotency-Key has not ended; wait, and ask again",
+        "another request with this Idempotency-Key is still running; wait, and send it again",
         {"retry-after": "1"},
     )
 
@@ -126,7 +130,7 @@ def operators_only(what: str) -> HttpRefusal:
 
 def no_provider(api: ModelApi) -> HttpRefusal:
     return HttpRefusal(
-        404, "no_provider", f"no provider is named for {api}; an administrator names one by POST /v1/providers"
+        404, "no_provider", f"the tenant has no provider for {api}; an administrator adds one with POST /v1/providers"
     )
 
 
@@ -134,12 +138,14 @@ def last_operator() -> HttpRefusal:
     return HttpRefusal(
         409,
         "last_operator",
-        "without this key nobody could look after the service any more; make another operator's key first",
+        "this is the last operator's key, so it cannot be revoked; make another operator's key first",
     )
 
 
 def whole_reach_needed() -> HttpRefusal:
-    return HttpRefusal(403, "whole_reach_needed", "this is about all tools, and needs a key whose rules allow them all")
+    return HttpRefusal(
+        403, "whole_reach_needed", "this request is about all tools; use a key whose rules allow all of them"
+    )
 
 
 logger = logging.getLogger(__name__)

@@ -40,6 +40,8 @@ async def new_source_fields(sent: SentForm) -> dict[str, Any]:
     fields |= {name: headers for name in _HEADERS if (headers := _headers(sent, name))}
     if credentials := _credentials(sent):
         fields["credentials"] = credentials
+    if sent.text("per_user") and fields.get("kind") == "mcp":
+        fields["credentials"] = "per-user"
     return fields
 
 

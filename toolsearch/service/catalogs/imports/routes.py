@@ -99,7 +99,7 @@ def _openapi(body: NewOpenApiSource, tenant: str, catalog: str, now_s: float) ->
 
 def _mcp(body: NewMcpSource, tenant: str, catalog: str, now_s: float) -> tuple[CatalogSource, SourceSecrets]:
     """Raises BadSettingError for a server that cannot be used as it is written."""
-    entry = body.model_dump(exclude={"kind", "name"}, exclude_defaults=True)
+    entry = body.model_dump(exclude={"kind", "name", "credentials"}, exclude_defaults=True)
     read_server(body.name, entry)
     source = CatalogSource(
         tenant,
@@ -109,6 +109,7 @@ def _mcp(body: NewMcpSource, tenant: str, catalog: str, now_s: float) -> tuple[C
         created_s=now_s,
         shown_url=shown_url(body.url),
         credential_names=tuple(sorted({*body.headers, *body.env})),
+        per_user=body.credentials == "per-user",
     )
     return source, SourceSecrets(server=entry)
 
@@ -277,6 +278,7 @@ def _body(source: CatalogSource, *, is_running: bool) -> SourceBody:
         prefix=source.prefix,
         origin=source.origin or None,
         credentials=list(source.credential_names),
+        per_user=source.per_user,
         tools=last.tools,
         tokens=last.tokens,
         refused=last.refused,

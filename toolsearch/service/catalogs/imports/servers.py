@@ -26,7 +26,7 @@ from toolsearch.threads import in_thread
 from toolsearch.tools.definition import Refusal
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.config import McpServer, read_mcp_config
-from toolsearch.upstreams.settings import OpenTransport, ServerSettings, UpstreamSettings
+from toolsearch.upstreams.settings import KeptLogins, OpenTransport, ServerSettings, UpstreamSettings
 
 LISTING: Final = "listing"  # the kind of the records of listings
 _KEPT_S: Final = 90 * 86_400.0  # the listing of a server that nobody uses is kept for so long
@@ -119,12 +119,14 @@ class ServerDirectory:
 
     open_transport  reaches only addresses that tenants may name
     policy          settings of all servers
+    logins_of       tenant -> where its users log in
     """
 
     sources: Sources
     open_transport: OpenTransport
     policy: ServerSettings
     clock: Callable[[], float]
+    logins_of: Callable[[str], KeptLogins]
 
     async def of_corpus(self, ref: CorpusRef) -> tuple[UpstreamSettings, ...]:
         """The servers of a corpus. A server with an unreadable entry is left out, and its source reports that at a
@@ -153,6 +155,8 @@ class ServerDirectory:
             self.policy,
             listings=KeptListings(self.sources.records, source.tenant, self.clock),
             open_transport=self.open_transport,
+            credentials="per-user" if source.per_user else "shared",
+            user_logins=self.logins_of(source.tenant),
         )
 
 

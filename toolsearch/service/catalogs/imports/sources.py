@@ -69,6 +69,7 @@ class CatalogSource:
     origin     the only address that gets the credentials: the address of the operations at the first import
     credential_names  names of the given headers and credentials
     schemes    the security schemes of the document
+    per_user   whether each user logs in at the server
     job        job of the last import that was begun; *is_settled* says whether its outcome is in *last*
     version    version of the record; 0 means not written yet
     """
@@ -85,6 +86,7 @@ class CatalogSource:
     origin: str = ""
     credential_names: tuple[str, ...] = ()
     schemes: JsonObject = field(default_factory=dict[str, Any])
+    per_user: bool = False
     job: str = ""
     is_settled: bool = True
     last: LastImport | None = None
@@ -139,6 +141,11 @@ class Sources:
         start = source_id(catalog, "")
         page = self.records.page(tenant, SOURCE, after=start, limit=_ENOUGH, at_s=self.clock())
         return [_source(tenant, record) for record in page if record.id.startswith(start)]
+
+    def per_user(self, tenant: str) -> list[CatalogSource]:
+        """The servers at which each user logs in, of all catalogs, by catalog and name. For threads."""
+        page = self.records.page(tenant, SOURCE, limit=_ENOUGH, at_s=self.clock())
+        return [source for source in (_source(tenant, record) for record in page) if source.per_user]
 
     async def servers_of(self, tenant: str, catalog: str) -> list[str]:
         """The names of the MCP servers among the sources."""
