@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 from unittest.mock import patch
 
+from benchmarks.clients.installing import pinned
+from tests.kit.framework_environment import environments_folder
 from tests.kit.loopback import (
     Call,
     LoopbackApi,
@@ -23,6 +27,7 @@ from tests.kit.loopback import (
 )
 from tests.kit.proxied import served_proxy
 from tests.kit.proxy_clients import CLIENTS
+from tests.kit.real_clients import asked, published_tools
 from toolsearch.settings import Settings
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
@@ -30,6 +35,12 @@ from toolsearch.wire.capabilities import Cloud
 from toolsearch.wire.formats import WireFormat
 
 DIRECT: Final = "direct"
+_CLAUDE_CODE: Final[Mapping[str, tuple[Cloud, str]]] = {
+    DIRECT: ("", "claude-opus-5"),
+    "messages": ("", "claude-opus-5"),
+    "deferred": ("", "claude-sonnet-5"),
+    "fixed": ("other", "claude-opus-5"),
+}
 QUERY: Final = "list the users of a group"
 _TURNS: Final = (0, 1, 2, 0, 3, 1, 4, 4, 2, 0)  # which of five tools each turn is about
 
@@ -137,10 +148,28 @@ def played(
                 said = client.give(*["It is done. " * 20 for _ in said.calls], tools=tools)
         if api.refusals:
             raise RuntimeError(f"the API of {wire.name} has refused a request: {api.refusals[0]}")
+    return _counted(wire.name, way, cache, calls), client.history
+
+
+def claude_code(folder: Path) -> Generator[Tokens]:
+    """Have Claude Code do one task with the tools of five published servers, directly and in each way, in *folder*.
+
+    Raises NotInstalledError.
+    """
+    programs, tools = pinned(environments_folder()), asyncio.run(published_tools(folder))
+    for way, (cloud, model) in _CLAUDE_CODE.items():
+        _, run = asked("claude-code", programs, tools, folder / way, cloud=cloud, model=model, is_behind=way != DIRECT)
+        cache = PromptCache(lambda: 0.0)
+        for request in run.requests:
+            cache.use(request.path, request.body["model"], anthropic_messages.rendered(request.body))
+        yield _counted("Claude Code", way, cache, len(run.seen[-1].results))
+
+
+def _counted(name: str, way: str, cache: PromptCache, calls: int) -> Tokens:
     uses = [asdict(use) for use in cache.uses]
-    prompt, read, written = (sum(use[name] for use in uses) for name in ("prompt", "read", "written"))
+    prompt, read, written = (sum(use[each] for use in uses) for each in ("prompt", "read", "written"))
     breaks = sum(use["read"] < use["readable"] for use in uses)
-    return Tokens(wire.name, way, len(uses), prompt, read, written, breaks, calls), client.history
+    return Tokens(name, way, len(uses), prompt, read, written, breaks, calls)
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -39,7 +40,7 @@ from benchmarks.catalogues import real_catalogue
 from benchmarks.figure_tables import markdown_table, print_table
 from benchmarks.memory import resident_kib
 from benchmarks.pages.quality import Tables
-from benchmarks.proxied_conversations import DIRECT, QUERY, WIRES, Tokens, Wire, played
+from benchmarks.proxied_conversations import DIRECT, QUERY, WIRES, Tokens, Wire, claude_code, played
 from benchmarks.results import write_figures
 from tests.kit.commands import start_python
 from toolsearch.tools.definition import ToolDefinition
@@ -175,6 +176,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lists = [every[place :: len(every) // TOOLS][:TOOLS] for place in range(1 + _NEW_LISTS)]
     wires = [wire for wire in WIRES if wire.name in options.wires]
     tokens, programs = _conversations(wires, lists[0])
+    if options.claude_code:
+        with TemporaryDirectory() as folder:
+            tokens += claude_code(Path(folder))
     with running(*_UPSTREAM) as upstream, running(*_PROXY, upstream.url) as proxy:
         figures = asyncio.run(_measured(upstream, proxy, programs, lists[1:], options.turns, options.conversations))
     figures["tokens"] = [asdict(each) for each in tokens]
@@ -353,6 +357,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--conversations", type=int, default=1_000, help="between two looks at the memory")
     names = [wire.name for wire in WIRES]
     parser.add_argument("--wires", type=lambda text: text.split(","), default=names, help="by comma")
+    parser.add_argument("--claude-code", action="store_true", help="count the tokens of that program, too")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 

@@ -10,8 +10,8 @@ import httpx
 import httpx2
 from starlette.types import Receive, Scope, Send
 
-from tests.kit.strict_upstreams import RandomBrain, StrictUpstreams, ToolCall, VisibleTool
-from tests.kit.strict_upstreams.brain import sample_value
+from tests.kit.strict_upstreams import RandomBrain, Reply, Search, StrictUpstreams, ToolCall, Turn, VisibleTool
+from tests.kit.strict_upstreams.brain import Part, sample_value
 from tests.kit.strict_upstreams.clients import ToolDef, make_tools
 from tests.kit.strict_upstreams.core import Wire
 from tests.kit.strict_upstreams.fuzz import Options, Report, fuzz_async
@@ -38,6 +38,17 @@ class Model(RandomBrain):
     def __init__(self, seed: int, tools: Sequence[ToolDef]) -> None:
         super().__init__(seed)
         self._tools = [*tools, *OPERATOR]
+
+    def __call__(self, tools: list[VisibleTool], turns: list[Turn]) -> Reply:
+        reply = super().__call__(tools, turns)
+        return replace(reply, parts=list(map(self._searched, reply.parts)))
+
+    def _searched(self, part: Part) -> Part:
+        """Half of the API's own searches are for a tool by its name."""
+        if not isinstance(part, Search):
+            return part
+        rng = random.Random(f"{self.seed}:{part.query}")  # noqa: S311
+        return Search(f"select:{rng.choice(self._tools).name}") if rng.random() < 0.5 else part
 
     def _call(self, tool: VisibleTool, rng: random.Random, tools: list[VisibleTool]) -> ToolCall:
         call = super()._call(tool, rng, tools)
@@ -86,22 +97,23 @@ class Fuzzed:
         return [*refused, *found]
 
 
-async def fuzzed(wire: Wire, conversations: int, seed: int, *, cloud: Cloud) -> Fuzzed:
+async def fuzzed(wire: Wire, conversations: int, seed: int, *, cloud: Cloud, stored: bool = False) -> Fuzzed:
     """Conversations with 60 tools of the client's and 40 of the operator's.
 
-    Their requests meet two proxies by turns, which know nothing of each other.
+    Their requests meet two proxies by turns, which know nothing of each other. Conversations that the API has *stored*
+    meet one, since only that can continue them.
     """
     tools = make_tools(60, seed)
     fake = StrictUpstreams(Model(seed, tools), seed=seed)
-    proxies = [strict_proxy(fake, cloud, operators_tools()) for _ in range(2)]
+    proxies = [strict_proxy(fake, cloud, operators_tools()) for _ in range(1 if stored else 2)]
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         proxies.append(proxies.pop(0))
         await proxies[0](scope, receive, send)
 
-    # The proxy leaves conversations that the API stores, and tools that the client defers, alone. It knows models that
-    # reason without functions only at the provider's own address, so no client there may have brought none.
-    options = Options(stored=0, native=0, no_tools=0 if (wire, cloud) == ("chat", "other") else 0.05)
+    # The proxy leaves tools that the client defers alone. It knows models that reason without functions only at the
+    # provider's own address, so no client there may have brought none.
+    options = Options(stored=float(stored), native=0, no_tools=0 if (wire, cloud) == ("chat", "other") else 0.05)
     report = await fuzz_async(
         "http://proxy.test",
         wire,

@@ -19,17 +19,24 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from benchmarks.clients.drivers import AGENTS, Agent, Servers
-from benchmarks.clients.installing import pinned
+from benchmarks.clients.installing import Programs, pinned
 from benchmarks.clients.measuring import MANY, TIME, scripted_server
+from benchmarks.clients.running import Run, agent_home
 from benchmarks.clients.script import SEARCH, Task
 from tests.kit.framework_environment import Framework, environments_folder
 from tests.kit.loopback import Call, Reply, Seen
+from tests.kit.proxied import served_proxy
 from tests.kit.published_servers import make_repository, published_servers
+from toolsearch.settings import Settings
+from toolsearch.wire.capabilities import Cloud
 
 Json: TypeAlias = dict[str, Any]
 INSIDE: Final = Path(__file__).parents[1] / "clients" / "inside"
 VERCEL: Final = INSIDE.parent / "vercel"
 CLOCK: Final = replace(TIME, sign=MANY.sign)  # of a tool that only tells that it has run
+ALWAYS: Final = Settings.model_validate(
+    {"index": {"encoder": None, "strategy": "keyword"}, "pass_through": {"max_tools": 0}}
+)
 _CALL_TOOL = "callTool"
 _MOST_RESULTS = 3
 
@@ -79,6 +86,29 @@ def listing_all(agent: Agent) -> tuple[Agent, Mapping[str, str]]:
 
 def agent_named(name: str) -> Agent:
     return next(agent for agent in AGENTS if agent.name == name)
+
+
+def asked(
+    name: str,
+    programs: Programs,
+    tools: Mapping[str, Sequence[Json]],
+    folder: Path,
+    *,
+    cloud: Cloud | None = None,
+    model: str = "",
+    is_behind: bool = True,
+) -> tuple[Finder, Run]:
+    """Have the agent *name* do its task with *model*, directly or behind the proxy, which searches all tools."""
+    agent, variables = listing_all(agent_named(name))
+    usual = agent.command
+    if model:
+        agent = replace(agent, command=lambda prompt, servers: [*usual(prompt, servers), "--model", model])
+    finder = Finder(CLOCK, agent.called_name(CLOCK.server, CLOCK.tool))
+    with agent_home(agent, programs, folder) as home, served_proxy(home.url, settings=ALWAYS, cloud=cloud) as url:
+        if is_behind:
+            home.url = url
+        home.write(scripted_servers(folder, tools))
+        return finder, home.ask(CLOCK.prompt, finder, environment=variables)
 
 
 def _edited(agent: Agent, edit: Callable[[str], str]) -> Agent:

@@ -129,7 +129,7 @@ async def test_a_call_by_the_full_name_reaches_the_client_by_both(cloud: Cloud) 
     """A model may call what it has read."""
     content = body_of("responses", listed(), model="gpt-5.5")
     request = await planned("responses", content, cloud=cloud)
-    reply = request.target.wire.open_reply(request.held, request.to_client)
+    reply = request.target.wire.open_reply(request.held, request.to_client, request.history)
     said = {"type": "function_call", "call_id": "c", "name": "mcp__mail__send_mail", "arguments": '{"text" : "hi"}'}
     reply.add_whole({"status": "completed", "output": [said]})
 
@@ -194,7 +194,7 @@ async def test_a_client_with_its_own_search_keeps_its_other_tools() -> None:
     """With too few of servers beside it, its request is left alone."""
     own = [tool(f"own_{number}", "Own.") for number in range(30)]
     late = {**tool("mcp__late__tool", "Deferred."), "defer_loading": True}
-    with pytest.raises(PassUnchangedError, match="own tool search, its tools are too few"):
+    with pytest.raises(PassUnchangedError, match="own tool search, the tools are too few"):
         await planned("responses", body_of("responses", [*own, SEARCH, late]))
     shop = [{**each, "name": f"mcp__shop__{each['name']}"} for each in things()]
     request = await planned("responses", body_of("responses", [*own, SEARCH, late, *shop]), settings=ALWAYS)

@@ -10,8 +10,8 @@ import openai
 import pytest
 
 from tests.kit.proxy_fuzz import KEYWORDS
-from tests.kit.proxy_talk import NEW, Talk, run
-from tests.kit.strict_upstreams import Fault, Reply, Text, ToolCall
+from tests.kit.proxy_talk import NEW, Talk, run, search
+from tests.kit.strict_upstreams import Fault, Reply, Text, Thinking, ToolCall
 from tests.proxy.test_requests import body_of, planned, shop
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.proxy.app import ProxyApp
@@ -126,7 +126,7 @@ async def test_nothing_runs_that_the_clients_choice_excludes(api: Any, tools: Ca
         talk.proxy = ProxyApp(upstream, KEYWORDS, tools, "other")
         await talk.ask(tool_choice=choice)
 
-        assert "it did not run" in str(talk.entries(1))
+        assert "did not run" in str(talk.entries(1))
         assert booked == []
 
 
@@ -137,3 +137,16 @@ async def test_a_choice_that_names_an_operators_tool_allows_it(api: Any, tools: 
 
         assert request.may_call("book_flight")
         assert not request.may_call("toolSearchTool")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_calls_that_did_not_run_are_known_to_the_model_beside_a_clients(stream: bool) -> None:
+    """The API refuses reasoning without the item that followed it: here a call of the proxy's, in a reply cut off."""
+    said = [Thinking("hm"), search(), ToolCall("Read", {"text": "a"}), search("Read")]
+    talk = Talk("responses", [Reply(said, stop="cut"), Reply([Text("No.")])], "", NEW["responses"], stream)
+    await talk.ask()
+    assert [call.name for call in talk.calls] == ["Read"]
+    await talk.ask()
+
+    assert talk.is_well
+    assert json.dumps(talk.entries(1)).count("did not run") == 2

@@ -11,12 +11,14 @@ from tests.kit.proxy_clients import CLIENTS
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.proxy.app import WIRES
 from toolsearch.proxy.body import Body
-from toolsearch.proxy.request import Request, Target, require_changeable
+from toolsearch.proxy.continued import require_changeable
+from toolsearch.proxy.request import Request, Target
 from toolsearch.proxy.tools import PassUnchangedError, ToolLists
 from toolsearch.settings import Settings
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.wire.capabilities import Cloud
+from toolsearch.wire.native_search import found_names
 
 PATHS = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}
 ENTRIES = {"messages": "messages", "chat": "messages", "responses": "input"}
@@ -35,7 +37,7 @@ async def planned(
     settings: Settings = SETTINGS,
 ) -> Request:
     wire_format, wire = WIRES[PATHS[api]]
-    body = require_changeable(Body.read(content, lists=(wire.ENTRIES,)), has_operator=bool(tools))
+    body = require_changeable(Body.read(content, lists=(wire.ENTRIES,)), None, has_operator=bool(tools))
     tool_list = await ToolLists(settings, tools, keep).get(body, wire_format)
     return Request(Target(wire_format, wire, cloud), body, tool_list)
 
@@ -239,9 +241,11 @@ async def test_an_answer_that_each_later_request_holds_is_written_once() -> None
     wire_format, wire = WIRES[PATHS["messages"]]
     lists, target = ToolLists(SETTINGS), Target(wire_format, wire, "other")
     read = Body.read(body_of("messages", shop("messages")), lists=(wire.ENTRIES,))
-    body = require_changeable(read, has_operator=False)
-    found = ToolResult("id", "toolSearchTool", (), {"tools": ["shop__thing_007", "not there"]})
-    said = [Request(target, body, await lists.get(body, wire_format)).as_shown(found).text for _ in range(3)]
+    body = require_changeable(read, None, has_operator=False)
+    found = ["shop__thing_007", "not there"]
+    said = [
+        Request(target, body, await lists.get(body, wire_format)).history.answer_to_search(found).text for _ in range(3)
+    ]
 
     tools = await lists.get(body, wire_format)
     assert tools.remembered.answer.cache_info()[:2] == (2, 1)
@@ -276,7 +280,7 @@ async def test_lists_that_the_proxy_cannot_take_over_are_left_alone(api: str) ->
         "two tools have one name": [*things, things[0]],
         "its own tool search": [*things, make("toolSearchTool", "Mine.")],
         "has its own": [*things, {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}],
-        "own tool search, its": [*things[:3], {**make("deferred", "Deferred."), "defer_loading": True}],
+        "own tool search, the": [*things[:3], {**make("deferred", "Deferred."), "defer_loading": True}],
     }
     for reason, tools in lists.items():
         with pytest.raises(PassUnchangedError, match=reason):
@@ -315,7 +319,8 @@ async def test_the_client_gets_the_names_that_its_own_schema_has(api: str) -> No
     schema = {"type": "object", "properties": {"Start<": {"type": "string"}}}
     (own["function"] if api == "chat" else own)["input_schema" if api == "messages" else "parameters"] = schema
     request = await planned(api, body_of(api, [*shop(api), own]))
-    told = request.as_shown(await _searched(request, "select:time__list")).text
+    found = request.as_shown(await _searched(request, "select:time__list"))
+    told = request.history.answer_to_search(found_names(found)).text
     call = request.to_client(ToolCall("c", "callTool", '{"name":"time__list","arguments":{"Start_lt":"now"}}'))
 
     assert '"Start_lt"' in told

@@ -3,6 +3,7 @@
 import re
 import zlib
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -17,7 +18,8 @@ from toolsearch.wire.carried import (
     CarriedCall,
     CarriedRound,
     Carrier,
-    answer_text,
+    OwnAnswer,
+    carried_answer,
     carried_call,
     read_carrier,
     size_in,
@@ -66,6 +68,10 @@ def carried(*calls: CarriedCall, is_exact: bool = False) -> list[CarriedRound]:
     return [] if carrier is None else carrier.rounds
 
 
+def joined(names: Sequence[str]) -> OwnAnswer:
+    return OwnAnswer(", ".join(names))
+
+
 @given(ROUNDS, st.booleans())
 def test_what_fits_comes_back_as_it_was(rounds: list[CarriedRound], is_exact: bool) -> None:
     written = write_carrier("toolu_1", rounds, is_exact=is_exact)
@@ -81,9 +87,9 @@ def test_what_fits_comes_back_as_it_was(rounds: list[CarriedRound], is_exact: bo
 def test_a_result_that_does_not_fit_is_told_to_have_been_read() -> None:
     ran, failed = (carried(operators(INCOMPRESSIBLE, is_error=failed))[0].calls[0] for failed in (False, True))
 
-    assert answer_text(ran, "".join) == "It ran, and its result was read then."
-    assert answer_text(failed, "".join) == "Error: It failed, and the reason was read then."
-    assert answer_text(carried(operators("booked"))[0].calls[0], "".join) == "booked"
+    assert carried_answer(ran, joined).text == "It ran, and its result was read then."
+    assert carried_answer(failed, joined).text == "Error: It failed, and the reason was read then."
+    assert carried_answer(carried(operators("booked"))[0].calls[0], joined).text == "booked"
     assert not carried(operators(INCOMPRESSIBLE))[0].is_exact
 
 
@@ -161,7 +167,7 @@ def test_a_forged_place_or_size_stays_within_its_reply(sizes: dict[str, int], pl
         assert (first, last) == (0, len(entries) - 1)
 
 
-HISTORY = History((), ", ".join)
+HISTORY = History((), joined)
 
 
 def client_entries(call_id: str) -> list[dict[str, Any]]:
@@ -198,7 +204,7 @@ def test_forged_ids_restore_no_more_than_a_model_could_read() -> None:
     entries = [entry for each in ids for entry in client_entries(each)]
     for wire in WIRES:
         assert len(compact(entries)) < 1_000_000
-        restored = wire.restored(entries, History((), lambda names: 1_000 * "".join(names)))
+        restored = wire.restored(entries, History((), lambda names: OwnAnswer(1_000 * "".join(names))))
         assert len(compact([each for each in restored if isinstance(each, dict)])) < 20_000_000
 
 

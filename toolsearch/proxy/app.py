@@ -16,7 +16,14 @@ from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import ChatModelError, ToolSearchError
 from toolsearch.proxy.body import Body
-from toolsearch.proxy.request import Request, Target, require_changeable
+from toolsearch.proxy.continued import (
+    NotStoredError,
+    continued_by,
+    known_replies,
+    require_changeable,
+    require_stored,
+)
+from toolsearch.proxy.request import Request, Target
 from toolsearch.proxy.rounds import Rounds
 from toolsearch.proxy.tools import PassUnchangedError, ToolLists
 from toolsearch.proxy.upstream import Answer, Headers, Upstream, end_to_end, is_plain
@@ -96,6 +103,7 @@ class ProxyApp:
         self._cloud: Cloud = upstream.cloud if cloud is None else cloud
         self._manager: ToolCallingManager = build_manager(settings)
         self.lists = ToolLists(settings, tools, keep, index)
+        self._replies = known_replies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -117,11 +125,11 @@ class ProxyApp:
         path, is_count = exchange.wire_path
         wire_format, wire = WIRES.get(path) or WIRES[anthropic.PATH]
         if exchange.asks_for_websocket:
-            message = "This proxy has no websockets; send the request by HTTP"
+            message = "This proxy has no websockets. Send the request by HTTP."
             await exchange.refuse(wire, message, "no_websockets", _UPGRADE_REQUIRED)
             return
         if not is_plain(exchange.target):
-            message = "The path has characters that no address has, or leaves the model API's by '..'"
+            message = "The path leaves the model API's address by '..', or has characters that no address has."
             await exchange.refuse(wire, message, "bad_request", _BAD_REQUEST)
             return
         try:
@@ -132,13 +140,15 @@ class ProxyApp:
         except ToolSearchError as error:
             await exchange.refuse(wire, str(error), error.code, error.status)
         except _TooLargeError:
-            message = f"The request has more than {MOST_REQUEST_BYTES:,} bytes"
+            message = f"The request has more than {MOST_REQUEST_BYTES:,} bytes. Send a shorter one."
             await exchange.refuse(wire, message, "body_too_large", _TOO_LARGE)
+        except NotStoredError as error:
+            await exchange.refuse(wire, str(error), "previous_response_not_found", _BAD_REQUEST)
         except _GoneError:
             logger.debug("the client has hung up")
         except Exception:
             logger.exception("a request to %s could not be answered", path)
-            await exchange.refuse(wire, "The proxy failed; its log has the reason", "internal", _INTERNAL)
+            await exchange.refuse(wire, "The proxy failed. Its log has the reason.", "internal", _INTERNAL)
 
     async def _answer_model(self, exchange: _Exchange, target: Target, *, is_count: bool) -> None:
         content = await exchange.content(MOST_REQUEST_BYTES)
@@ -156,8 +166,8 @@ class ProxyApp:
                 await exchange.pass_on(answer, own)
                 return
             if any(name == b"content-encoding" and value != b"identity" for name, value in answer.headers):
-                raise ChatModelError("the model API compresses its answers although it was asked not to")
-            rounds = exchange.rounds = Rounds(request, send, self._manager)
+                raise ChatModelError("the model API compressed its answer, although the proxy asked for a plain one")
+            rounds = exchange.rounds = Rounds(request, send, self._manager, self._replies)
             try:
                 await exchange.reply(rounds, answer, own)
             finally:
@@ -169,13 +179,18 @@ class ProxyApp:
     async def _request(self, exchange: _Exchange, target: Target, content: bytes) -> Request:
         """Raises PassUnchangedError if the request is passed on as it came."""
         if exchange.header(_SWITCH) == b"off":
-            raise PassUnchangedError("the client has switched it off")
+            raise PassUnchangedError("the client has switched the proxy off")
         if exchange.header(b"content-encoding") not in (b"", b"identity"):
             raise PassUnchangedError("the body is compressed")
         read = await search_threads.run(Body.read, content, self.lists.texts, (target.wire.ENTRIES,))
-        body = require_changeable(read, has_operator=self._tools is not None)
-        tools = await self.lists.get(body, target.wire_format)
-        return await search_threads.run(Request, target, body, tools)
+        continued = None if read is None else continued_by(read, self._replies)
+        try:
+            body = require_changeable(read, continued, has_operator=self._tools is not None)
+            tools = await self.lists.get(body, target.wire_format)
+            return await search_threads.run(Request, target, body, tools, continued)
+        except PassUnchangedError as reason:
+            require_stored(read, continued, target.wire.ENTRIES, str(reason))
+            raise
 
     async def _pass(self, exchange: _Exchange, content: bytes | AsyncIterator[bytes], own: Headers) -> bool:
         """Pass a request on as it came, and say whether the model API took it."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.call_tools import CALL_TOOLS, READ_SKILL_TOOL, inner_call
-from toolsearch.discovery.exposure import FIXED, MESSAGES
+from toolsearch.discovery.exposure import SESSION_EXPOSURES
 from toolsearch.discovery.view import View
 from toolsearch.documents.json_values import as_object, as_texts, is_object
 from toolsearch.proxy.body import Body, list_text
+from toolsearch.proxy.continued import CONTINUES, Continued
 from toolsearch.proxy.tools import PassUnchangedError, ToolList
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tokens import HeuristicTokenCounter, definition_tokens
@@ -21,8 +22,8 @@ from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
-from toolsearch.tools.results import text_block
-from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
+from toolsearch.wire.capabilities import Cloud, Endpoint, RevealMode, capabilities_of
+from toolsearch.wire.carried import OwnAnswer
 from toolsearch.wire.formats import (
     CHOICE,
     WireFormat,
@@ -31,6 +32,7 @@ from toolsearch.wire.formats import (
     is_answer,
     render_change,
     render_definition,
+    render_tool_list,
     said_in,
     text_in,
     with_cache_mark,
@@ -44,10 +46,10 @@ from toolsearch.wire.sendable_tools import own_arguments
 
 _OWN_TOOLS: Final = 2  # the search tool and the call tool; readSkill is there only for skills
 _FEWEST_REQUESTS: Final = 2  # of a conversation that calls a tool: for the call, and after it
-_REPEATED: Final = {"tools": "[]", CHOICE: '"auto"'}  # what answers repeat of a request, with its defaults
+# What answers repeat of a request, with its defaults.
+_REPEATED: Final = {"tools": "[]", CHOICE: '"auto"', CONTINUES: "null"}
 _MOST_UNSURE: Final = 2  # tools that a search names although it is not sure of any
 _FREE: Final = (None, "auto", "required", "any")  # choices of any tool
-_ABSENT: Final = ("background", "conversation", "previous_response_id")  # the request holds not the whole conversation
 Texts: TypeAlias = list[str]
 
 
@@ -60,73 +62,68 @@ class Target:
     cloud: Cloud = ""
 
 
-def require_changeable(body: Body | None, *, has_operator: bool) -> Body:
-    """Raises PassUnchangedError for a body that cannot be read, or that the proxy cannot continue."""
-    if body is None:
-        raise PassUnchangedError("the body is no JSON object, has a key twice, or has too many entries")
-    choices = body.get("n")
-    if choices not in (None, 1):
-        raise PassUnchangedError("it asks for several choices")
-    for key in _ABSENT:
-        if body.get(key):
-            raise PassUnchangedError(f"it has the parameter {key}")
-    part = body.parts.get("tools")
-    if not has_operator and (part is None or body.written(part) in ("null", "[]")):
-        raise PassUnchangedError("it has no tools")
-    return body
-
-
 class Request:
     """What the model is sent for one request of a client, and what its searches find.
 
+    mode       how found tools reach the model
     held       names of tools whose calls do not reach the client as they are
     revealed   names of the tools that it is shown by now, of those that were held back
     held_back_count  number of tools that the model is not shown at first
     is_free    whether the model need not call a tool any more: it has called one of the operator's, or too many
     """
 
-    def __init__(self, target: Target, body: Body, tools: ToolList) -> None:
-        """Make the request, which may search. Raises PassUnchangedError if the request is not changed."""
-        self.target, self._body, self._tools = target, body, tools
+    def __init__(self, target: Target, body: Body, tools: ToolList, continued: Continued | None = None) -> None:
+        """Make the request, which may search. Raises PassUnchangedError if the request is not changed.
+
+        continued  the stored reply that it continues
+        """
+        self.target, self._body, self._tools, self._continued = target, body, tools, continued
         self._known = capabilities_of(Endpoint(target.wire_format, str(body.get("model") or ""), target.cloud))
-        self._announces = "messages" in self._known.modes
+        self.mode: RevealMode = self._way_to_reveal()
         if not tools.named and not self._known.tools_on_chat and body.get("reasoning_effort") != "none":
-            raise PassUnchangedError("its model takes no functions while it reasons, and the client has none")
+            raise PassUnchangedError("the model takes no functions while it reasons, and the client has none")
         entries = self._client_entries()
         opening = list(
             takewhile(lambda fields: not is_answer(fields), (as_object(value) or {} for value, _ in entries))
         )
         kept = self._kept(_system_text(body, opening))
-        reach = _without([name for name in kept if name in tools.named])
+        reach = _without(tuple(name for name in kept if name in tools.named))
         view = tools.engine.view(reach)
-        self.is_whole = self._is_whole(view, kept, opening)
-        surely = () if self._announces or self.is_whole else self._asked_first(reach, entries)
+        self.is_whole = continued is None and self._is_whole(view, kept, opening)
+        is_first = continued is None and not self.is_whole and self.mode != "messages"
+        surely = self._asked_first(reach, entries) if is_first else []
         self.listed = self._listed(kept, surely, view.names)
-        clients = [name for name in self.listed if name in tools.named]
+        clients = tuple(name for name in self.listed if name in tools.named)
         self._reach = reach if self.is_whole else _without(clients)  # the operator's run here, listed or not
-        self.held_back_count = len(set(view.names).difference(self.listed))
-        self.revealed = list(surely)
+        held_back = set(view.names).difference(self.listed)
+        self.held_back_count = len(held_back)
+        self._deferred: Collection[str] = held_back if self.mode == "deferred" else ()
+        shown = () if continued is None or continued.mode != self.mode else continued.revealed
+        self._loaded = {*shown}  # of the deferred tools, by answers so far
+        self.revealed = [*surely, *shown]
         self._sent: Texts = []
         self._is_as_sent = True
         self.is_free = False
         self._pending: list[str] = []
-        self._announced = set(self.listed)
+        self._announced = {*self.listed, *self.revealed}
         self._read(entries)
         if self.is_whole and not tools.operator and not tools.has_skills and self._is_as_sent:
             own = "beside the client's own tool search, " if tools.has_search else ""
-            raise PassUnchangedError(f"{own}its tools are too few to be searched")
+            raise PassUnchangedError(f"{own}the tools are too few to be searched")
 
     # What goes upstream
 
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers that the way of revealing tools needs."""
-        return self._known.headers.get("messages", {}) if self._announces else {}
+        return self._known.headers.get(self.mode, {})
 
     def content(self) -> bytes:
         """The body that goes to the model now."""
         wire, body = self.target.wire, self._body
         values = {"tools": list_text(self.listed_texts)}
+        if self._continued is not None:
+            values[CONTINUES] = compact(self._continued.stored.id)
         if self.is_free:
             freed = without_force(body.get(CHOICE))
             values |= {} if freed is None else {CHOICE: compact(freed)}
@@ -145,9 +142,17 @@ class Request:
 
     # The calls of the model
 
-    @property
-    def binds_thinking(self) -> bool:
-        return self._known.binds_thinking
+    @cached_property
+    def history(self) -> History:
+        """How the conversation with the model is written."""
+        return History(
+            self._called_by_call_tool,
+            self._answer,
+            self._known.binds_thinking,
+            self._tools.full_names,
+            has_native_search=self.mode == "deferred",
+            unanswered=None if self._continued is None else self._continued.stored.unanswered,
+        )
 
     @property
     def held(self) -> Collection[str]:
@@ -184,23 +189,22 @@ class Request:
     def conversation(self) -> Conversation:
         """The tools that the proxy runs for this request."""
         conversation = self._tools.conversation(self._reach)
-        conversation.show_as(MESSAGES if self._announces else FIXED)
+        conversation.show_as(SESSION_EXPOSURES[self.mode])
         return conversation
 
     def as_shown(self, result: ToolResult) -> ToolResult:
-        """The *result* of a search in the form that a later request can make again from the names that it found."""
+        """The *result* of a search as the names that it found, from which a later request can make its answer again."""
         if result.name != TOOL_NAME:
             return result
         structured = as_object(result.structured) or {}
         skills, others = as_texts(structured.get("skills")), as_texts(structured.get("alsoFound"))
         names = [*skills, *found_names(result)] or others[:_MOST_UNSURE]
-        text = text_block(self._answer(names))
-        return replace(result, content=(text,), structured={"tools": list(names)}, is_error=False, error_code=None)
+        return replace(result, content=(), structured={"tools": list(names)}, is_error=False, error_code=None)
 
     @property
     def tokens_saved(self) -> int:
         """An estimate: the tokens of the tools that are not in the list."""
-        return 0 if self.is_whole else self._tools.engine.view(_without(self.listed)).estimated_tokens
+        return 0 if self.is_whole else self._tools.engine.view(_without(tuple(self.listed))).estimated_tokens
 
     @property
     def all_tools_tokens(self) -> int:
@@ -226,6 +230,13 @@ class Request:
 
     # The list
 
+    def _way_to_reveal(self) -> RevealMode:
+        """How found tools reach the model: the best way that its API takes beside the client's own tools."""
+        tools, most = self._tools, self._known.max_deferred
+        is_room = most is None or len(tools.others) + len(tools.named) + len(tools.operator) + _OWN_TOOLS <= most
+        refused = set[RevealMode]({"append"}) if is_room and not tools.has_search else {"append", "deferred"}
+        return next(mode for mode in self._known.modes if mode not in refused)
+
     @cached_property
     def _own(self) -> Sequence[ToolDefinition]:
         return self._own_beside(is_whole=self.is_whole)
@@ -235,20 +246,28 @@ class Request:
         skills = [READ_SKILL_TOOL] if self._tools.has_skills else []
         if is_whole and not skills:
             return []
-        calls = [] if is_whole or self._announces else [CALL_TOOLS[CALL_TOOL]]
+        calls = [CALL_TOOLS[CALL_TOOL]] if self.mode == "fixed" and not is_whole else []
         return [self._tools.search_definition, *skills, *calls]
 
     @cached_property
     def listed_texts(self) -> Texts:
         named, operator = self._tools.named, self._tools.operator
         own = [operator[name].definition for name in self.listed if name not in named and name in operator]
-        rendered: list[Any] = list(self._tools.rendered.of([*own, *self._own]))
+        rendered: list[Any] = [*self._tools.rendered.of(own), *self._rendered_own()]
         kept = [name for name in self.listed if name in named]
         if not has_cache_mark(named[name].entry for name in kept):
-            rendered = with_cache_mark(rendered, [tool.entry for tool in named.values()])
-        return [*self._tools.others, *self._tools.written(kept), *map(compact, rendered)]
+            rendered = with_cache_mark(rendered, self._tools.marked)
+        every = self._tools.deferred if self._deferred else {}
+        deferred = [text for name, text in every.items() if name in self._deferred]
+        return [*self._tools.others, *self._tools.written(kept), *map(compact, rendered), *deferred]
 
-    @property
+    def _rendered_own(self) -> Sequence[JsonObject]:
+        """The entries of the proxy's own tools. Beside deferred tools, the search may be the API's own."""
+        if not self.history.has_native_search:
+            return self._tools.rendered.of(self._own)
+        return [render_tool_list([each], [each], self.target.wire_format)[0] for each in self._own]
+
+    @cached_property
     def _own_tokens(self) -> int:
         own = self._own_beside(is_whole=False)
         return sum(definition_tokens(definition, HeuristicTokenCounter()) for definition in own)
@@ -277,7 +296,7 @@ class Request:
         kept = sorted(tools.kept(system).difference(chosen))
         room = self._room
         if room is not None and len(chosen) > room:
-            raise PassUnchangedError("it chooses more tools than the model's API takes")
+            raise PassUnchangedError("the request chooses more tools than the model API takes")
         return sorted([*chosen, *kept][:room])
 
     @property
@@ -288,7 +307,9 @@ class Request:
 
     def _listed(self, kept: Sequence[str], surely: Iterable[str], in_reach: Sequence[str]) -> list[str]:
         more = in_reach if self.is_whole else surely
-        listed = [*kept, *sorted(set(more).difference(kept))]
+        before = () if self._continued is None else self._continued.listed
+        known = [name for name in before if name in self._tools.named or name in self._tools.operator]
+        listed = list(dict.fromkeys([*known, *kept, *sorted(set(more).difference(kept))]))
         return listed if self.is_whole else listed[: self._room]
 
     def _asked_first(self, reach: Reach, entries: Sequence[tuple[Json, str]]) -> list[str]:
@@ -317,8 +338,7 @@ class Request:
 
     def _read(self, entries: Sequence[tuple[Json, str]]) -> None:
         """Write the conversation as the model knows it."""
-        history = History(self._called_by_call_tool, self._answer, self.binds_thinking, self._tools.full_names)
-        parts = self.target.wire.restored([value for value, _ in entries], history)
+        parts = self.target.wire.restored([value for value, _ in entries], self.history)
         self._is_as_sent = parts == list(range(len(entries)))
         for part in parts:
             if isinstance(part, Found):
@@ -328,7 +348,7 @@ class Request:
             fields = as_object(value) or {}
             if is_answer(fields):
                 self._begin_answer()
-            elif self._announces and not self.is_whole:
+            elif self.mode == "messages" and not self.is_whole:
                 self._reveal(self._asked_for(self._reach, fields))
             self._sent.append(text)
 
@@ -341,7 +361,7 @@ class Request:
 
     @cached_property
     def _called_by_call_tool(self) -> Collection[str]:
-        if self.is_whole or self._announces:
+        if self.is_whole or self.mode != "fixed":
             return ()
         return {*self._tools.named, *self._tools.operator}.difference(self.listed)
 
@@ -351,7 +371,7 @@ class Request:
                 continue
             if name not in self.revealed:
                 self.revealed.append(name)
-            if self._announces:
+            if self.mode == "messages":
                 self._pending.append(name)
 
     def _change(self) -> Texts:
@@ -367,16 +387,26 @@ class Request:
             texts = [text.replace(written, compact(entry)) for text in texts]
         return texts
 
-    def _answer(self, names: Sequence[str]) -> str:
-        """The text that the model reads for a search that found *names*."""
+    def _answer(self, names: Sequence[str]) -> OwnAnswer:
+        """The answer to a search that found *names*. It loads deferred tools that no earlier answer has loaded."""
         shown = [name for name in names if self.conversation.shown_entry(name) is not None]
         skills = tuple(filter(self.find_skill, shown))
         tools = [name for name in shown if name not in skills]
-        if not tools or not self._announces:
-            return self._tools.remembered.answer(self._reach, tuple(shown))
+        if not tools or self.mode == "fixed":
+            return OwnAnswer(self._tools.remembered.answer(self._reach, tuple(shown)))
         own = self._tools.named
-        text = loaded_text(own[name].dotted_name if name in own else name for name in tools)
-        return "\n".join([text, *([self._tools.remembered.answer(self._reach, skills)] if skills else [])])
+        loaded = [name for name in tools if name in self._deferred and name not in self._loaded]
+        self._loaded.update(loaded)
+        callable_names = [own[name].dotted_name if name in own else name for name in tools if name not in loaded]
+        texts = [loaded_text(callable_names)] if callable_names else []
+        texts += [self._tools.remembered.answer(self._reach, skills)] if skills else []
+        return OwnAnswer("\n".join(texts), self._entries(loaded))
+
+    def _entries(self, names: Sequence[str]) -> dict[str, JsonObject]:
+        """The definitions of the tools *names*: the client's as it has written them."""
+        operator, wire_format = self._tools.operator, self.target.wire_format
+        own = {name: render_definition(operator[name].definition, wire_format) for name in names if name in operator}
+        return {**self._tools.added(names), **own}
 
 
 def _as_written(call: ToolCall) -> str:
@@ -386,7 +416,8 @@ def _as_written(call: ToolCall) -> str:
     return body.written(part) if body is not None and part is not None and is_object(part.value) else ""
 
 
-def _without(names: Collection[str]) -> Reach:
+@lru_cache(256)
+def _without(names: tuple[str, ...]) -> Reach:
     return Reach.parse(deny=sorted(names))
 
 

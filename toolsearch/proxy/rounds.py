@@ -16,6 +16,7 @@ from toolsearch.calling.limits import TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.discovery.call_tools import inner_call
 from toolsearch.errors import CallLimitError, ChatModelError, ToolSearchError
+from toolsearch.proxy.continued import Continued, Replies
 from toolsearch.proxy.request import Request
 from toolsearch.proxy.upstream import Answer, Headers
 from toolsearch.sessions.costs import ToolCosts
@@ -33,7 +34,7 @@ _MOST_ROUNDS: Final = 3
 _TOO_MANY: Final = (
     f"A reply has at most {_MOST_ROUNDS} rounds of calls, and they are used up. Answer now with your results."
 )
-_EXCLUDED: Final = "The choice of tools excludes this call, and it did not run. Keep to the choice."
+_EXCLUDED: Final = "The tool choice excludes this call, so it did not run. Call only tools that the choice allows."
 _PING_S: Final = 10.0
 _PING: Final = b": a tool is running\n\n"  # a comment, which readers of events skip
 
@@ -51,7 +52,7 @@ class Whole:
 
 @dataclass(eq=False)
 class Rounds:
-    """The rounds of *request*. *send* sends a body to the model.
+    """The rounds of *request*. *send* sends a body to the model, and *replies* keeps the reply that they make.
 
     has_run  whether a tool may have run, so that it would run again if the client sent its request again
     costs    what the model was sent of tools so far, and what it would have been sent without a search: estimates
@@ -60,6 +61,7 @@ class Rounds:
     request: Request
     send: Send
     manager: ToolCallingManager
+    replies: Replies
     has_run: bool = False
     costs: ToolCosts = field(init=False)
     _turn: TurnCounter = field(default_factory=TurnCounter)
@@ -77,6 +79,7 @@ class Rounds:
                 async for piece in pieces:
                     yield piece
             last = reply.end()
+            self._keep(reply)
             rest = b"" if reply.is_changed else self._rest
         except ToolSearchError as error:
             last, rest = reply.fail(str(error)), b""
@@ -134,6 +137,7 @@ class Rounds:
                     break
                 await asked.aclose()
                 answer = await asked.enter_async_context(self.send(self.request.content()))
+        self._keep(reply)
         body = reply.body()
         text = compact(body) if reply.is_changed else content.decode(errors="surrogateescape")
         return Whole(first.status, first.headers, self.request.as_listed(text).encode(errors="surrogateescape"))
@@ -144,7 +148,13 @@ class Rounds:
 
     def _open_reply(self) -> Reply:
         request = self.request
-        return request.target.wire.open_reply(request.held, request.to_client, binds_thinking=request.binds_thinking)
+        return request.target.wire.open_reply(request.held, request.to_client, request.history)
+
+    def _keep(self, reply: Reply) -> None:
+        """Remember what a request has to know that continues the *reply*."""
+        request = self.request
+        if (stored := reply.stored) is not None:
+            self.replies.put(stored.given_id, Continued(stored, request.mode, request.listed, request.revealed))
 
     def _goes_on(self, reply: Reply, results: Sequence[ToolResult]) -> bool:
         """Add the round to the conversation with the model, and say whether the model is asked again."""

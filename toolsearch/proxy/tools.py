@@ -31,7 +31,9 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import CALL_TOOL, READ_SKILL, SEPARATOR, TOOL_NAME, namespaced, require_legal_name
 from toolsearch.tools.summaries import reference_to
-from toolsearch.wire.formats import RenderedTools, are_deferred, read_tool, without_cache_mark
+from toolsearch.wire.anthropic.requests import DEFERRED
+from toolsearch.wire.formats import RenderedTools, are_deferred, has_cache_mark, read_tool, without_cache_mark
+from toolsearch.wire.proxied_parts import compact
 from toolsearch.wiring import build_engine
 from toolsearch_indexes.tool_index import ToolIndex
 from toolsearch_indexes.vector_cache import VectorCache
@@ -46,7 +48,7 @@ _MOST_ANSWERS: Final = 128  # to searches, for each list, which stand in each re
 _ANY_QUERY: Final = "this"  # an answer depends on the names alone
 _MOST_OWN_TOOLS: Final = 40  # of a client; more tools without a prefix are taken for servers' tools
 _MOST_TOOLS: Final = 5_000  # of a client; an index of more would keep all others waiting
-_TOO_MANY: Final = f"it has more than {_MOST_TOOLS:,} tools"
+_TOO_MANY: Final = f"the request has more than {_MOST_TOOLS:,} tools"
 _NAMESPACE: Final = "namespace"
 _WORDS: Final = re.compile(r"[\w-]+")
 
@@ -150,13 +152,31 @@ class ToolList:
         """The tools that stay in the list: also the client's own, which, without servers' prefixes, are those that its
         *system* text names.
         """
-        words = () if self.own_names else _words(system)
-        return {*self.own_names, *self.always, *(name for name, tool in self.named.items() if tool.name in words)}
+        words = frozenset[str]() if self.own_names else _words(system)
+        return {*self.own_names, *self.always, *self._called(words)}
 
     def chosen(self, names: Collection[str]) -> list[str]:
         """The tools that the client calls one of *names*, or that are in a namespace that it calls so."""
-        own = [name for name, tool in self.named.items() if tool.name in names or tool.namespace in names]
-        return [*own, *(name for name in self.operator if name in names)]
+        inside = [name for name, tool in self.named.items() if tool.namespace in names] if self.namespaces else []
+        return [*dict.fromkeys([*self._called(names), *inside]), *filter(self.operator.__contains__, names)]
+
+    def _called(self, names: Collection[str]) -> list[str]:
+        """The tools that the client calls one of *names*."""
+        return [
+            name for called in sorted({*names} & self._by_clients_name.keys()) for name in self._by_clients_name[called]
+        ]
+
+    @cached_property
+    def _by_clients_name(self) -> Mapping[str, Sequence[str]]:
+        found = dict[str, list[str]]()
+        for name, tool in self.named.items():
+            found.setdefault(tool.name, []).append(name)
+        return found
+
+    @cached_property
+    def marked(self) -> Sequence[JsonObject]:
+        """The client's entries with a mark for the cache."""
+        return [tool.entry for tool in self.named.values() if has_cache_mark([tool.entry])]
 
     def written(self, names: Iterable[str]) -> list[str]:
         """The entries of the tools *names* with the bytes of the client. Namespaces come last, by name."""
@@ -181,6 +201,17 @@ class ToolList:
                     entries[name] = entry
         spaces = {first: self.namespaces[space].adding(tools) for space, (first, tools) in held.items()}
         return entries | spaces
+
+    @cached_property
+    def deferred(self) -> Mapping[str, str]:
+        """The entries that defer the tools, by name and in its order; none for an API whose answers hold the tools."""
+        if self.rendered.wire_format != "anthropic":
+            return {}
+        operator = zip(
+            self.operator, self.rendered.of([tool.definition for tool in self.operator.values()]), strict=True
+        )
+        entries = {**dict(operator), **{name: without_cache_mark(tool.entry) for name, tool in self.named.items()}}
+        return {name: compact({**entries[name], **DEFERRED}) for name in sorted(entries)}
 
     @cached_property
     def search_definition(self) -> ToolDefinition:
@@ -264,7 +295,7 @@ class ToolLists:
         text = body.written_at("tools", "[]")
         text = "[]" if text == "null" else text
         if not text.startswith("["):
-            raise PassUnchangedError("its tools are no list")
+            raise PassUnchangedError("the tools are not a list")
         version = 0 if self.operator is None else self.operator.snapshot().version
         key = (wire_format, text, version)
         task = self._made.get(key)
@@ -289,7 +320,7 @@ class ToolLists:
             raise PassUnchangedError("the client has its own tool search")
         operator = {tool.name: tool for tool in self.operator or () if tool.name not in taken}
         if self.operator is not None and len(operator) < len(self.operator):
-            logger.warning("some of the operator's tools have the names of a client's, and are left out for it")
+            logger.warning("a client has tools of the same names as the operator's, and does not get those")
         skills = _skills(self.operator, taken)
         tools = [*operator.values(), *skills, *(Tool(each.definition) for each in named.values())]
         always = frozenset(filter(GlobSet(self.keep).match, named))

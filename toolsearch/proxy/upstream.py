@@ -25,6 +25,7 @@ _HOP_BY_HOP: Final = frozenset(
 )
 _VISIBLE: Final = frozenset(range(0x21, 0x7F)).difference(b"#")  # what an address may have
 _PROVIDERS: Final = ("api.anthropic.com", "api.openai.com")
+_AZURE: Final = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")
 
 
 class Upstream:
@@ -57,7 +58,8 @@ class Upstream:
     @property
     def cloud(self) -> Cloud:
         """Empty if this is a provider's own API."""
-        return "" if self._url.host in _PROVIDERS else "other"
+        host = self._url.host
+        return "" if host in _PROVIDERS else "azure" if host.endswith(_AZURE) else "other"
 
     @asynccontextmanager
     async def send(

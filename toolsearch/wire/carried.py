@@ -9,8 +9,8 @@ from __future__ import annotations
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -34,6 +34,22 @@ _LEAST: Final = 1_000  # characters that each reading of an id counts at least
 _RAN: Final = "It ran, and its result was read then."
 _READ: Final = "It was read then. Read it again if you still need it."
 _FAILED: Final = "Error: It failed, and the reason was read then."
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAnswer:
+    """The answer to a call that the proxy runs.
+
+    text    words. They follow the results if the answer loads tools
+    loaded  entries of the tools that it loads in the API's own way, by name
+    """
+
+    text: str
+    loaded: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+
+
+AnswerToSearch: TypeAlias = Callable[[Sequence[str]], OwnAnswer]
+"""As in `History`."""
 
 
 class CarriedCall(NamedTuple):
@@ -86,18 +102,26 @@ _SHAPE: TypeAdapter[list[CarriedRound]] = TypeAdapter(Annotated[list[CarriedRoun
 
 
 def carried_call(place: int, call: ToolCall, result: ToolResult, extra: JsonObject | None = None) -> CarriedCall:
-    is_search = call.name == TOOL_NAME and not result.is_error
-    answer = found_names(result) if is_search else result_as_text(result)
+    answer = found_names(result) if _is_search(result) else result_as_text(result)
     return CarriedCall(place, call.id, call.name, arguments_text(call), answer, result.is_error, dict(extra or {}))
 
 
-def answer_text(call: CarriedCall, answer_to_search: Callable[[Sequence[str]], str]) -> str:
-    """What the model reads as the result of a carried call."""
+def answer_of(result: ToolResult, answer_to_search: AnswerToSearch) -> OwnAnswer:
+    """What the model reads as the *result* of a call that has just run."""
+    return answer_to_search(found_names(result)) if _is_search(result) else OwnAnswer(result_as_text(result))
+
+
+def carried_answer(call: CarriedCall, answer_to_search: AnswerToSearch) -> OwnAnswer:
+    """What the model has read as the result of a carried call."""
     if isinstance(call.answer, list):
         return answer_to_search(call.answer)
     if call.answer is None:
-        return _FAILED if call.is_error else _READ if call.name == READ_SKILL else _RAN
-    return call.answer
+        return OwnAnswer(_FAILED if call.is_error else _READ if call.name == READ_SKILL else _RAN)
+    return OwnAnswer(call.answer)
+
+
+def _is_search(result: ToolResult) -> bool:
+    return result.name == TOOL_NAME and not result.is_error
 
 
 def write_carrier(call_id: str, rounds: Sequence[CarriedRound], *, is_exact: bool = False) -> str:
@@ -129,7 +153,7 @@ class Carriers:
     they are.
     """
 
-    def __init__(self, answer_to_search: Callable[[Sequence[str]], str]) -> None:
+    def __init__(self, answer_to_search: AnswerToSearch) -> None:
         self._answer_to_search = answer_to_search
         self._left = _LARGEST_HISTORY
 
@@ -146,11 +170,11 @@ class Carriers:
         carriers = {key: self.read(fields.get(key)) for key in keys}
         return {**fields, **{key: carrier.id for key, carrier in carriers.items() if carrier is not None}}
 
-    def answer(self, call: CarriedCall) -> str:
-        """See `answer_text`."""
-        text = answer_text(call if self._left > 0 else call._replace(answer=None), self._answer_to_search)
-        self._left -= len(text)
-        return text
+    def answer(self, call: CarriedCall) -> OwnAnswer:
+        """See `carried_answer`."""
+        answer = carried_answer(call if self._left > 0 else call._replace(answer=None), self._answer_to_search)
+        self._left -= len(answer.text)
+        return answer
 
 
 def size_in(kinds: Sequence[str], sizes: Mapping[str, int], begin: int = 0) -> int:

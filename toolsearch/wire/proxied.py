@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.carried import CarriedCall, OwnAnswer
 from toolsearch.wire.events import Event
 
 
@@ -31,18 +32,36 @@ proxy runs it.
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """How the history of a client is read.
+    """How a conversation with the model is written, and made again from the history of a client.
 
     called_by_call_tool  tools whose calls the model makes by ``callTool``, and the client sees as their own
-    answer_to_search     the text that the model reads for a search that found these names
+    answer_to_search     the answer to a search that found these names. It is asked for once for each search, in order
     binds_thinking       whether the API refuses thinking if what came before it has changed
     full_names           names of tools in namespaces, by ``namespace.name``
+    has_native_search    whether answers may load tools, and the search is the API's own if it has one for clients
+    unanswered           calls of the proxy without answers in a history that the API stores; None: the client sends it
     """
 
     called_by_call_tool: Collection[str]
-    answer_to_search: Callable[[Sequence[str]], str]
+    answer_to_search: Callable[[Sequence[str]], OwnAnswer]
     binds_thinking: bool = False
     full_names: Mapping[str, str] = field(default_factory=dict[str, str])
+    has_native_search: bool = False
+    unanswered: Sequence[CarriedCall] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A reply that the API stores, so that a request may continue it by its id.
+
+    given_id    the id that the client got
+    id          that of the model's last response, with which the API has stored the whole conversation
+    unanswered  as in `History`
+    """
+
+    given_id: str
+    id: str
+    unanswered: Sequence[CarriedCall]
 
 
 class Reply(Protocol):
@@ -101,6 +120,11 @@ class Reply(Protocol):
         ...
 
     @property
+    def stored(self) -> Stored | None:
+        """The reply as the API has stored it, if the API does that."""
+        ...
+
+    @property
     def is_changed(self) -> bool:
         """Whether the reply differs from the one that the model sent. If not, its bytes can be passed on."""
         ...
@@ -125,8 +149,8 @@ class ProxiedWire(Protocol):
         """
         ...
 
-    def open_reply(self, held: Collection[str], to_client: ToClient, *, binds_thinking: bool = False) -> Reply:
-        """See `Reply`. *binds_thinking* as in `History`."""
+    def open_reply(self, held: Collection[str], to_client: ToClient, history: History) -> Reply:
+        """See `Reply`. Its rounds are written as `restored` writes them for the same *history*."""
         ...
 
     def error_body(self, message: str, code: str, status: int) -> JsonObject:

@@ -56,7 +56,8 @@ def _unmarked(tools: list[_Json]) -> list[_Json]:
 
 def _of_messages(body: _Json) -> tuple[list[SeenTool], list[str], str]:
     blocks = [(message["role"], block) for message in body["messages"] for block in blocks_of(message)]
-    loaded = {name for _, block in blocks for name in references_of(block)}
+    added = [block["tool"] for _, block in blocks if block["type"] == "tool_addition"]
+    loaded = {name for _, block in blocks for name in references_of(block)} | {tool.get("name") for tool in added}
     tools = [
         SeenTool(
             tool["name"],
@@ -64,7 +65,7 @@ def _of_messages(body: _Json) -> tuple[list[SeenTool], list[str], str]:
             tool.get("input_schema", {}),
             bool(tool.get("defer_loading")) and tool["name"] not in loaded,
         )
-        for tool in body.get("tools", [])
+        for tool in [*body.get("tools", []), *(tool["definition"] for tool in added if "definition" in tool)]
     ]
     results = [_text(block.get("content", "")) for _, block in blocks if block["type"] == "tool_result"]
     return tools, results, _joined(block["text"] for role, block in blocks if role == "user" and "text" in block)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from .brain import Brain, Search, Text, Thinking, ToolCall
+from .brain import Brain, Search, Text, Thinking, ToolCall, search_arguments
 from .cache import Count
 from .core import Json, new_id, tokens
 from .ledger import IssuedReasoning, Ledger
@@ -175,7 +175,8 @@ def _item(part: object, cut: bool, checked: CheckedResponses, ledger: Ledger, ou
             "arguments": {"query": part.query},
         }
         if checked.search == "client":
-            item["call_id"] = new_id("call_")
+            [tool] = [tool for tool in checked.tools if tool.kind == "native_search"]
+            item |= {"call_id": new_id("call_"), "arguments": search_arguments(tool, part.query)}
         else:
             ledger.server_ids.add(name)
         return item

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.clients.installing import Programs
-from benchmarks.clients.running import Run, agent_home, scripted_model
+from benchmarks.clients.running import scripted_model
 from tests.kit.framework_environment import Framework
 from tests.kit.proxied import served_proxy
 from tests.kit.published_servers import needs_node
@@ -19,13 +19,10 @@ from tests.kit.real_clients import (
     LIBRARIES,
     Finder,
     Library,
-    agent_named,
-    listing_all,
+    asked,
     published_tools,
-    scripted_servers,
     write_listing,
 )
-from tests.proxy.test_requests import ALWAYS
 from toolsearch.wire.capabilities import Cloud
 
 AGENTS = ("claude-code", "codex", "opencode", "qwen")
@@ -46,32 +43,27 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> _Tools:
     return asyncio.run(published_tools(tmp_path_factory.mktemp("servers")))
 
 
-def asked(
-    name: str, programs: Programs, tools: _Tools, folder: Path, *, is_behind: bool, cloud: Cloud | None = None
-) -> tuple[Finder, Run]:
-    agent, variables = listing_all(agent_named(name))
-    model = Finder(CLOCK, agent.called_name(CLOCK.server, CLOCK.tool))
-    with agent_home(agent, programs, folder) as home, served_proxy(home.url, settings=ALWAYS, cloud=cloud) as url:
-        if is_behind:
-            home.url = url
-        home.write(scripted_servers(folder, tools))
-        return model, home.ask(CLOCK.prompt, model, environment=variables)
-
-
 @pytest.mark.parametrize(
-    ("name", "cloud"), [*((name, None) for name in AGENTS), pytest.param("codex", "", id="codex-at-openai")]
+    ("name", "cloud", "model"),
+    [
+        *((name, None, "") for name in AGENTS),
+        pytest.param("codex", "", "", id="codex-messages"),
+        pytest.param("claude-code", "", "claude-opus-5", id="claude-code-messages"),
+        pytest.param("claude-code", "", "claude-sonnet-5", id="claude-code-deferred"),
+    ],
 )
 def test_an_agent_finds_and_runs_its_own_tool(
-    name: str, cloud: Cloud | None, programs: Programs, tools: _Tools, tmp_path: Path
+    name: str, cloud: Cloud | None, model: str, programs: Programs, tools: _Tools, tmp_path: Path
 ) -> None:
-    """At its provider itself, found tools are added by messages. All are searched, even beside a very long prompt."""
-    _, direct = asked(name, programs, tools, tmp_path / "direct", is_behind=False)
-    model, behind = asked(name, programs, tools, tmp_path / "behind", is_behind=True, cloud=cloud)
+    """At its provider itself, messages add the found tools, or answers load them, as the model takes it."""
+    _, direct = asked(name, programs, tools, tmp_path / "direct", model=model, is_behind=False)
+    finder, behind = asked(name, programs, tools, tmp_path / "behind", model=model, cloud=cloud)
 
     assert "It is done." in direct.output
     assert "It is done." in behind.output
-    assert model.has_searched
-    assert len(behind.seen[0].tools) < len(direct.seen[0].tools)
+    assert finder.has_searched
+    shown = [[tool for tool in run.seen[0].tools if not tool.is_deferred] for run in (behind, direct)]
+    assert len(shown[0]) < len(shown[1])
     assert len({seen.listing for seen in behind.seen}) == 1
     assert not [request.raw for request in behind.requests if OURS.search(request.raw)]
 

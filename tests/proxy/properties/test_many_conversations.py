@@ -16,12 +16,14 @@ CONVERSATIONS = int(os.environ.get("PROXY_FUZZ", "10"))
 SEED = int(os.environ.get("PROXY_FUZZ_SEED", "1"))
 
 
-@pytest.mark.parametrize("cloud", ["", "other"], ids=["first-party", "other"])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("cloud", ["", "azure", "other"], ids=["first-party", "azure", "other"])
+@pytest.mark.parametrize(
+    ("wire", "stored"), [*((wire, False) for wire in WIRES), pytest.param("responses", True, id="responses-stored")]
+)
 @pytest.mark.timeout(120 + 3 * CONVERSATIONS)
-async def test_nothing_is_refused(wire: Wire, cloud: Cloud, caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_is_refused(wire: Wire, stored: bool, cloud: Cloud, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "toolsearch")  # the operator's tools fail now and then
-    ran = await fuzzed(wire, CONVERSATIONS, SEED, cloud=cloud)
+    ran = await fuzzed(wire, CONVERSATIONS, SEED, cloud=cloud, stored=stored)
     print(f"{len(ran.fake.requests)} requests to the API. {ran.report}")  # noqa: T201  for -s
 
     assert ran.problems == []

@@ -12,6 +12,7 @@ from openai import OpenAI
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
 from toolsearch.tools.results import text_block
+from toolsearch.wire.carried import OwnAnswer
 from toolsearch.wire.events import Event
 from toolsearch.wire.proxied import History, ProxiedWire, Reply
 from toolsearch.wire.proxied_parts import compact, read_object
@@ -58,7 +59,7 @@ def answer_to_search(names: Sequence[str]) -> str:
     return f"Found: {', '.join(names)}"
 
 
-HISTORY = History(frozenset({CLIENTS}), answer_to_search)
+HISTORY = History(frozenset({CLIENTS}), lambda names: OwnAnswer(answer_to_search(names)))
 
 
 def result_of(call: ToolCall) -> ToolResult:
@@ -73,7 +74,7 @@ def relay(
     wire: ProxiedWire, rounds: Sequence[Sequence[Event]], held: Sequence[str] = HELD
 ) -> tuple[list[Event], Reply, list[list[dict[str, Any]]]]:
     """Answer a client from *rounds* of a model. Gives its events, and what each further round was asked with."""
-    reply = wire.open_reply(held, to_client)
+    reply = wire.open_reply(held, to_client, HISTORY)
     events: list[Event] = []
     asked: list[list[dict[str, Any]]] = []
     for sent in rounds:
@@ -96,7 +97,7 @@ def relay_whole(
     wire: ProxiedWire, rounds: Sequence[dict[str, Any]], held: Sequence[str] = HELD
 ) -> tuple[dict[str, Any], Reply]:
     """The same for a model whose replies are not streamed."""
-    reply = wire.open_reply(held, to_client)
+    reply = wire.open_reply(held, to_client, HISTORY)
     for sent in rounds:
         reply.add_whole(sent)
         own = reply.own_calls

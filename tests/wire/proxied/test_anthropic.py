@@ -23,6 +23,7 @@ from toolsearch.tools.definition import Tool
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
 from toolsearch.tools.results import image_block, text_block
 from toolsearch.wire.anthropic import proxied
+from toolsearch.wire.carried import OwnAnswer
 from toolsearch.wire.events import Event, EventReader
 from toolsearch.wire.native_search import found_names
 from toolsearch.wire.proxied import Found, History, ProxiedWire, Reply, Restored
@@ -37,7 +38,7 @@ OPERATORS = "operators_tool"  # runs at the proxy; the model may call it by its 
 CLIENTS = "clients_tool"  # held back, called by callTool
 KEPT = "kept_tool"  # in the client's list
 HELD = (TOOL_NAME, CALL_TOOL, OPERATORS)
-HISTORY = History({CLIENTS}, lambda names: f"Found: {', '.join(names) or 'nothing'}.")
+HISTORY = History({CLIENTS}, lambda names: OwnAnswer(f"Found: {', '.join(names) or 'nothing'}."))
 BOUND = replace(HISTORY, binds_thinking=True)
 WIRE = cast("ProxiedWire", proxied)
 ASKED: Any = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}]}
@@ -56,7 +57,7 @@ def result_of(call: ToolCall) -> ToolResult:
     """A search finds the tools that its first query is the text of."""
     if call.name == TOOL_NAME:
         names = str(call.parsed_arguments["queries"]).split()
-        return ToolResult(call.id, TOOL_NAME, (text_block(HISTORY.answer_to_search(names)),), {"tools": names})
+        return ToolResult(call.id, TOOL_NAME, (text_block(HISTORY.answer_to_search(names).text),), {"tools": names})
     said = f"{call.name} did {arguments_text(call)}"
     content = (text_block(said), text_block(""), image_block("aGk=", "image/png"))
     return ToolResult(call.id, inner_call(call, _no_skill).name, content, is_error="x" in said)
@@ -111,7 +112,7 @@ class Exchange:
     reply: Reply = field(init=False)
 
     def run(self) -> list[Event]:
-        self.reply = WIRE.open_reply(HELD, to_client, binds_thinking=self.binds_thinking)
+        self.reply = WIRE.open_reply(HELD, to_client, BOUND if self.binds_thinking else HISTORY)
         given: list[Event] = []
         for number, said in enumerate(self.rounds, 1):
             self.pending = []
@@ -408,7 +409,7 @@ def test_a_client_that_keeps_a_part_of_what_it_is_shown_still_sends_a_valid_hist
 def test_a_reply_without_held_calls_passes_with_its_bytes(content: list[Block], size: int) -> None:
     (said,) = numbered([content], 0)
     stream = b": hello\r\n\r\n" + stream_of(said) + b"event: later\ndata: [1]\n\n"
-    reader, reply = EventReader(), WIRE.open_reply(HELD, to_client)
+    reader, reply = EventReader(), WIRE.open_reply(HELD, to_client, HISTORY)
 
     pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
     given = [each for piece in pieces for event in reader.add(piece) for each in reply.add_event(event)]
@@ -421,7 +422,7 @@ def test_a_reply_without_held_calls_passes_with_its_bytes(content: list[Block], 
 
 def test_a_whole_reply_without_held_calls_is_the_models_own() -> None:
     said = message([text("Hi."), call(KEPT, {})], of_later="x")
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
 
     reply.add_whole(said)
 
@@ -485,7 +486,7 @@ def test_blocks_come_strictly_one_after_another() -> None:
 
 
 def test_all_up_to_the_first_call_is_given_at_once() -> None:
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
     said = EventReader().add(stream_of(message([text("abcdefgh"), call(KEPT, {}), text("ij")])))
     begin = next(place for place, event in enumerate(said) if KEPT in event.data)
 
@@ -579,7 +580,7 @@ def test_thinking_after_a_result_that_is_too_long_to_carry_is_left_out_if_it_is_
     """The model read the result, and the history only says that it did."""
     long = call(OPERATORS, {"q": ""}, "toolu_1")
     rounds = [message([thinking("One."), long]), message([thinking("Two."), call(KEPT, {}, "toolu_2")])]
-    reply = WIRE.open_reply(HELD, to_client, binds_thinking=True)
+    reply = WIRE.open_reply(HELD, to_client, BOUND)
     reply.add_whole(rounds[0])
     reply.end_round([ToolResult("toolu_1", OPERATORS, (text_block("".join(map(chr, range(300, 9_000)))),))])
     reply.add_whole(rounds[1])
@@ -598,7 +599,7 @@ def test_thinking_after_a_result_that_is_too_long_to_carry_is_left_out_if_it_is_
 def test_a_held_call_that_is_cut_off_never_runs_and_does_not_reach_the_client(name: str, half: str) -> None:
     said = message([text("So"), call(name, {})], "max_tokens")
     stream = stream_of(said).replace(b'"partial_json": ""', b'"partial_json": ' + json.dumps(half).encode())
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
 
     given = [each for event in EventReader().add(stream) for each in reply.add_event(event)]
 
@@ -610,7 +611,7 @@ def test_a_held_call_that_is_cut_off_never_runs_and_does_not_reach_the_client(na
 def test_a_call_without_its_end_never_runs() -> None:
     """The reply says that it has finished, but the block of the call is still open. The client is told of the cut."""
     said = EventReader().add(stream_of(message([call(OPERATORS, {"q": 1})])))
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
 
     given = [each for event in said if event.name != "content_block_stop" for each in reply.add_event(event)]
 
@@ -625,7 +626,7 @@ def test_arguments_that_are_no_object_go_back_to_the_model_in_one(arguments: str
     stream = stream_of(message([call(CALL_TOOL, {})])).replace(
         b'"partial_json": ""', b'"partial_json": ' + json.dumps(arguments).encode()
     )
-    reply = WIRE.open_reply(HELD, to_client, binds_thinking=True)
+    reply = WIRE.open_reply(HELD, to_client, BOUND)
     for event in EventReader().add(stream):
         reply.add_event(event)
 
@@ -646,7 +647,7 @@ def start_of(stream: bytes) -> bytes:
 
 
 def test_a_reply_that_breaks_off_ends_with_an_error() -> None:
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
     came = EventReader().add(stream_of(ROUNDS[0]))[:-2]
     given = [each for event in came for each in reply.add_event(event)]
     assert not reply.is_whole
@@ -658,7 +659,7 @@ def test_a_reply_that_breaks_off_ends_with_an_error() -> None:
 
 def test_an_error_of_the_model_passes_and_no_other_follows() -> None:
     error = Event.made("error", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
 
     assert reply.add_event(error) == [error]
     assert reply.fail("the model broke off") == []
@@ -666,7 +667,7 @@ def test_an_error_of_the_model_passes_and_no_other_follows() -> None:
 
 
 def test_unreadable_events_pass() -> None:
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
     deep = "[" * 100_000
     odd = [
         Event("content_block_start", "{"),
@@ -684,7 +685,7 @@ def test_unreadable_events_pass() -> None:
     "content", ["text", None, [1], [{"type": "tool_use", "name": TOOL_NAME}], [{"type": "tool_use", "name": {}}]]
 )
 def test_odd_whole_replies_fail_nowhere(content: Any) -> None:
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
     reply.add_whole({"content": content, "stop_reason": "tool_use", "usage": {"input_tokens": "x"}})
     results = [ToolResult(own.id, own.name, ()) for own in reply.own_calls]
 

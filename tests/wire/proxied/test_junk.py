@@ -89,7 +89,7 @@ def test_a_damaged_stream_raises_nothing(wire: ProxiedWire, api: Any, seed: int)
     chance = seeded(seed)
     rounds = [damaged_stream(api.streamed(said, number), chance) for number, said in enumerate(ROUNDS, 1)]
 
-    reply = wire.open_reply(HELD, to_client)
+    reply = wire.open_reply(HELD, to_client, HISTORY)
     assert relay(reply, rounds)
 
 
@@ -97,7 +97,7 @@ def test_a_damaged_stream_raises_nothing(wire: ProxiedWire, api: Any, seed: int)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_damaged_stream_keeps_its_bytes_if_nothing_is_held(wire: ProxiedWire, api: Any, seed: int) -> None:
     sent = damaged_stream(api.streamed(ROUNDS[1]), seeded(seed))
-    relayed = relay(wire.open_reply((), to_client), [sent])
+    relayed = relay(wire.open_reply((), to_client, HISTORY), [sent])
 
     assert relayed.startswith(written(sent))
 
@@ -109,7 +109,7 @@ def test_a_damaged_body_raises_nothing_and_nor_does_the_history_that_it_becomes(
 ) -> None:
     chance = seeded(seed)
     make = chat.completion if api is chat else responses.whole
-    reply = wire.open_reply(HELD, to_client)
+    reply = wire.open_reply(HELD, to_client, HISTORY)
     for number, said in enumerate(ROUNDS, 1):
         reply.add_whole({key: damaged(each, chance) for key, each in make(said, number).items()})
         if not _went_on(reply, []):

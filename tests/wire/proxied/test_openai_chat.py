@@ -257,7 +257,7 @@ def test_a_running_total_counts_once_per_round() -> None:
 
 
 def test_all_up_to_the_first_call_is_passed_on_at_once_and_the_rest_at_the_end() -> None:
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
     sent = streamed(Said("Ah", "Hm", calls=(kept("c1"),)))
     passed_on = [reply.add_event(each) for each in sent]
     assert passed_on[:4] == [[each] for each in sent[:4]]
@@ -267,7 +267,7 @@ def test_all_up_to_the_first_call_is_passed_on_at_once_and_the_rest_at_the_end()
 
 def test_comments_pass_at_any_time() -> None:
     ping = Event("", "", b": ping\n\n")
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
     assert [reply.add_event(sent) for sent in (ping, chunk({}, "stop"), ping)] == [[ping], [], [ping]]
 
 
@@ -305,7 +305,7 @@ def test_calls_of_a_reply_that_was_cut_off_are_marked_and_not_shown(finish: str)
 
 def test_a_reply_that_ends_with_hidden_calls_has_stopped() -> None:
     """Such as after too many searches: a client must not wait for calls that it never gets."""
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
     events = [out for sent in streamed(Said("So", calls=(search("c1"),))) for out in reply.add_event(sent)]
 
     assert read_stream([*events, *reply.end()]).choices[0].finish_reason == "stop"
@@ -345,7 +345,7 @@ def test_a_legacy_function_call_passes() -> None:
 
 
 def test_a_broken_off_stream_ends_with_an_error() -> None:
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
     events = [*reply.add_event(chunk({"content": "Hm"})), *reply.fail("the model broke off")]
 
     assert not reply.is_whole
@@ -355,7 +355,7 @@ def test_a_broken_off_stream_ends_with_an_error() -> None:
 
 
 def test_an_error_of_the_model_passes_and_is_the_only_one() -> None:
-    reply = WIRE.open_reply(HELD, to_client)
+    reply = WIRE.open_reply(HELD, to_client, HISTORY)
     error = event({"error": {"message": "overloaded"}})
 
     assert reply.add_event(error) == [error]
@@ -365,12 +365,12 @@ def test_an_error_of_the_model_passes_and_is_the_only_one() -> None:
 @pytest.mark.parametrize("junk", ["{", "3", '{"choices": 3}', '{"choices": [3, {"delta": 4}, null]}', "[" * 9_999])
 def test_junk_passes_as_it_came(junk: str) -> None:
     sent = event(junk)
-    assert WIRE.open_reply(HELD, to_client).add_event(sent) == [sent]
+    assert WIRE.open_reply(HELD, to_client, HISTORY).add_event(sent) == [sent]
 
 
 def test_a_piece_that_ends_within_a_surrogate_pair_can_be_written() -> None:
     half = Event("", '{"choices": [{"delta": {"content": "\\ud83d"}}]}')
-    later = WIRE.open_reply(HELD, to_client)
+    later = WIRE.open_reply(HELD, to_client, HISTORY)
     for sent in streamed(Said("A", calls=(search("c1"),))):
         later.add_event(sent)
     later.end_round([result_of(search("c1"))])

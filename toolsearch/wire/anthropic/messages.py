@@ -47,7 +47,7 @@ from toolsearch.wire.reply_parts import (
 from toolsearch.wire.request_parts import objects_in, refuse_request
 
 CALL: Final = "tool_use"
-_RESULT = "tool_result"
+RESULT: Final = "tool_result"
 
 
 class Turns:
@@ -89,7 +89,7 @@ class Turns:
 
 
 def _after_results(block: dict[str, Json]) -> bool:
-    return block.get("type") != _RESULT
+    return block.get("type") != RESULT
 
 
 FINISHED: Final = frozenset(
@@ -192,7 +192,7 @@ def has_changes(messages: Iterable[JsonObject]) -> bool:
 
 def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> list[ToolResult]:
     """The results among *entries*, the blocks of a message; *tools* has the name of each call's tool, by its id."""
-    return [_read_result(entry, tools) for entry in entries if entry.get("type") == _RESULT]
+    return [_read_result(entry, tools) for entry in entries if entry.get("type") == RESULT]
 
 
 def sendable(entries: Iterable[object]) -> list[Any]:
@@ -285,10 +285,10 @@ def _write_result_blocks(results: Iterable[ToolResult], native_search: NativeSea
 
 def _write_result(result: ToolResult, native_search: NativeSearch | None) -> dict[str, Json]:
     found = native_search.found(result) if native_search is not None else ()
-    content = [_reference(definition) for definition in found] or [
+    content = [reference(definition.name) for definition in found] or [
         part for part in map(_write_part, result.content) if part.get("text") != ""
     ]
-    return {"type": _RESULT, "tool_use_id": result.call_id, "content": content, "is_error": result.is_error}
+    return {"type": RESULT, "tool_use_id": result.call_id, "content": content, "is_error": result.is_error}
 
 
 def _write_change_blocks(change: ToolChangeMessage, native_search: NativeSearch | None) -> list[dict[str, Json]]:
@@ -306,9 +306,9 @@ def _write_change_blocks(change: ToolChangeMessage, native_search: NativeSearch 
     return [*removed, *added]
 
 
-def _reference(definition: ToolDefinition) -> dict[str, Json]:
-    """A name is enough, because the request holds the definition."""
-    return {"type": _REFERENCE, "tool_name": definition.name}
+def reference(name: str) -> dict[str, Json]:
+    """The part of a result that loads a tool. Its name is enough, because the request holds the definition."""
+    return {"type": _REFERENCE, "tool_name": name}
 
 
 def _write_part(block: JsonObject) -> dict[str, Json]:
@@ -329,7 +329,7 @@ def _read_user(entry: JsonObject, tools: Mapping[str, str]) -> list[Message]:
     """The results that a user's message holds, and the rest of the message: two messages of ours."""
     blocks = _blocks(entry.get("content"))
     results = read_results(blocks, tools)
-    said = [block for block in blocks if block.get("type") != _RESULT]
+    said = [block for block in blocks if block.get("type") != RESULT]
     if any(map(found_names, results)):
         results = with_beside(results, [text for block in said if (text := _text_beside(block))])
         said = [block for block in said if not _text_beside(block)]

@@ -15,11 +15,10 @@ from toolsearch.tools.calls import ToolCall, ToolResult, marked_unfinished, pars
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.anthropic.messages import CALL, FINISHED, without_empty_texts
 from toolsearch.wire.anthropic.requests import THINKING
-from toolsearch.wire.anthropic.restored import SEARCH_CALL, object_in, own_call, own_result, restored, shown
-from toolsearch.wire.carried import CarriedCall, CarriedRound, carried_call, write_carrier
-from toolsearch.wire.content import result_as_text
+from toolsearch.wire.anthropic.restored import SEARCH_CALL, OwnAnswers, object_in, own_call, restored, shown
+from toolsearch.wire.carried import CarriedCall, CarriedRound, answer_of, carried_call, write_carrier
 from toolsearch.wire.events import UNSENT, Event
-from toolsearch.wire.proxied import ToClient
+from toolsearch.wire.proxied import History, ToClient
 from toolsearch.wire.proxied_parts import ReplyOfRounds, read_object, summed
 from toolsearch.wire.reply_parts import why_unfinished
 
@@ -48,8 +47,8 @@ def error_body(message: str, code: str, status: int) -> JsonObject:
     return {"type": "error", "error": {"type": _ERROR_TYPES.get(status, "api_error"), "message": message, "code": code}}
 
 
-def open_reply(held: Collection[str], to_client: ToClient, *, binds_thinking: bool = False) -> MessagesReply:
-    return MessagesReply(held, to_client, binds_thinking=binds_thinking)
+def open_reply(held: Collection[str], to_client: ToClient, history: History) -> MessagesReply:
+    return MessagesReply(held, to_client, history)
 
 
 @dataclass(slots=True)
@@ -154,8 +153,8 @@ class _Round:
 class MessagesReply(ReplyOfRounds[_Round]):
     """One message to a client. See `Reply`."""
 
-    def __init__(self, held: Collection[str], to_client: ToClient, *, binds_thinking: bool) -> None:
-        self._held, self._to_client, self._binds_thinking = held, to_client, binds_thinking
+    def __init__(self, held: Collection[str], to_client: ToClient, history: History) -> None:
+        self._held, self._to_client, self._history = held, to_client, history
         super().__init__(_Round())
         self._hidden: list[CarriedRound] = []  # not carried yet
         self._given: list[dict[str, Json]] = []  # the blocks of the client's reply
@@ -188,12 +187,19 @@ class MessagesReply(ReplyOfRounds[_Round]):
         self._add_ending(UNSENT, {"type": "message_stop"})
 
     @property
+    def stored(self) -> None:
+        """No request of this API continues a reply that is stored."""
+        return None
+
+    @property
     def has_client_calls(self) -> bool:
         return bool(self._round.client_calls)
 
     def next_entries(self, results: Sequence[ToolResult]) -> list[dict[str, Json]]:
-        answers = [own_result(each.call_id, result_as_text(each), is_error=each.is_error) for each in results]
-        return [{"role": "assistant", "content": self._round.said}, {"role": "user", "content": answers}]
+        answers = OwnAnswers()
+        for each in results:
+            answers.add(each.call_id, answer_of(each, self._history.answer_to_search), is_error=each.is_error)
+        return [{"role": "assistant", "content": self._round.said}, {"role": "user", "content": answers.before([])}]
 
     def end_round(self, results: Sequence[ToolResult]) -> list[Event]:
         self._is_changed = True
@@ -311,7 +317,7 @@ class MessagesReply(ReplyOfRounds[_Round]):
     @property
     def _is_thinking_kept(self) -> bool:
         """Whether the API would refuse the hidden rounds as one message: it takes the thinking of one reply in each."""
-        return self._binds_thinking or any(kind in each.sizes for each in self._hidden for kind in THINKING)
+        return self._history.binds_thinking or any(kind in each.sizes for each in self._hidden for kind in THINKING)
 
     def _carry(self, rounds: Sequence[CarriedRound], block: _Block) -> None:
         call_id = str(block.value.get("id"))

@@ -16,9 +16,10 @@ from toolsearch.tools.calls import ToolCall, parse_arguments
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import CALL_TOOL
 from toolsearch.tools.results import text_block
-from toolsearch.wire.anthropic.messages import CALL, without_empty_texts
+from toolsearch.wire.anthropic.messages import CALL, RESULT, reference, without_empty_texts
 from toolsearch.wire.anthropic.requests import THINKING
-from toolsearch.wire.carried import CarriedCall, CarriedRound, Carriers, size_in, write_carrier
+from toolsearch.wire.carried import CarriedCall, CarriedRound, Carriers, OwnAnswer, size_in, write_carrier
+from toolsearch.wire.native_search import write_beside
 from toolsearch.wire.proxied import Found, History, Restored
 from toolsearch.wire.reply_parts import arguments_text
 
@@ -40,9 +41,28 @@ def own_call(call: CarriedCall | ToolCall) -> dict[str, Json]:
     return {"type": CALL, "id": call.id, "name": call.name, "input": object_in(call.arguments)}
 
 
-def own_result(call_id: str, text: str, *, is_error: bool) -> dict[str, Json]:
-    content = [text_block(text)] if text else []
-    return {"type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": is_error}
+class OwnAnswers:
+    """The answers to calls that the proxy runs, for one message of the user."""
+
+    def __init__(self) -> None:
+        self._results: list[dict[str, Json]] = []
+        self._beside: list[dict[str, Json]] = []
+
+    def add(self, call_id: str, answer: OwnAnswer, *, is_error: bool) -> None:
+        words = [text_block(answer.text)] if answer.text else []
+        loaded = list(map(reference, answer.loaded))  # references stand alone in a result
+        self._beside += [text_block(write_beside(answer.text))] if loaded and words else []
+        content = loaded or words
+        self._results.append({"type": RESULT, "tool_use_id": call_id, "content": content, "is_error": is_error})
+
+    def before(self, said: Sequence[Json]) -> list[Json]:
+        """Return the content of a message that also holds *said*, in which results come first."""
+        ends = [place for place, block in enumerate(said, 1) if (as_object(block) or {}).get("type") == RESULT]
+        end = ends[-1] if ends else 0
+        return [*self._results, *said[:end], *self._beside, *said[end:]]
+
+    def __bool__(self) -> bool:
+        return bool(self._results)
 
 
 def shown(rounds: Sequence[CarriedRound]) -> list[dict[str, Json]]:
@@ -71,14 +91,14 @@ class _Conversation:
         self._history = history
         self._carriers = Carriers(history.answer_to_search)
         self._parts: list[Restored] = []
-        self._answers: list[dict[str, Json]] = []
+        self._answers = OwnAnswers()
         self._found: dict[str, None] = {}
 
     def add(self, place: int, entry: Json) -> None:
         fields = as_object(entry) or {}
         content = _items(fields.get("content"))
         if fields.get("role") == "user":
-            said = [*self._answers, *map(self._with_own_id, content)]
+            said = self._answers.before(list(map(self._with_own_id, content)))
             self._answer(place if said == content else {**fields, "content": said})
             return
         self._answer()
@@ -94,10 +114,10 @@ class _Conversation:
     def _answer(self, message: Restored | None = None) -> None:
         """Add the *message* that holds the waiting answers, or one of their own, and what the answers have found."""
         if message is None and self._answers:
-            message = {"role": "user", "content": self._answers}
+            message = {"role": "user", "content": self._answers.before([])}
         self._parts += [] if message is None else [message]
         self._parts += [Found(tuple(self._found))] if self._found else []
-        self._answers, self._found = [], {}
+        self._answers, self._found = OwnAnswers(), {}
 
     def _add_reply(self, place: int, fields: JsonObject, content: Sequence[Json]) -> None:
         blocks = [self._as_called(block) for block in content if not _is_shown(block)]
@@ -121,7 +141,7 @@ class _Conversation:
         self._answer()
         for call in calls:
             said.insert(call.place, own_call(call))
-            self._answers.append(own_result(call.id, self._carriers.answer(call), is_error=call.is_error))
+            self._answers.add(call.id, self._carriers.answer(call), is_error=call.is_error)
             self._found |= dict.fromkeys(call.found)
         while _ends_in_thinking(said):
             said.pop()

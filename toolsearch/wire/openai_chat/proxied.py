@@ -9,11 +9,11 @@ from typing import Any, Final
 from toolsearch.documents.json_values import as_list, as_object, is_list, is_object
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.carried import CarriedCall, CarriedRound, carried_call, write_carrier
+from toolsearch.wire.carried import CarriedCall, CarriedRound, answer_of, carried_call, write_carrier
 from toolsearch.wire.events import Event
-from toolsearch.wire.openai_chat.messages import read_call, why_unfinished_choice, write_calls, write_results
-from toolsearch.wire.openai_chat.restored import BETWEEN, assistant, is_indexed, restored
-from toolsearch.wire.proxied import ToClient
+from toolsearch.wire.openai_chat.messages import read_call, why_unfinished_choice, write_calls
+from toolsearch.wire.openai_chat.restored import BETWEEN, assistant, is_indexed, own_result, restored
+from toolsearch.wire.proxied import History, ToClient
 from toolsearch.wire.proxied_parts import compact, error_body, objects, read_object, summed
 
 __all__ = ["ENTRIES", "PATH", "error_body", "open_reply", "restored"]
@@ -26,9 +26,8 @@ _DONE: Final = "[DONE]"
 _FOR_CALLS: Final = ("tool_calls", "function_call")  # finish reasons
 
 
-def open_reply(held: Collection[str], to_client: ToClient, *, binds_thinking: bool = False) -> ChatReply:
-    del binds_thinking  # no model of this API does that
-    return ChatReply(held, to_client)
+def open_reply(held: Collection[str], to_client: ToClient, history: History) -> ChatReply:
+    return ChatReply(held, to_client, history)
 
 
 def _joined(pieces: Sequence[Json]) -> Json:
@@ -142,8 +141,8 @@ class _Round:
 class ChatReply:
     """See `Reply`. Where a client gets other calls than the model made, it gets each as a whole."""
 
-    def __init__(self, held: Collection[str], to_client: ToClient) -> None:
-        self._held, self._to_client = held, to_client
+    def __init__(self, held: Collection[str], to_client: ToClient, history: History) -> None:
+        self._held, self._to_client, self._history = held, to_client, history
         self._round = _Round()
         self._is_over = False  # the round has ended, and the next event begins another
         self._rounds: list[CarriedRound] = []  # hidden so far
@@ -198,7 +197,8 @@ class ChatReply:
 
     def next_entries(self, results: Sequence[ToolResult]) -> list[dict[str, Json]]:
         entries = [outcome.entry for outcome in self._outcomes()]
-        return [assistant(self._round.fields(), entries), *write_results(results)]
+        answers = [(each.call_id, answer_of(each, self._history.answer_to_search)) for each in results]
+        return [assistant(self._round.fields(), entries), *(own_result(*each) for each in answers)]
 
     def end_round(self, results: Sequence[ToolResult]) -> list[Event]:
         own = [(each, each.own) for each in self._outcomes() if each.own is not None]
@@ -238,6 +238,11 @@ class ChatReply:
     @property
     def is_changed(self) -> bool:
         return self._is_changed
+
+    @property
+    def stored(self) -> None:
+        """No request of this API continues a reply that is stored."""
+        return None
 
     def _begin(self) -> None:
         if self._is_over:

@@ -11,7 +11,7 @@ from typing import Final, TypeGuard
 from toolsearch.documents.json_values import as_object, is_list, is_object
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import CALL_TOOL
-from toolsearch.wire.carried import CarriedCall, CarriedRound, Carriers
+from toolsearch.wire.carried import CarriedCall, CarriedRound, Carriers, OwnAnswer
 from toolsearch.wire.openai_chat.answers import OUTPUT_ONLY
 from toolsearch.wire.proxied import Found, History, Restored
 from toolsearch.wire.proxied_parts import call_tool_arguments
@@ -44,6 +44,11 @@ def assistant(fields: JsonObject, calls: Sequence[JsonObject]) -> dict[str, Json
     """The message of a round, as the model gets it back."""
     said = {key: value for key, value in fields.items() if key not in OUTPUT_ONLY}
     return {"role": "assistant", "content": None, **said, "tool_calls": list(calls)}
+
+
+def own_result(call_id: str, answer: OwnAnswer) -> dict[str, Json]:
+    """No answer of this API loads tools."""
+    return {"role": "tool", "tool_call_id": call_id, "content": answer.text}
 
 
 def is_indexed(value: Json) -> TypeGuard[list[dict[str, Json]]]:
@@ -87,7 +92,7 @@ class _Restoring:
 
     def _answers(self, calls: Iterable[CarriedCall]) -> tuple[list[dict[str, Json]], list[Found]]:
         answers = [(call.id, self._carriers.answer(call)) for call in calls]
-        results = [{"role": "tool", "tool_call_id": call_id, "content": text} for call_id, text in answers]
+        results = [own_result(call_id, answer) for call_id, answer in answers]
         return results, [Found(call.found) for call in calls if call.found]
 
 

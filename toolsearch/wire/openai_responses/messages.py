@@ -182,7 +182,12 @@ def write_results(results: Sequence[ToolResult], native_search: NativeSearch | N
         output = _write_found(result, native_search)
         outputs.append(output)
         texts += native_search.texts_beside(result) if output["tools"] else [result_as_text(result)]
-    return outputs + [_plain_message("developer", write_beside(text)) for text in texts if text]
+    return outputs + [message_beside(text) for text in texts if text]
+
+
+def message_beside(text: str) -> dict[str, Json]:
+    """The message after the results whose words belong to the answer to a search."""
+    return _plain_message("developer", write_beside(text))
 
 
 def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:
@@ -238,14 +243,19 @@ def _write_result(result: ToolResult) -> dict[str, Json]:
 
 
 def _write_found(result: ToolResult, native_search: NativeSearch) -> dict[str, Json]:
-    found = native_search.found(result)
-    return {
-        "type": SEARCH_OUTPUT,
-        "call_id": result.call_id,
-        "execution": "client",
-        "status": "completed",
-        "tools": [write_tool(definition) | {"defer_loading": True} for definition in found],
-    }
+    return search_output(result.call_id, map(write_tool, native_search.found(result)))
+
+
+def search_output(call_id: str, entries: Iterable[JsonObject]) -> dict[str, Json]:
+    """The answer to the API's own search; *entries* define the tools that it loads."""
+    tools = [_as_deferred(entry) for entry in entries]
+    return {"type": SEARCH_OUTPUT, "call_id": call_id, "execution": "client", "status": "completed", "tools": tools}
+
+
+def _as_deferred(entry: JsonObject) -> dict[str, Json]:
+    """The *entry* of a tool, or of a namespace, whose tools are marked one by one."""
+    held = entry.get("tools")
+    return {**entry, **({"defer_loading": True} if held is None else {"tools": list(map(_as_deferred, held))})}
 
 
 def _write_content(message: UserMessage) -> str | list[dict[str, Json]]:

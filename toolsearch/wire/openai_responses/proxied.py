@@ -10,12 +10,12 @@ from typing import Final
 from toolsearch.documents.json_values import as_object
 from toolsearch.tools.calls import ToolCall, ToolResult, marked_unfinished
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.carried import CarriedCall, CarriedRound, carried_call, write_carrier
-from toolsearch.wire.content import result_as_text
+from toolsearch.tools.results import text_block
+from toolsearch.wire.carried import CarriedCall, CarriedRound, answer_of, carried_call, write_carrier
 from toolsearch.wire.events import UNSENT, Event
 from toolsearch.wire.openai_responses.messages import SEARCH_CALL, read_call, reply_items
-from toolsearch.wire.openai_responses.restored import client_call, own_call, own_output, restored
-from toolsearch.wire.proxied import ToClient
+from toolsearch.wire.openai_responses.restored import OwnOutputs, client_call, own_call, restored
+from toolsearch.wire.proxied import History, Stored, ToClient
 from toolsearch.wire.proxied_parts import ReplyOfRounds, error_body, objects, read_object, summed
 
 __all__ = ["ENTRIES", "PATH", "ResponsesReply", "error_body", "open_reply", "restored"]
@@ -44,9 +44,8 @@ _FOR_CLIENTS: Final = frozenset(  # types of items that wait for an answer of th
 )
 
 
-def open_reply(held: Collection[str], to_client: ToClient, *, binds_thinking: bool = False) -> ResponsesReply:
-    del binds_thinking  # to all that came before: no model of this API does that
-    return ResponsesReply(held, to_client)
+def open_reply(held: Collection[str], to_client: ToClient, history: History) -> ResponsesReply:
+    return ResponsesReply(held, to_client, history)
 
 
 @dataclass(slots=True)
@@ -89,12 +88,14 @@ class _Round:
     response  its last form
     waiting   the events from the first call on, with their data
     ending    the event that ends it, with its data, and those that came after
+    answered  the own calls, with their answers
     """
 
     items: dict[int, _Item] = field(default_factory=dict[int, _Item])
     response: JsonObject = field(default_factory=dict[str, Json])
     waiting: list[tuple[Event, JsonObject]] = field(default_factory=list[tuple[Event, JsonObject]])
     ending: list[tuple[Event, JsonObject]] = field(default_factory=list[tuple[Event, JsonObject]])
+    answered: list[CarriedCall] = field(default_factory=list[CarriedCall])
     is_whole: bool = False
 
     @property
@@ -127,12 +128,18 @@ class _Round:
         pairs = zip(self.own, results, strict=True)
         return [carried_call(places[id(item)], call, result, item.extra) for (item, call), result in pairs]
 
+    @property
+    def broken_off(self) -> list[CarriedCall]:
+        """The own calls of a reply that was cut off, so that none of them has run."""
+        text = text_block("The reply was cut off, and the call did not run.")
+        return self.carried([ToolResult(call.id, call.name, (text,), is_error=True) for _, call in self.own])
+
 
 class ResponsesReply(ReplyOfRounds[_Round]):
     """One response to a client. See `Reply`."""
 
-    def __init__(self, held: Collection[str], to_client: ToClient) -> None:
-        self._held, self._to_client = held, to_client
+    def __init__(self, held: Collection[str], to_client: ToClient, history: History) -> None:
+        self._held, self._to_client, self._history = held, to_client, history
         super().__init__(_Round())
         self._hidden: list[CarriedRound] = []  # not carried yet
         self._given: dict[int, dict[str, Json]] = {}  # the items of the client's reply, by place
@@ -159,7 +166,8 @@ class ResponsesReply(ReplyOfRounds[_Round]):
         return [self._written(event, data)]
 
     def add_whole(self, reply: dict[str, Json]) -> None:
-        self._first = self._first or reply
+        own_id = {"id": reply["id"]} if "id" in reply else {}  # by which the API continues it
+        self._first = {**(self._first or reply), **own_id}
         self._end_round(reply, UNSENT, {})
 
     @property
@@ -167,12 +175,16 @@ class ResponsesReply(ReplyOfRounds[_Round]):
         return any(item.is_for_client for item in self._round.items.values())
 
     def next_entries(self, results: Sequence[ToolResult]) -> list[dict[str, Json]]:
-        said = [item.value if item.own is None else own_call(item.own, item.extra) for item in self._round.in_order]
-        return [*said, *(own_output(result.call_id, result_as_text(result)) for result in results)]
+        calls = [(item, item.own) for item in self._round.in_order]
+        said = [item.value if own is None else own_call(own, item.extra, self._history) for item, own in calls]
+        outputs = OwnOutputs(self._history)
+        for (_, call), result in zip(self._round.own, results, strict=True):
+            outputs.add(call.id, call.name, answer_of(result, self._history.answer_to_search))
+        return [*said, *outputs.items, *outputs.beside]
 
     def end_round(self, results: Sequence[ToolResult]) -> list[Event]:
         self._is_changed = True
-        calls = self._round.carried(results)
+        calls = self._round.answered = self._round.carried(results)
         events = self._release(calls)
         if not self.has_client_calls:
             self._hidden.append(CarriedRound(self._round.sizes, calls))
@@ -180,7 +192,8 @@ class ResponsesReply(ReplyOfRounds[_Round]):
         return events
 
     def end(self) -> list[Event]:
-        return [*self._release(), *(self._last_event(event, data) for event, data in self._last.ending)]
+        events = self._release(self._round.broken_off)
+        return [*events, *(self._last_event(event, data) for event, data in self._last.ending)]
 
     def fail(self, message: str) -> list[Event]:
         if self._has_failed:
@@ -193,9 +206,17 @@ class ResponsesReply(ReplyOfRounds[_Round]):
         return [self._made("response.failed", {"response": failed})]
 
     def body(self) -> dict[str, Json]:
-        self._release()
+        self._release(self._round.broken_off)
         last = self._last.response
         return self._as_one(last) if self._is_changed else dict(last)
+
+    @property
+    def stored(self) -> Stored | None:
+        last, given_id = self._last, self._first.get("id")
+        last_id = last.response.get("id")
+        if not isinstance(given_id, str) or not isinstance(last_id, str) or last.response.get("store") is False:
+            return None
+        return Stored(given_id, last_id, last.answered or last.broken_off)
 
     @property
     def _output(self) -> list[dict[str, Json]]:
@@ -249,7 +270,8 @@ class ResponsesReply(ReplyOfRounds[_Round]):
 
     def _open(self, index: int, value: JsonObject) -> _Item:
         is_call = value.get("type") == _CALL and not value.get("namespace")  # nothing of ours is in a namespace
-        is_held = is_call and str(value.get("name")) in self._held
+        is_search = self._history.has_native_search and _is_clients_search(value)
+        is_held = is_search or (is_call and str(value.get("name")) in self._held)
         self._is_changed |= is_held
         item = self._round.items[index] = _Item(dict(value), is_held)
         if self._hidden and value.get("type") == _MESSAGE and value.get("id"):
@@ -263,7 +285,8 @@ class ResponsesReply(ReplyOfRounds[_Round]):
         if not item.is_held:
             item.value = dict(value)
             return
-        item.value |= {"status": "completed", **value, "type": _CALL, "name": item.value["name"]}
+        begun: JsonObject = {key: item.value[key] for key in ("type", "name", "execution") if key in item.value}
+        item.value |= {"status": "completed", **value, **begun}
         item.value["arguments"] = item.value.get("arguments") or "".join(item.pieces)
         call = read_call(item.value, index + 1)
         given = None if call is None or call.unfinished else self._to_client(call)
@@ -359,4 +382,9 @@ class ResponsesReply(ReplyOfRounds[_Round]):
 
 def _is_for_client(item: JsonObject) -> bool:
     kind = str(item.get("type"))
-    return kind in _FOR_CLIENTS or (kind == SEARCH_CALL and item.get("execution") == "client")
+    return kind in _FOR_CLIENTS or _is_clients_search(item)
+
+
+def _is_clients_search(item: JsonObject) -> bool:
+    """Whether *item* is the API's own search that its client runs."""
+    return item.get("type") == SEARCH_CALL and item.get("execution") == "client"

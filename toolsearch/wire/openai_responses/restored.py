@@ -12,9 +12,9 @@ from typing import Final
 from toolsearch.documents.json_values import as_object
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import CALL_TOOL
-from toolsearch.wire.carried import CarriedCall, CarriedRound, Carriers, size_in
-from toolsearch.wire.openai_responses.messages import write_calls
+from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
+from toolsearch.wire.carried import CarriedCall, CarriedRound, Carriers, OwnAnswer, size_in
+from toolsearch.wire.openai_responses.messages import message_beside, search_output, write_calls
 from toolsearch.wire.proxied import Found, History, Restored
 from toolsearch.wire.proxied_parts import call_tool_arguments
 
@@ -22,9 +22,9 @@ _REFERENCE: Final = "item_reference"
 _REASONING: Final = "reasoning"
 
 
-def own_call(call: ToolCall, extra: JsonObject) -> dict[str, Json]:
+def own_call(call: ToolCall, extra: JsonObject, history: History) -> dict[str, Json]:
     """The item of a *call* that the proxy runs, as the model gets it back; *extra* holds its id, if it has one."""
-    (item,) = write_calls([call])
+    (item,) = write_calls([call], native_search=history.has_native_search)
     return {**extra, **item, "status": "completed"}
 
 
@@ -35,8 +35,21 @@ def client_call(call: ToolCall) -> dict[str, Json]:
     return {**item, "name": name, **({"namespace": namespace} if namespace else {})}
 
 
-def own_output(call_id: str, text: str) -> dict[str, Json]:
-    return {"type": "function_call_output", "call_id": call_id, "output": text}
+class OwnOutputs:
+    """The outputs of calls that the proxy runs, and the messages *beside*, which follow all outputs."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self.items: list[dict[str, Json]] = []
+        self.beside: list[dict[str, Json]] = []
+
+    def add(self, call_id: str, name: str, answer: OwnAnswer) -> None:
+        """*name* is that of the called tool."""
+        if name != TOOL_NAME or not self._history.has_native_search:
+            self.items.append({"type": "function_call_output", "call_id": call_id, "output": answer.text})
+            return
+        self.items.append(search_output(call_id, answer.loaded.values()))
+        self.beside += [message_beside(answer.text)] if answer.text else []
 
 
 def restored(entries: Sequence[Json], history: History) -> list[Restored]:
@@ -57,6 +70,7 @@ class _Conversation:
         self._said: list[tuple[int, JsonObject]] = []  # of a reply, with the places of its items
         self._outputs: list[tuple[int, JsonObject]] = []
         self._read: set[str] = set()  # ids that have been read
+        self._unanswered = history.unanswered
 
     def add(self, place: int, item: JsonObject) -> None:
         if str(item.get("type")).endswith("_output"):
@@ -78,6 +92,10 @@ class _Conversation:
         rest, outputs = self._said, [self._restored(*each) for each in self._outputs]
         *hidden, last = self._rounds() or [CarriedRound({}, [])]
         self._said, self._outputs = [], []
+        if self._unanswered is not None:  # the API has stored what the model said
+            waiting, self._unanswered = self._unanswered, None
+            self._add_answers(waiting, outputs)
+            return
         for each in hidden:
             size = size_in([_kind(item) for _, item in rest], each.sizes)
             self._add_round(rest[:size], each.calls)
@@ -101,10 +119,17 @@ class _Conversation:
             said = said[:-1]  # a call came after it that is not shown
         items = [self._restored(*each) for each in said]
         for call in calls:
-            items.insert(call.place, own_call(ToolCall(call.id, call.name, call.arguments), call.extra))
-        answers = [own_output(call.id, self._carriers.answer(call)) for call in calls]
+            items.insert(call.place, own_call(ToolCall(call.id, call.name, call.arguments), call.extra, self._history))
+        self._parts += items
+        self._add_answers(calls, outputs)
+
+    def _add_answers(self, calls: Sequence[CarriedCall], outputs: Sequence[Restored]) -> None:
+        """Add the answers to own *calls*, and the *outputs* of the client's."""
+        own = OwnOutputs(self._history)
+        for call in calls:
+            own.add(call.id, call.name, self._carriers.answer(call))
         found = [Found(call.found) for call in calls if call.found]
-        self._parts += [*items, *answers, *outputs, *found]
+        self._parts += [*own.items, *outputs, *own.beside, *found]
 
     def _restored(self, place: int, item: JsonObject) -> Restored:
         """The item as the model wrote it, with the model's id, and by ``callTool`` if the model called it so."""
