@@ -334,7 +334,7 @@ async def test_a_call_repeated_in_a_row_is_an_error_result_that_tells_the_model_
     [repeated] = await manager.execute(calls("echo"), scope, turn=turn)
 
     assert repeated.error_code == "repeated_call"
-    assert "you already have the answer" in repeated.text
+    assert "2 times in a row" in repeated.text
 
 
 async def test_a_call_is_not_repeated_while_its_results_differ():

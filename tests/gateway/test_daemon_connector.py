@@ -4,7 +4,7 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ def config(tmp_path: Path) -> Path:
 class HandMade:
     """A background process that is a thread: it says a banner to each client, the last one again and again."""
 
-    def __init__(self, address: DaemonAddress, *banners: dict[str, object]) -> None:
+    def __init__(self, address: DaemonAddress, *banners: Mapping[str, object]) -> None:
         self._banners = [*banners]
         self._listening = address.listen()
         self.met = 0

@@ -146,7 +146,7 @@ def resource(path: str, size: int = 1, digest: str = "a" * 64) -> dict[str, Any]
         ([resource("a", size=-1)], "no size"),
         ([resource("a"), resource("a")], "once each"),
         ([resource(f"{number}") for number in range(5_000)], "the skill has 5,001 files"),
-        ([resource("a", 17_000_000)], "16,777,216 bytes may be"),
+        ([resource("a", 17_000_000)], "at most 512 files and 16,777,216 bytes"),
     ],
 )
 def test_a_skill_with_such_files_is_refused(files, reason):

@@ -38,6 +38,7 @@ OURS_AS_WELL = {  # what is said to people, who know the field by its name, and 
     "cli/demo_story.py": {"tool_calls"},
     "cli/show.py": {"input_schema", "output_schema"},  # what the command prints of a definition
     "reference_pages.py": {"isError", "_meta", "media_type"},  # where people find an error's code, and one of HTTP's
+    "gateway/http_guard.py": {"_meta"},  # in OAuth's resource_metadata
     "gateway/proxy/suspended_calls.py": {"requestState"},
     "gateway/reports/metrics.py": {"tool_calls", "tool_result"},  # names of figures of ours
     "gateway/settings.py": {"_meta"},

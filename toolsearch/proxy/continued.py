@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from toolsearch.documents.json_values import as_object
 from toolsearch.proxy.body import Body
 from toolsearch.proxy.tools import PassUnchangedError
 from toolsearch.recent import Recent
 from toolsearch.wire.capabilities import RevealMode
-from toolsearch.wire.carried import read_carrier
+from toolsearch.wire.openai_responses.restored import carries_rounds
 from toolsearch.wire.proxied import Stored
 
 CONTINUES: Final = "previous_response_id"
@@ -58,7 +57,7 @@ def require_stored(body: Body | None, continued: Continued | None, entries: str,
     """
     if body is None or not isinstance(given := body.get(CONTINUES), str):
         return
-    is_hidden = any(read_carrier((as_object(value) or {}).get("call_id")) for value, _ in body.items(entries))
+    is_hidden = any(carries_rounds(item) for item, _ in body.items(entries))
     if continued is not None:
         is_hidden = is_hidden or continued.stored.id != given or bool(continued.stored.unanswered)
     if is_hidden:

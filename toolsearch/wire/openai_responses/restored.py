@@ -13,7 +13,7 @@ from toolsearch.documents.json_values import as_object
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
-from toolsearch.wire.carried import CarriedCall, CarriedRound, Carriers, OwnAnswer, size_in
+from toolsearch.wire.carried import CarriedCall, CarriedRound, Carriers, OwnAnswer, read_carrier, size_in
 from toolsearch.wire.openai_responses.messages import message_beside, search_output, write_calls
 from toolsearch.wire.proxied import Found, History, Restored
 from toolsearch.wire.proxied_parts import call_tool_arguments
@@ -26,6 +26,11 @@ def own_call(call: ToolCall, extra: JsonObject, history: History) -> dict[str, J
     """The item of a *call* that the proxy runs, as the model gets it back; *extra* holds its id, if it has one."""
     (item,) = write_calls([call], native_search=history.has_native_search)
     return {**extra, **item, "status": "completed"}
+
+
+def carries_rounds(item: Json) -> bool:
+    """Whether *item* has the id of a client's call that carries hidden rounds."""
+    return read_carrier((as_object(item) or {}).get("call_id")) is not None
 
 
 def client_call(call: ToolCall) -> dict[str, Json]:
