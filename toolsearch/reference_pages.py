@@ -209,13 +209,12 @@ def _entries_of(error: type[ToolSearchError]) -> Iterator[str]:
         yield _entry(code, f"`{error.__name__}`, {status}", means, remedy)
 
 
-def _branches(error: type[ToolSearchError], indent: str = "") -> Iterator[str]:
+def _branches(error: type[ToolSearchError], indent: str = "    ") -> Iterator[str]:
     """The lines of the tree below *error*."""
-    below = [each for each in error_classes() if error in each.__bases__]
-    for each in below:
-        fork, line = ("└── ", "    ") if each is below[-1] else ("├── ", "│   ")
-        yield f"{indent}{fork}{each.__name__}"
-        yield from _branches(each, indent + line)
+    for each in error_classes():
+        if error in each.__bases__:
+            yield f"{indent}{each.__name__}"
+            yield from _branches(each, indent + "    ")
 
 
 def _first_paragraph(error: type[ToolSearchError]) -> str:
@@ -291,8 +290,8 @@ _SERVICE = """\
 `toolsearch serve` reads [the settings of the library](settings.md) and these. Name the file by
 `--config toolsearch.toml`. *See* names the section that describes a setting of the same name.
 
-Secrets are no settings. `TOOLSEARCH_SECRET_KEY` or `TOOLSEARCH_SECRET_KEY_FILE` gives the key that encrypts
-credentials of upstream servers. `TOOLSEARCH_STORE` is the URL of a PostgreSQL database ([storage](storage.md)).
+Secrets are no settings: [Storage](storage.md#credentials-and-the-secret-key) explains `TOOLSEARCH_SECRET_KEY`,
+`TOOLSEARCH_SECRET_KEY_FILE` and `TOOLSEARCH_STORE`.
 
 ```toml
 [toolsearch.serve]

@@ -31,16 +31,16 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _EVIDENCE,
         "unseen",
-        "right tool in the first five for {hybrid, shipped, agent/right_5:.0%} of the queries that agents write. For "
-        "plain requests of users it is {hybrid, shipped, plain/right_5:.0%}",
+        "right tool among the first five for {hybrid, shipped, agent/right_5:.0%} of the agents' requests, and for "
+        "{hybrid, shipped, plain/right_5:.0%} of plain requests of users",
     ),
     Sentence(
         _EVIDENCE,
         "abstention",
         "Hybrid search answers {all sets/hybrid (left out)/answered:.0%} of the requests that no tool of their set "
-        "serves. Most of these answers are [weak](scores.md), that is, of low confidence: only "
-        "{all sets/hybrid (left out)/fitting:.0%} of the requests get another one. Hybrid search gives no answer to "
-        "{all sets/hybrid (left out)/refused:.1%} of the requests that a tool serves.",
+        "serves. Most of these answers are [weak](scores.md), that is, of low confidence. Only "
+        "{all sets/hybrid (left out)/fitting:.0%} of the requests get an answer that is not weak. Hybrid search gives "
+        "no answer to {all sets/hybrid (left out)/refused:.1%} of the requests that a tool serves.",
     ),
     Sentence(_EVIDENCE, "savings", f"| 14 tools, {{filesystem server, 14, {_QUESTION}/tokens:,}} tokens |"),
     Sentence(_EVIDENCE, "savings", f"| 50 tools, {{five MCP servers, 50, {_QUESTION}/tokens:,}} tokens |"),
@@ -100,8 +100,8 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _READER,
         "abstention",
-        "With a reader, {all sets/hybrid, read/answered:.0%} of the requests that no tool serves get an answer. "
-        "Without it hybrid search answers {all sets/hybrid/answered:.0%}.",
+        "Of the requests that no tool serves, {all sets/hybrid, read/answered:.0%} get an answer with a reader, and "
+        "{all sets/hybrid/answered:.0%} without it.",
     ),
     Sentence(
         _READER,

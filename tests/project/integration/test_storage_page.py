@@ -67,7 +67,7 @@ def test_the_backup_of_the_page_comes_back_in_another_folder(typed, tmp_path: Pa
     assert kept(None, tmp_path / "NEW-DIR" / "toolsearch.db") == kept(None, tmp_path / "DIR" / "toolsearch.db")
 
 
-def test_the_role_and_the_dump_of_the_page_work(typed) -> None:
+def test_the_role_of_the_page_can_make_the_tables_and_write(typed) -> None:
     """With the programs of the server's version, which Debian installs with it."""
     server = PostgresServer(debian())
     try:
@@ -76,9 +76,6 @@ def test_the_role_and_the_dump_of_the_page_work(typed) -> None:
         url = server.url("toolsearch").replace("postgres@", "toolsearch@")
         with closing(open_storage(url, Path())) as storage:
             fill(storage, "a")
-        server.execute("CREATE DATABASE other OWNER toolsearch")
-        other = url.rpartition("/")[0] + "/other"
-        typed("pg_dump", url, replaced=(('--dbname "$TOOLSEARCH_STORE"', f"--dbname {other}"),))
-        assert kept(other, Path()) == kept(url, Path())
+            assert contents(storage, "a")
     finally:
         server.close()
