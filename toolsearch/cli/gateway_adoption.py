@@ -33,8 +33,7 @@ from toolsearch.tools.definition import legal_name
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import distinct, namespaced
 from toolsearch.upstreams import secrets
-from toolsearch.upstreams.config import HttpServer, McpServer, read_mcp_config
-from toolsearch.upstreams.settings import LOOPBACK_PAGE
+from toolsearch.upstreams.config import LOOPBACK_PAGE, HttpServer, McpServer, read_mcp_config
 
 
 def rule_about(client: ClientPlace, server: str) -> str:

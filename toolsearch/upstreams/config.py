@@ -33,6 +33,7 @@ from toolsearch.upstreams.sections import GATEWAY, SERVERS
 
 Mode: TypeAlias = Literal["auto", "legacy"]
 HttpKind: TypeAlias = Literal["http", "sse"]
+LOOPBACK_PAGE = "http://127.0.0.1/callback"  # where the browser returns after a login, if nobody names another page
 _OWN_SECTIONS = (SERVERS[0], GATEWAY)
 _HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")
 _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "mode"})

@@ -18,7 +18,7 @@ from toolsearch.errors import BadSettingError
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_types import Count, Seconds
 from toolsearch.storage.files import ListingPersistence
-from toolsearch.upstreams.config import HttpServer, McpServer
+from toolsearch.upstreams.config import LOOPBACK_PAGE, HttpServer, McpServer
 from toolsearch.upstreams.interface import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ class ServerSettings(SettingsSection):
         default=300.0,  # finds changes that were not announced; listing this often costs little
         description="List its tools anew after that long, or sooner if it says so; none: only when it says so.",
     )
-
-
-LOOPBACK_PAGE: Final = "http://127.0.0.1/callback"
 
 
 def _secret(given: object, info: ValidationInfo) -> object:

@@ -35,9 +35,9 @@ from pydantic import AnyUrl, BaseModel, Field
 from toolsearch.access.principals import LOCAL
 from toolsearch.errors import ConflictError, StorageError, ToolSearchError
 from toolsearch.storage.files import write_private
-from toolsearch.upstreams.config import HttpServer, identity_hash
+from toolsearch.upstreams.config import LOOPBACK_PAGE, HttpServer, identity_hash
 from toolsearch.upstreams.http import NoTokenError
-from toolsearch.upstreams.settings import LOOPBACK_PAGE, LoginPersistence, OAuthClient, UpstreamSettings
+from toolsearch.upstreams.settings import LoginPersistence, OAuthClient, UpstreamSettings
 
 if TYPE_CHECKING:
     from filelock import FileLock
