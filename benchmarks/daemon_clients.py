@@ -39,7 +39,6 @@ from tests.kit.real_clients import listing_all
 _HERE_S: Final = 120.0  # a client has this time to call its tool
 _ENDS_S: Final = 30.0  # and this time to end
 _LONGEST_S: Final = 900.0  # an agent waits for the others no longer than this
-_SETTINGS: Final = {"lingerS": 2}
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 _INSIDE: Final = ROOT / "tests" / "clients" / "inside"
 _CALL: Final = {"name": TIME.name, "arguments": dict(TIME.arguments)}
@@ -282,7 +281,7 @@ def together(programs: Programs, clients: Sequence[RealClient]) -> Together:
         gateways, started = place.machine.gateways, _served(place)
         pids = [gateway["pid"] for gateway in gateways]
         servers = servers_of(pids)
-        memory_mib = [_mib(pids), _mib(servers), _mib(chain(*relays))]
+        process_mib, servers_mib, relays_mib = _mib(pids), _mib(servers), _mib(chain(*relays))
         rows = [
             Row(
                 client.name,
@@ -298,10 +297,19 @@ def together(programs: Programs, clients: Sequence[RealClient]) -> Together:
         ]
         rows = [replace(row, ended=each.release()) for row, each in zip(rows, running, strict=True)]
         with suppress(TimeoutError):
+            place.machine.stop()
             until(lambda: not _pids(place) and not any(map(_is_there, servers)), _ENDS_S)
         left = len(_pids(place)) + sum(map(_is_there, servers))
-        counts = len(pids), len(servers), sum(map(len, relays))
-        return Together(rows, *counts, memory_mib[0], memory_mib[1], memory_mib[2], left)
+        return Together(
+            rows,
+            processes=len(pids),
+            servers=len(servers),
+            relays=sum(map(len, relays)),
+            process_mib=process_mib,
+            servers_mib=servers_mib,
+            relays_mib=relays_mib,
+            left=left,
+        )
 
 
 def _mib(pids: Iterable[int]) -> float:
@@ -314,7 +322,7 @@ def _place(folder: Path, agents: Programs) -> Generator[Place]:
     home.mkdir()
     repository = make_repository(folder / "repository")
     entries = published_servers(str(repository), memory=str(folder / "memory.jsonl"))
-    with machine(lambda _: {name: {**entry, "cwd": "/"} for name, entry in entries.items()}, **_SETTINGS) as made:
+    with machine(lambda _: {name: {**entry, "cwd": "/"} for name, entry in entries.items()}) as made:
         yield Place(made, home, _program(folder), agents)
 
 

@@ -109,5 +109,5 @@ def until(condition: Callable[[], bool], longest_s: float = _LONGEST_S) -> None:
     ends_s = time.monotonic() + longest_s
     while not condition():
         if time.monotonic() > ends_s:
-            raise TimeoutError("it never came to that")
+            raise TimeoutError(f"not within {longest_s} s")
         time.sleep(_LOOK_S)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 
@@ -13,6 +14,24 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks)
+
+
+@asynccontextmanager
+async def running(*work: Coroutine[Any, Any, Any]) -> AsyncGenerator[None]:
+    """Have *work* done while the block runs. Whatever has not ended by then is cancelled."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        yield
+    finally:
+        await end(*tasks)
+
+
+async def is_set_within(event: asyncio.Event, seconds: float | None) -> bool:
+    """Wait for *event*, but no longer than *seconds* if that is given. Return whether it is set."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
 
 
 class Chores:

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+from toolsearch.chores import end
 from toolsearch_indexes.forking import follow_forks
 
 _P = ParamSpec("_P")
@@ -255,8 +256,7 @@ class _Steps(Generic[_T]):
                 answer.set_exception(StopAsyncIteration())
 
     async def _end(self, task: asyncio.Task[None]) -> None:
-        task.cancel()
-        await asyncio.wait([task])
+        await end(task)
         if not task.cancelled():
             task.result()
 

@@ -9,7 +9,7 @@ def test_the_public_names_are_few() -> None:
 
 
 def test_the_settings_are_few() -> None:
-    assert count_of_settings() <= 121
+    assert count_of_settings() <= 120
 
 
 def test_the_classes_of_errors_are_few() -> None:

@@ -10,7 +10,7 @@ from tests.kit.proxy_talk import Talk, search
 from tests.kit.strict_upstreams import Reply, Text, ToolCall
 from tests.proxy.test_requests import ALWAYS, ENTRIES, EVERY_API, OURS, body_of, names_in, planned, shop
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.proxy.tools import PassUnchangedError
+from toolsearch.proxy.unchanged import PassUnchangedError
 from toolsearch.tools.definition import Tool, ToolDefinition
 
 SYSTEM: dict[str, Any] = {

@@ -13,7 +13,7 @@ from tests.kit.proxied import served_proxy
 from tests.kit.proxy_clients import ResponsesClient
 from tests.kit.strict.openai_responses import problems
 from tests.proxy.test_requests import ALWAYS, body_of, names_in, planned
-from toolsearch.proxy.tools import PassUnchangedError
+from toolsearch.proxy.unchanged import PassUnchangedError
 from toolsearch.wire.capabilities import Cloud
 
 Json = dict[str, Any]

@@ -10,7 +10,7 @@ from tests.kit.strict_upstreams import Reply, Text, Thinking, ToolCall
 from tests.kit.strict_upstreams.clients import Call
 from tests.proxy.test_requests import body_of, names_in, planned, shop
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.proxy.tools import PassUnchangedError
+from toolsearch.proxy.unchanged import PassUnchangedError
 from toolsearch.tools.calls import ToolCall as OwnCall
 from toolsearch.wire.capabilities import Cloud
 from toolsearch.wire.carried import CarriedCall, CarriedRound, write_carrier

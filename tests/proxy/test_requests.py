@@ -11,9 +11,9 @@ from tests.kit.proxy_clients import CLIENTS
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.proxy.app import WIRES
 from toolsearch.proxy.body import Body
-from toolsearch.proxy.continued import require_changeable
 from toolsearch.proxy.request import Request, Target
-from toolsearch.proxy.tools import PassUnchangedError, ToolLists
+from toolsearch.proxy.tools import ToolLists
+from toolsearch.proxy.unchanged import PassUnchangedError, require_changeable
 from toolsearch.settings import Settings
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolDefinition
@@ -37,7 +37,9 @@ async def planned(
     settings: Settings = SETTINGS,
 ) -> Request:
     wire_format, wire = WIRES[PATHS[api]]
-    body = require_changeable(Body.read(content, lists=(wire.ENTRIES,)), None, has_operator=bool(tools))
+    body = require_changeable(
+        Body.read(content, lists=(wire.ENTRIES,)), wire.CONTINUATION, None, has_operator=bool(tools)
+    )
     tool_list = await ToolLists(settings, tools, keep).get(body, wire_format)
     return Request(Target(wire_format, wire, cloud), body, tool_list)
 
@@ -241,7 +243,7 @@ async def test_an_answer_that_each_later_request_holds_is_written_once() -> None
     wire_format, wire = WIRES[PATHS["messages"]]
     lists, target = ToolLists(SETTINGS), Target(wire_format, wire, "other")
     read = Body.read(body_of("messages", shop("messages")), lists=(wire.ENTRIES,))
-    body = require_changeable(read, None, has_operator=False)
+    body = require_changeable(read, wire.CONTINUATION, None, has_operator=False)
     found = ["shop__thing_007", "not there"]
     said = [
         Request(target, body, await lists.get(body, wire_format)).history.answer_to_search(found).text for _ in range(3)
@@ -257,6 +259,8 @@ OFF: list[tuple[str, dict[str, Any]]] = [
     ("too few", {"tools": []}),
     ("no tools", {"tools": None}),
     ("several choices", {"n": 2}),
+]
+NO_CONVERSATION: list[tuple[str, dict[str, Any]]] = [
     ("background", {"background": True}),
     ("previous_response_id", {"previous_response_id": "r"}),
     ("conversation", {"conversation": "c"}),
@@ -270,6 +274,14 @@ async def test_a_request_that_cannot_be_continued_is_left_alone(api: str, reason
 
     with pytest.raises(PassUnchangedError, match=reason):
         await planned(api, content)
+
+
+@pytest.mark.parametrize(("reason", "change"), NO_CONVERSATION, ids=[reason for reason, _ in NO_CONVERSATION])
+async def test_a_request_without_its_conversation_is_left_alone(reason: str, change: dict[str, Any]) -> None:
+    content = json.dumps(json.loads(body_of("responses", shop("responses"))) | change).encode()
+
+    with pytest.raises(PassUnchangedError, match=reason):
+        await planned("responses", content)
 
 
 @EVERY_API

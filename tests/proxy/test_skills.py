@@ -70,7 +70,7 @@ def test_reading_runs_no_tool_of_the_client(api: LoopbackApi, wire: Wire, skills
         said = wire.client(url).ask("Please greet Bob", wire.tools)
 
     assert (said.calls, said.text.strip()) == ([], "So be it.")
-    assert "reads skills" in json.dumps(api.bodies[1])
+    assert "is a tool, not a skill" in json.dumps(api.bodies[1])
 
 
 def test_a_client_that_has_a_tool_of_that_name_gets_no_skills(api: LoopbackApi, wire: Wire, skills: Catalog) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthToken
 
 from tests.kit.pages import HOST, form_token, sign_in
@@ -20,6 +21,7 @@ from toolsearch.access.principals import Principal
 from toolsearch.errors import ConflictError, LoginRequiredError, StorageError
 from toolsearch.service.logins.logins import LOGIN, LoginStore, RecordedLogin, TenantLogins
 from toolsearch.storage.seal import Seal
+from toolsearch.upstreams import logins as upstream_logins
 from toolsearch.upstreams.config import HttpServer
 from toolsearch.upstreams.http import NoTokenError
 from toolsearch.upstreams.settings import ServerSettings, UpstreamSettings
@@ -257,10 +259,14 @@ async def test_nobody_logs_in_at_a_server_with_a_command_or_a_credential_of_its_
 async def test_a_server_that_sends_the_browser_to_no_page_is_not_followed(
     kit: ServiceKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def begin(*_: Any, **__: Any) -> str:
-        return "javascript:alert(1)"
+    async def log_in(*_: Any, ask: Callable[[str], Awaitable[None]], **__: Any) -> bool:
+        try:
+            await ask("javascript:alert(1)")
+        except OAuthFlowError as error:
+            raise LoginRequiredError("refused") from error
+        return True
 
-    monkeypatch.setattr(type(kit.service.login_desk), "begin", begin)
+    monkeypatch.setattr(upstream_logins, "log_in", log_in)
     api_key = kit.key("acme")
     await kit.catalog(api_key)
     async with kit.client(api_key) as client:
@@ -270,5 +276,6 @@ async def test_a_server_that_sends_the_browser_to_no_page_is_not_followed(
     await sign_in(browser, api_key)
     sent = {"form_token": form_token(await browser.get("/pages/logins"))}
     page = await browser.post("/pages/logins/default/tracker/begin", data=sent, headers={"origin": HOST})
-    assert page.status_code == 404
+    assert page.status_code == 502
+    assert "it names no web page to log in at" in page.text
     assert "javascript" not in page.text

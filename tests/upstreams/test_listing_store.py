@@ -30,6 +30,6 @@ def test_skills_prompts_and_resources_are_kept_as_the_server_sent_them(tmp_path)
 
     assert loaded is not None
     kept, is_old = loaded
-    assert (kept.is_cached, is_old) == (True, False)
+    assert not is_old
     assert read_contents(kept) == read_contents(listing)
     assert [entry.name for entry in read_contents(kept)[0]] == ["shop__refunds", "shop__ask", "shop__all", "shop__file"]

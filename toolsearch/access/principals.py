@@ -78,6 +78,11 @@ class Grant:
         return f"{self.principal.id} of {issuer}"
 
 
+def is_issued_elsewhere(key_id: str) -> bool:
+    """Whether the credential of this id is a JWT, and no key of the service."""
+    return key_id.startswith(OF_ISSUER)
+
+
 class PrincipalDirectory(Protocol):
     """Finds the principal of a request by its credential."""
 

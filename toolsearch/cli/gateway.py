@@ -17,7 +17,6 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
@@ -71,14 +70,10 @@ def open_page(url: str) -> bool:
 
     It comes from a server, so only the address of a web page is handed on, and no file or other program's address.
     """
+    from toolsearch.upstreams.logins import is_web_page
+
     try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    if parts.scheme not in {"https", "http"} or not parts.hostname or not url.isprintable() or " " in url:
-        return False
-    try:
-        return webbrowser.open(url)
+        return is_web_page(url) and webbrowser.open(url)
     except (webbrowser.Error, OSError):
         return False
 

@@ -66,7 +66,7 @@ def _names(value: Json) -> Iterator[str]:
                 yield from _names(inner)
 
 
-_PUBLIC = ("clientId", "issuer", "redirectUri", "scopes")  # of a login
+_PUBLIC = ("clientId", "issuer", "redirectUri", "scopes")  # fields of a login that are no secrets
 _INPUT = re.compile(r"\$\{input:[^{}]*\}")  # a value that an editor asks a person for
 OURS = "toolsearch"  # the name of the gateway's entry in a client's file
 

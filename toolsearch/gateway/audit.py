@@ -92,7 +92,11 @@ class GatewayAudit:
         self, caller: Caller, action: str, name: str, outcome: str, server: str, seconds: float = 0.0
     ) -> AuditRecord:
         return AuditRecord(
-            *(self._clock(), caller.principal.id, action, name, outcome),
+            self._clock(),
+            caller.principal.id,
+            action,
+            name,
+            outcome,
             server=server,
             session=_digest_of_session(caller.session or caller.session_key or caller.connection),
             seconds=seconds,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -15,6 +14,7 @@ from pydantic import ValidationError
 
 from toolsearch.access.reach import Rule, RuleKind, is_glob
 from toolsearch.access.settings import with_hashed_tokens
+from toolsearch.chores import is_set_within
 from toolsearch.documents.reading import read_bytes
 from toolsearch.documents.references import References
 from toolsearch.errors import BadSettingError, ToolSearchError
@@ -71,9 +71,7 @@ class ConfigFile:
         """`look` until `stop` is called. A change that is being applied is finished."""
         while not self._ending.is_set():
             await self.look(apply)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(every_s):
-                    await self._ending.wait()
+            await is_set_within(self._ending, every_s)
 
     def stop(self) -> None:
         self._ending.set()
@@ -198,7 +196,7 @@ def _credentials_problem(server: McpServer, settings: GatewaySettings) -> str:
         return ""
     if not isinstance(server, HttpServer):
         return f"credentials are {policy.credentials!r}, which only a server over HTTP can be"
-    if any(name.lower() == "authorization" for name in (*server.headers, *server.claimed)):
+    if server.is_authorized:
         return f"credentials are {policy.credentials!r}, and its headers have an Authorization; leave one of them out"
     if policy.credentials == "per-user" and settings.serves_strangers:
         return "credentials are 'per-user', and over HTTP nobody says who they are; set toolsearch.principals or jwt"

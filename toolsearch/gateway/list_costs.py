@@ -1,4 +1,4 @@
-"""What the lists of tools cost that clients are sent, and what they would cost with every tool in reach."""
+"""The costs of the lists of tools that clients are sent, and of lists with every tool in reach."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from toolsearch.access.reach import Reach
+from toolsearch.chores import end
 from toolsearch.engine import ToolSearch
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.gateway.caller import Caller
@@ -76,8 +77,7 @@ class ListCosts:
 
     async def aclose(self) -> None:
         if self._counting is not None:
-            self._counting.cancel()
-            await asyncio.wait([self._counting])
+            await end(self._counting)
 
     def _begin_to_count(self) -> None:
         self._counting = asyncio.get_running_loop().create_task(self._count_all(self._uncounted))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from html import escape
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from mcp.shared.auth import AuthorizationCodeResult
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -18,7 +17,7 @@ from toolsearch.errors import LoginRequiredError, StorageError
 from toolsearch.gateway.caller import grant_in
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http_guard import is_own_page, page_headers
-from toolsearch.upstreams.logins import CALLBACK_PATH, LOGIN_PATH
+from toolsearch.upstreams.logins import CALLBACK_PATH, LOGIN_PATH, answer_in
 
 _LOGINS: Final = "/logins"
 _ENDING_S: Final = 60.0  # for the authorization server to give the tokens once it has let the user in
@@ -50,16 +49,13 @@ class _LoginPages:
             url = await self._gateway.logins.page(login)
         except LoginRequiredError as error:
             return _said(str(error), 502)
-        if urlsplit(url).scheme not in {"https", "http"}:
-            return _said(f"{login.server} named no page to log in at. Ask its operator.", 502)
         return RedirectResponse(url, 302, headers=_HEADERS)
 
     async def answered(self, request: Request) -> Response:
         """Take the answer of the authorization server from the browser, and wait until the tokens are there."""
         grant, given = _grant_of(request), request.query_params
         login = self._gateway.logins.answered(grant, given.get("state", ""))
-        result = AuthorizationCodeResult(code=given.get("code", ""), state=given.get("state"), iss=given.get("iss"))
-        if login is None or not login.take(result):
+        if login is None or not login.take(answer_in(given)):
             return _said(_OVER, 400)
         if not await login.succeeds(_ENDING_S):
             return _said(f"The login to {login.server} did not succeed. Call the tool again to get a new link.", 502)
@@ -85,10 +81,12 @@ class _LoginPages:
             return _said("There is no such server.", 404)
         try:
             await self._gateway.note(grant.principal.id, "log out", name, server=name)
+            async with asyncio.timeout(_ENDING_S):
+                await server.log_out(grant)
+        except TimeoutError:
+            return _said(f"Logging out of {name} takes too long. See at {_LOGINS} whether you are logged in.", 504)
         except StorageError as error:
             return _said(f"You are still logged in: {error}", 503)
-        async with asyncio.timeout(_ENDING_S):
-            await server.log_out(grant)
         return RedirectResponse(_LOGINS, 303, headers=_HEADERS)
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from typing import TypeAlias
 from urllib.parse import quote, quote_plus
 
 from toolsearch.access.principals import Grant
+from toolsearch.chores import end, is_set_within
 from toolsearch.errors import BadSettingError, ToolSearchError
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import are_ambiguous
@@ -69,9 +69,7 @@ class FirstListings:
         """Wait until every server has been heard of, at most until *patience_s* after the start."""
         left_s = self._began_s + patience_s - self._clock()
         if not self.is_complete and left_s > 0:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left_s):
-                    await self._all.wait()
+            await is_set_within(self._all, left_s)
         if not self.is_complete and not self._is_warned:
             self._is_warned = True
             logger.warning("still waiting for the tools of %s", ", ".join(sorted(self._awaited)))
@@ -161,7 +159,7 @@ class Servers:
         self._sinks = UpstreamSinks(self._listed, self._state_changed, on_updated)
         self._settings: dict[str, UpstreamSettings] = {}
         self.upstreams: dict[str, Upstream] = {}
-        self.per_user: dict[str, PerUserUpstream] = {}  # the per-user ones
+        self.per_user: dict[str, PerUserUpstream] = {}
         self.logins = Logins(on_login)
         self._log_guard = LogGuard(())
         self._following: asyncio.Task[None] | None = None
@@ -182,8 +180,7 @@ class Servers:
     async def aclose(self) -> None:
         """Stop all servers and background work."""
         if self._following is not None:
-            self._following.cancel()
-            await asyncio.wait([self._following])
+            await end(self._following)
         await self.logins.aclose()
         await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
         self._log_guard.remove()
@@ -229,7 +226,7 @@ class Servers:
                 await self.remove(name)
 
     async def review(self) -> None:
-        """Judge all listings again, because somebody has approved a tool or withdrawn an approval."""
+        """Judge all listings again, because somebody has decided about an entry."""
         for server in tuple(self._registry.listings):
             await self._registry.review(server)
             await self._on_listed(server)

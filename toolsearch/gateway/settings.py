@@ -264,9 +264,6 @@ class GatewaySettings(RankingSettings):
     state_dir: Folder | None = Field(
         default=None, description="Folder of listings, approvals and tokens; none: one among the user's own."
     )
-    linger_s: Wait = Field(
-        default=300.0, description="How long the background process of clients over stdio stays after the last of them."
-    )
     usage: bool = Field(default=False, description="Let searches learn from what each principal then calls.")
     search: GatewayAnswerOptions = GatewayAnswerOptions()
     budget: Budget = Budget()

@@ -16,17 +16,13 @@ from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import ChatModelError, ToolSearchError
 from toolsearch.proxy.body import Body
-from toolsearch.proxy.continued import (
-    NotStoredError,
-    continued_by,
-    known_replies,
-    require_changeable,
-    require_stored,
-)
+from toolsearch.proxy.continued import NotStoredError, Replies, continued_by, require_stored
 from toolsearch.proxy.request import Request, Target
 from toolsearch.proxy.rounds import Rounds
-from toolsearch.proxy.tools import PassUnchangedError, ToolLists
+from toolsearch.proxy.tools import ToolLists
+from toolsearch.proxy.unchanged import PassUnchangedError, require_changeable
 from toolsearch.proxy.upstream import Answer, Headers, Upstream, end_to_end, is_plain
+from toolsearch.recent import Recent
 from toolsearch.sessions.costs import ToolCosts
 from toolsearch.settings import Settings
 from toolsearch.threads import search_threads
@@ -43,6 +39,7 @@ from toolsearch_indexes.tool_index import ToolIndex
 logger = logging.getLogger(__name__)
 
 MOST_REQUEST_BYTES: Final = 32 * 1024 * 1024  # of one request to a model, as at Anthropic
+_MOST_REPLIES: Final = 10_000  # that are known as stored
 _SWITCH: Final = b"x-toolsearch"  # a client that sends "off" in it is passed through
 _OFF: Final = b"x-toolsearch-off"
 _COUNT: Final = "/count_tokens"
@@ -103,7 +100,7 @@ class ProxyApp:
         self._cloud: Cloud = upstream.cloud if cloud is None else cloud
         self._manager: ToolCallingManager = build_manager(settings)
         self.lists = ToolLists(settings, tools, keep, index)
-        self._replies = known_replies()
+        self._replies: Replies = Recent(_MOST_REPLIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -143,7 +140,7 @@ class ProxyApp:
             message = f"The request has more than {MOST_REQUEST_BYTES:,} bytes. Send a shorter one."
             await exchange.refuse(wire, message, "body_too_large", _TOO_LARGE)
         except NotStoredError as error:
-            await exchange.refuse(wire, str(error), "previous_response_not_found", _BAD_REQUEST)
+            await exchange.refuse(wire, str(error), error.code, _BAD_REQUEST)
         except _GoneError:
             logger.debug("the client has hung up")
         except Exception:
@@ -183,13 +180,14 @@ class ProxyApp:
         if exchange.header(b"content-encoding") not in (b"", b"identity"):
             raise PassUnchangedError("the body is compressed")
         read = await search_threads.run(Body.read, content, self.lists.texts, (target.wire.ENTRIES,))
-        continued = None if read is None else continued_by(read, self._replies)
+        continuation = target.wire.CONTINUATION
+        continued = None if read is None else continued_by(read, continuation, self._replies)
         try:
-            body = require_changeable(read, continued, has_operator=self._tools is not None)
+            body = require_changeable(read, continuation, continued, has_operator=self._tools is not None)
             tools = await self.lists.get(body, target.wire_format)
             return await search_threads.run(Request, target, body, tools, continued)
         except PassUnchangedError as reason:
-            require_stored(read, continued, target.wire.ENTRIES, str(reason))
+            require_stored(read, target.wire, continued, str(reason))
             raise
 
     async def _pass(self, exchange: _Exchange, content: bytes | AsyncIterator[bytes], own: Headers) -> bool:

@@ -14,8 +14,9 @@ from toolsearch.discovery.exposure import SESSION_EXPOSURES
 from toolsearch.discovery.view import View
 from toolsearch.documents.json_values import as_object, as_texts, is_object
 from toolsearch.proxy.body import Body, list_text
-from toolsearch.proxy.continued import CONTINUES, Continued
-from toolsearch.proxy.tools import PassUnchangedError, ToolList
+from toolsearch.proxy.continued import Continued
+from toolsearch.proxy.tools import ToolList
+from toolsearch.proxy.unchanged import PassUnchangedError
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tokens import HeuristicTokenCounter, definition_tokens
 from toolsearch.tools.calls import ToolCall, ToolResult
@@ -46,8 +47,8 @@ from toolsearch.wire.sendable_tools import own_arguments
 
 _OWN_TOOLS: Final = 2  # the search tool and the call tool; readSkill is there only for skills
 _FEWEST_REQUESTS: Final = 2  # of a conversation that calls a tool: for the call, and after it
-# What answers repeat of a request, with its defaults.
-_REPEATED: Final = {"tools": "[]", CHOICE: '"auto"', CONTINUES: "null"}
+# Fields that answers repeat from the request, with defaults.
+_REPEATED: Final = {"tools": "[]", CHOICE: '"auto"'}
 _MOST_UNSURE: Final = 2  # tools that a search names although it is not sure of any
 _FREE: Final = (None, "auto", "required", "any")  # choices of any tool
 Texts: TypeAlias = list[str]
@@ -99,7 +100,7 @@ class Request:
         self.held_back_count = len(held_back)
         self._deferred: Collection[str] = held_back if self.mode == "deferred" else ()
         shown = () if continued is None or continued.mode != self.mode else continued.revealed
-        self._loaded = {*shown}  # of the deferred tools, by answers so far
+        self._loaded = {*shown}  # deferred tools that answers have loaded
         self.revealed = [*surely, *shown]
         self._sent: Texts = []
         self._is_as_sent = True
@@ -122,8 +123,8 @@ class Request:
         """The body that goes to the model now."""
         wire, body = self.target.wire, self._body
         values = {"tools": list_text(self.listed_texts)}
-        if self._continued is not None:
-            values[CONTINUES] = compact(self._continued.stored.id)
+        if self._continued is not None and wire.CONTINUATION is not None:
+            values[wire.CONTINUATION.parameter] = compact(self._continued.stored.id)
         if self.is_free:
             freed = without_force(body.get(CHOICE))
             values |= {} if freed is None else {CHOICE: compact(freed)}
@@ -224,7 +225,9 @@ class Request:
         if is_object(body.get("response")):
             return body.replaced({"response": self.as_listed(body.written(body.parts["response"]))}).decode()
         if body.get("tools"):
-            own = {key: self._body.written_at(key, default) for key, default in _REPEATED.items()}
+            continuation = self.target.wire.CONTINUATION
+            repeated = _REPEATED if continuation is None else {**_REPEATED, continuation.parameter: "null"}
+            own = {key: self._body.written_at(key, default) for key, default in repeated.items()}
             return body.replaced({key: own[key] for key in own if key in body.parts}).decode()
         return text
 
@@ -257,7 +260,7 @@ class Request:
         kept = [name for name in self.listed if name in named]
         if not has_cache_mark(named[name].entry for name in kept):
             rendered = with_cache_mark(rendered, self._tools.marked)
-        every = self._tools.deferred if self._deferred else {}
+        every: Mapping[str, str] = self._tools.deferred if self._deferred else {}
         deferred = [text for name, text in every.items() if name in self._deferred]
         return [*self._tools.others, *self._tools.written(kept), *map(compact, rendered), *deferred]
 

@@ -21,6 +21,7 @@ from toolsearch.documents.json_values import as_object
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadToolError
 from toolsearch.proxy.body import Body, has_repeated_keys, list_items, list_text
+from toolsearch.proxy.unchanged import PassUnchangedError
 from toolsearch.sessions.anticipation import anticipated_in
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.sessions.state import SessionState
@@ -51,10 +52,6 @@ _MOST_TOOLS: Final = 5_000  # of a client; an index of more would keep all other
 _TOO_MANY: Final = f"the request has more than {_MOST_TOOLS:,} tools"
 _NAMESPACE: Final = "namespace"
 _WORDS: Final = re.compile(r"[\w-]+")
-
-
-class PassUnchangedError(Exception):
-    """The request is passed on as it came, for the reason that the message gives."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from toolsearch.api.imports import JobState
+from toolsearch.chores import end
 from toolsearch.errors import SourceError, StillRunningError, StorageError, ToolSearchError, UnknownRecordError
 from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.service.job_records import INTERRUPTED, Job, JobEndedError, JobRecords, JobStep
@@ -249,8 +250,7 @@ class Jobs:
         if tasks:
             await asyncio.wait(tasks)
         if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait([self._looking])
+            await end(self._looking)
         await self._owed.aclose()
 
     def _has_started(self, starting: asyncio.Task[Job]) -> None:

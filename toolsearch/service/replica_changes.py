@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Hashable, Iterable
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final, Generic, TypeVar
 
+from toolsearch.chores import end, is_set_within
 from toolsearch.errors import ToolSearchError
 from toolsearch.repeated_warnings import RepeatedWarning
 from toolsearch.service.catalogs.imports.servers import Connecting
@@ -47,11 +48,7 @@ class LatestOnly(Generic[_Key, _Value]):
     async def aclose(self) -> None:
         """Break off running work, and forget waiting work."""
         self._waiting.clear()
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await end(*self._tasks.values())
 
     async def _run(self, key: _Key) -> None:
         try:
@@ -101,9 +98,7 @@ class Following:
             yield
         finally:
             await in_thread(subscription.close)
-            for task in looking:
-                task.cancel()
-            await asyncio.wait(looking)
+            await end(*looking)
             for each in (self._contents, self._servers, self._listings):
                 await each.aclose()
 
@@ -166,10 +161,7 @@ class Following:
                 self._is_looking = False
 
     async def _is_woken(self, within_s: float) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await self._wake.wait()
-        return self._wake.is_set()
+        return await is_set_within(self._wake, within_s)
 
     async def _compare(self, tenants: Collection[str]) -> None:
         if not tenants:

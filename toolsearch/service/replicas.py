@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from toolsearch.chores import end, running
 from toolsearch.errors import StorageError
 from toolsearch.storage.replicas import Leases
 from toolsearch.threads import in_thread
@@ -33,12 +34,10 @@ class ReplicaPresence:
     async def told(self) -> AsyncGenerator[None]:
         """While the block runs, this replica is there."""
         await asyncio.to_thread(self._renew)
-        task = asyncio.create_task(self._keep_renewing())
         try:
-            yield
+            async with running(self._keep_renewing()):
+                yield
         finally:
-            task.cancel()
-            await asyncio.wait([task])
             await asyncio.to_thread(self._release)
 
     async def _keep_renewing(self) -> None:
@@ -101,8 +100,7 @@ class ReplicaLease:
     async def aclose(self) -> None:
         """Let it go, so that nobody has to wait until it runs out."""
         if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.wait([self._renewing])
+            await end(self._renewing)
         if self._name:
             try:
                 await in_thread(self._leases.release, self._name, self._replica)
@@ -171,8 +169,7 @@ class RetriedWrites:
     async def aclose(self) -> None:
         """Try once more, and give up."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await end(self._task)
         await self._try_all()
 
     async def _pay_all(self) -> None:

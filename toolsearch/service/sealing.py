@@ -134,7 +134,7 @@ def forget_lost_key(storage: Storage) -> None:
 
 
 def _reseal(records: RecordStore, seal: Seal, tenant: str, kind: str, record: Record) -> _Work:
-    """Once more, if somebody has changed the record since it was read, until nobody has."""
+    """Seal the record anew; try again if somebody has changed it meanwhile."""
     found: Record | None = record
     while found is not None:
         work = _Work(seal)
@@ -143,7 +143,10 @@ def _reseal(records: RecordStore, seal: Seal, tenant: str, kind: str, record: Re
             return work
         try:
             records.put(
-                *(tenant, kind, found.id, document),
+                tenant,
+                kind,
+                found.id,
+                document,
                 over=found.version,
                 at_s=found.changed_s,
                 expires_s=found.expires_s,

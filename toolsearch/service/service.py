@@ -17,6 +17,7 @@ import httpx2
 
 from toolsearch.access.principals import Grant
 from toolsearch.access.url_guard import GuardedTransport, UrlGuard
+from toolsearch.chores import running
 from toolsearch.errors import StorageError
 from toolsearch.proxy.app import ProxiedRequest
 from toolsearch.service.activity.activity import Activity, ActivityObserver, Who
@@ -148,19 +149,6 @@ async def keep_pruning(
         else:
             logger.info("deleted old data: %s", pruned or "another replica does it")
         await asyncio.sleep(_EVERY_S)
-
-
-@asynccontextmanager
-async def pruning(
-    storage: Storage, settings: RetentionSettings, clock: Callable[[], float], *, replica: str
-) -> AsyncGenerator[None]:
-    """`keep_pruning` while the block runs."""
-    task = asyncio.create_task(keep_pruning(storage, settings, clock, replica=replica), name="pruning")
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 def _prune_records(storage: Storage, now_s: float, batch: int) -> int:
@@ -297,10 +285,13 @@ class Service(ServiceParts):
         async with self.presence.told(), self.activity.running():
             try:
                 await self.registrar.register(FIRST_TENANT, self._registrations)
-                retention = pruning(self.storage, self.settings.retention, self.clock, replica=self.replica)
-                registered = self.registrar.following(FIRST_TENANT)
-                rates = self.limits.running()
-                async with self.following.running(), retention, registered, rates, self.mcp.running():
+                async with (
+                    self.following.running(),
+                    running(keep_pruning(self.storage, self.settings.retention, self.clock, replica=self.replica)),
+                    self.registrar.following(FIRST_TENANT),
+                    self.limits.running(),
+                    self.mcp.running(),
+                ):
                     yield
             finally:
                 await self.login_desk.aclose()

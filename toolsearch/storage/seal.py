@@ -38,7 +38,7 @@ class Seal:
 
     @classmethod
     def until_restart(cls) -> Self:
-        """One that nothing can be opened with once the process has ended: for tests."""
+        """One that opens nothing once the process has ended."""
         return cls([new_key()])
 
     def seal(self, text: str) -> str:

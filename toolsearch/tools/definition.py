@@ -138,7 +138,7 @@ class ToolCallback(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolOverride:
-    """What settings change about a tool of a server.
+    """The changes that settings make to a tool of a server.
 
     listed_name  the name that it would have here without them
     fixed        arguments that are sent with every call; no caller may send one
@@ -202,7 +202,7 @@ class Tool:
 
     @property
     def override(self) -> ToolOverride | None:
-        """What settings change about it."""
+        """The changes that settings make to it."""
         return self.origin.override if self.origin else None
 
     @property

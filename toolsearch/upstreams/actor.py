@@ -7,7 +7,6 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import mcp.types as types
@@ -15,7 +14,7 @@ from mcp import MCPError
 from mcp.client.session import IncomingMessage
 
 from toolsearch.access.principals import Grant
-from toolsearch.chores import end
+from toolsearch.chores import end, is_set_within
 from toolsearch.errors import (
     LoginRequiredError,
     ServerUnavailableError,
@@ -88,10 +87,7 @@ class IdleGate:
 
     async def _woken_within(self, seconds: float | None) -> bool:
         self._woken.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._woken.wait()
-        return self._woken.is_set()
+        return await is_set_within(self._woken, seconds)
 
 
 logger = logging.getLogger(__name__)

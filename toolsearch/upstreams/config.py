@@ -91,6 +91,11 @@ class HttpServer:
     def transport(self) -> HttpKind:
         return self.kind
 
+    @property
+    def is_authorized(self) -> bool:
+        """Whether the configuration has an Authorization among its headers."""
+        return any(name.lower() == "authorization" for name in (*self.headers, *self.claimed))
+
     def filled_in(self, claims: Mapping[str, Any]) -> Mapping[str, str]:
         """The headers in `claimed`, with the values of *claims* in them.
 

@@ -6,12 +6,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from mcp import MCPError
 
+from toolsearch.chores import is_set_within
 from toolsearch.errors import ServerUnavailableError, ToolSearchError
 from toolsearch.repeated_warnings import RepeatedWarning
 from toolsearch.upstreams.faults import (
@@ -156,9 +156,7 @@ class ListingFollower:
         if not self._is_judged(session):
             self._due.set()
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._ttl_s):
-                    await self._due.wait()
+            await is_set_within(self._due, self._ttl_s)
             self._due.clear()
             try:
                 await self.list(session)

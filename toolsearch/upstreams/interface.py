@@ -45,7 +45,6 @@ class Listing:
     reads_directories  whether it answers ``resources/directory/read``
     about      the server's description of itself, or its title
     ttl_s      seconds for which the server calls it valid, or None
-    is_cached  it was read from disk, from the server's last run
     cut        why the end of a list could not be read, or ""; known entries that were not read again are kept
     """
 
@@ -60,7 +59,6 @@ class Listing:
     instructions: str = ""
     about: str = ""
     ttl_s: float | None = None
-    is_cached: bool = False
     cut: str = ""
 
 

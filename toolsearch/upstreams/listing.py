@@ -279,7 +279,6 @@ class ListingStore:
             tuple(Refusal(tool, name, reason) for tool, reason in kept["refused"]),
             instructions=kept["instructions"],
             about=kept["about"],
-            is_cached=True,
             prompts=_objects(kept["prompts"]),
             resources=_objects(kept["resources"]),
             resource_templates=_objects(kept["resource_templates"]),

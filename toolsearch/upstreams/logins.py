@@ -10,8 +10,8 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult
 
 from toolsearch.access.principals import Grant
+from toolsearch.chores import end, is_set_within
 from toolsearch.errors import BadSettingError, LoginRequiredError, ToolSearchError
 from toolsearch.upstreams.connection import CannotConnectError, Connector
 from toolsearch.upstreams.faults import fault_of_request
@@ -77,10 +78,7 @@ class BegunLogin:
         return True
 
     async def succeeds(self, within_s: float) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await self.ended.wait()
-        return self.ended.is_set() and not self.failure
+        return await is_set_within(self.ended, within_s) and not self.failure
 
 
 class Logins:
@@ -144,10 +142,7 @@ class Logins:
         """Give up all logins."""
         tasks = [login.task for login in self._begun.values() if login.task is not None]
         self._begun.clear()
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await end(*tasks)
 
     def _login(self, grant: Grant, settings: UpstreamSettings, tokens: StoredTokens, reached_at: str) -> BegunLogin:
         key = grant.account, settings.name
@@ -179,6 +174,9 @@ class Logins:
         async def ask(url: str) -> None:
             if login.page.done():
                 raise OAuthFlowError("the server does not accept the login that was made")
+            if not is_web_page(url):
+                login.failure = "it names no web page to log in at"
+                raise OAuthFlowError(login.failure)
             login.state = parse_qs(urlsplit(url).query).get("state", [""])[0]
             login.page.set_result(url)
 
@@ -204,7 +202,7 @@ class Logins:
             raise
         except (ToolSearchError, OSError) as error:
             logger.warning("%s", error)
-            login.failure = "it failed"
+            login.failure = login.failure or "it failed"
         finally:
             login.ended.set()
             if not login.page.done():
@@ -278,6 +276,20 @@ async def log_in(
     return True
 
 
+def is_web_page(url: str) -> bool:
+    """Whether *url*, which a server has chosen, is the address of a web page, and not of a file or a program."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in {"https", "http"} and bool(parts.hostname) and url.isprintable() and " " not in url
+
+
+def answer_in(query: Mapping[str, str]) -> AuthorizationCodeResult:
+    """The answer of an authorization server, which a browser brings in the *query* of an address."""
+    return AuthorizationCodeResult(code=query.get("code", ""), state=query.get("state"), iss=query.get("iss"))
+
+
 @asynccontextmanager
 async def callback(redirect_uri: str) -> AsyncGenerator[tuple[str, asyncio.Future[AuthorizationCodeResult]]]:
     """Serve a page at *redirect_uri*, at any free port if it has none. Give its whole address, and the browser's
@@ -292,9 +304,7 @@ async def callback(redirect_uri: str) -> AsyncGenerator[tuple[str, asyncio.Futur
         query = parse_qs(urlsplit(line[1] if len(line) > 1 else "").query)
         given = {name: values[0] for name, values in query.items()}
         if not answer.done() and ("code" in given or "error" in given):
-            answer.set_result(
-                AuthorizationCodeResult(code=given.get("code", ""), state=given.get("state"), iss=given.get("iss"))
-            )
+            answer.set_result(answer_in(given))
         writing.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + _PAGE)
         await writing.drain()
         writing.close()

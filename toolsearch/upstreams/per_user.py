@@ -22,7 +22,7 @@ from uuid import uuid4
 from mcp import MCPError
 
 from toolsearch.access.principals import Grant
-from toolsearch.chores import Chores
+from toolsearch.chores import Chores, is_set_within
 from toolsearch.errors import (
     CallDeniedError,
     LoginRequiredError,
@@ -349,9 +349,7 @@ class UserConnection:
     async def listed(self, patience_s: float) -> None:
         """Connect if that is possible, and wait at most *patience_s* until it is known what the user is listed."""
         self.wake()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
-                await self._heard.wait()
+        await is_set_within(self._heard, patience_s)
 
     def is_idle(self, seconds: float) -> bool:
         is_used = self._running or self._subscribed or self._server.now_s - self._used_s < seconds

@@ -183,7 +183,7 @@ class StoredTokens:
         self._client = client
         self._owner = owner
         self._nothing = _Kept(owner=owner, wanted_scope=wanted_scope)
-        self._read: tuple[float, _Kept] | None = None  # what was read last, and the stamp before that
+        self._read: tuple[float, _Kept] | None = None  # the last text and the stamp before it was read
         self.is_required = is_required
 
     def __repr__(self) -> str:
@@ -409,9 +409,7 @@ def stored_tokens(settings: UpstreamSettings, account: str = LOCAL.id) -> Stored
     credentials in the configuration, or if logins are off.
     """
     server, folder, logins = settings.server, settings.state_folder, settings.user_logins
-    if not isinstance(server, HttpServer) or settings.credentials == "none":
-        return None
-    if any(name.lower() == "authorization" for name in (*server.headers, *server.claimed)):
+    if not isinstance(server, HttpServer) or server.is_authorized or settings.credentials == "none":
         return None
     identity = identity_hash(server)
     if settings.credentials == "shared":
@@ -460,7 +458,7 @@ class _StoredTokenAuth(httpx2.Auth):
 
     def __init__(self, tokens: StoredTokens) -> None:
         self._tokens = tokens
-        self._known: OAuthToken | None = None  # what was kept when the provider was told last
+        self._known: OAuthToken | None = None  # the tokens that the provider knows
         self._provider: OAuthClientProvider | None = None
         self._renewing = asyncio.Lock()
 

@@ -71,7 +71,7 @@ class UserLists:
         """
         if self._state.users:
             return None
-        kept = Listing(self._server, listing.tools, listing.refused, about=listing.about, is_cached=True)
+        kept = Listing(self._server, listing.tools, listing.refused, about=listing.about)
         entries = _entries(kept)
         self._state = _State(shown=entries, first=frozenset(entries), rest=_rest(kept))
         return kept

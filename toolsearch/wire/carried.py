@@ -107,12 +107,12 @@ def carried_call(place: int, call: ToolCall, result: ToolResult, extra: JsonObje
 
 
 def answer_of(result: ToolResult, answer_to_search: AnswerToSearch) -> OwnAnswer:
-    """What the model reads as the *result* of a call that has just run."""
+    """The answer that the model reads to a call that has just run, with *result*."""
     return answer_to_search(found_names(result)) if _is_search(result) else OwnAnswer(result_as_text(result))
 
 
 def carried_answer(call: CarriedCall, answer_to_search: AnswerToSearch) -> OwnAnswer:
-    """What the model has read as the result of a carried call."""
+    """The answer that the model has read to a carried call."""
     if isinstance(call.answer, list):
         return answer_to_search(call.answer)
     if call.answer is None:

@@ -64,6 +64,22 @@ class Stored:
     unanswered: Sequence[CarriedCall]
 
 
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """The ways in which requests of an API go on with a conversation that they do not hold.
+
+    parameter       holds the id of the stored reply that a request continues
+    unchanged       other such parameters: a request with one of them is passed on as it came
+    code            the API's code for an id that names no stored reply
+    carries_rounds  whether an entry has the id of a client's call that carries hidden rounds
+    """
+
+    parameter: str
+    unchanged: Sequence[str]
+    code: str
+    carries_rounds: Callable[[Json], bool]
+
+
 class Reply(Protocol):
     """One reply to a client, made of the replies of a model in one or more rounds, one after another.
 
@@ -141,6 +157,11 @@ class ProxiedWire(Protocol):
     @property
     def ENTRIES(self) -> str:  # noqa: N802
         """The key of the conversation in a request."""
+        ...
+
+    @property
+    def CONTINUATION(self) -> Continuation | None:  # noqa: N802
+        """None if each request of the API holds its conversation."""
         ...
 
     def restored(self, entries: Sequence[Json], history: History) -> list[Restored]:

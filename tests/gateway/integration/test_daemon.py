@@ -217,16 +217,25 @@ def test_clients_that_start_at_once_start_one_process(machine: Machine) -> None:
     assert len(machine.processes) == 1
 
 
-def test_it_ends_after_its_last_client_and_leaves_nothing_where_it_was_reached(machine: Machine) -> None:
-    machine.section["lingerS"] = 0
-    client = machine.shaken()
-    server = int(called(client, 1, "raw__pid"))
-    process = machine.process
-    client.end()
+async def test_it_ends_after_its_last_client_and_leaves_nothing_where_it_was_reached(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])  # as the client has it
+    address = DaemonAddress.of(machine.config, os.environ)
+    lock = address.lock()
+    assert lock is not None
+    daemon = Daemon(address.path, lock, machine.config, "warning", machine.folder / "log", linger_s=0)
+    with address.listen() as listening:
+        running = asyncio.create_task(daemon.run(listening))
+        client = await asyncio.to_thread(machine.shaken)
+        server = int(await asyncio.to_thread(called, client, 1, "raw__pid"))
+        await asyncio.to_thread(client.end)
+        await running
+    address.remove_lock(lock)
 
-    until(lambda: not is_running(process) and not is_running(server))
-    assert [path.name for path in Path(os.environ["XDG_RUNTIME_DIR"], "toolsearch").iterdir()] == ["key"]
-    assert list((machine.folder / "state" / "running").iterdir()) == []
+    assert not is_running(server)
+    assert [path.name for path in address.path.parent.iterdir()] == ["key"]
+    assert machine.processes == []
 
 
 def test_a_client_that_is_killed_has_its_call_cancelled_and_others_go_on(machine: Machine) -> None:

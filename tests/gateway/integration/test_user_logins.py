@@ -26,9 +26,10 @@ from tests.kit.user_logins import (
     token_of,
 )
 from toolsearch.errors import Kept, StorageError
+from toolsearch.gateway import login_pages
 from toolsearch.gateway.audit import AUDIT_FILE
 from toolsearch.storage.sqlite.stores import SqliteAuditLog
-from toolsearch.upstreams.per_user import UserConnection
+from toolsearch.upstreams.per_user import PerUserUpstream, UserConnection
 
 pytestmark = needs_authority
 CALLS = 200  # 1,000 by `python -m benchmarks.user_logins`
@@ -264,6 +265,17 @@ async def test_logins_and_log_outs_are_in_the_audit_and_are_not_made_without_it(
     with SqliteAuditLog(tmp_path / AUDIT_FILE) as log:
         noted = [(each.who, each.action, each.server) for each in log.records(limit=99) if each.action != "call"]
     assert noted == [("alice", "log in", "guarded"), ("alice", "log out", "guarded")]
+
+
+async def test_a_log_out_that_takes_too_long_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(login_pages, "_ENDING_S", 0.05)
+    monkeypatch.setattr(PerUserUpstream, "log_out", lambda *_: asyncio.Event().wait())
+    async with parts(tmp_path) as (_, people):
+        browser = await people.browser("alice")
+        page = await browser.visit(f"{people.url.removesuffix('/mcp')}/logins/guarded", "POST")
+
+    assert page.status_code == 504
+    assert "Logging out of guarded takes too long. See at /logins" in page.text
 
 
 async def test_each_reads_ones_own_resource(tmp_path):

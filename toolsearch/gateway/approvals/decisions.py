@@ -1,4 +1,4 @@
-"""What people decide about the entries of a running gateway that await approval."""
+"""The decisions that people make about entries of a running gateway that await approval."""
 
 from __future__ import annotations
 

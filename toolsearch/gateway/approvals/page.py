@@ -1,4 +1,4 @@
-"""What awaits approval, for the status page and programs of operators, and the decisions that operators make there."""
+"""The entries that await approval, for the status page and operators' programs, and the decisions made there."""
 
 from __future__ import annotations
 

@@ -12,12 +12,11 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from toolsearch.chores import Chores
+from toolsearch.chores import Chores, is_set_within
 from toolsearch.documents.json_values import as_list, as_object, is_object, object_in
 from toolsearch.errors import BadSettingError, ToolSearchError
 from toolsearch.gateway.approvals.waiting import local_person
@@ -37,6 +36,7 @@ logger = logging.getLogger(__name__)
 _MAX_LINE_BYTES = 64 * 1024 * 1024
 _HELLO_S = 30.0  # a client has this time to say what it wants
 _LOOK_S = 5.0
+_LINGER_S = 300.0
 
 
 @dataclass
@@ -56,11 +56,17 @@ class _Client:
 class Daemon:
     """Serves the clients of one configuration through one gateway."""
 
-    def __init__(self, reached_at: Path, lock: int, config: Path, log_level: str, log: Path) -> None:
-        """*reached_at* is the socket that clients connect to, and *lock* belongs to it. Raises ToolSearchError if the
+    def __init__(
+        self, reached_at: Path, lock: int, config: Path, log_level: str, log: Path, *, linger_s: float = _LINGER_S
+    ) -> None:
+        """*reached_at* is the socket that clients connect to, and *lock* belongs to it. The process ends once it has
+        had no client for *linger_s*.
+
+        Raises ToolSearchError if the
         configuration cannot be used, and NoDaemonError if clients of the file look for another socket by now.
         """
         self._lock = lock
+        self._linger_s = linger_s
         self._log = log
         self._file = ConfigFile(config, os.environ, check=self._require_same_address)
         read = self._file.read()
@@ -102,15 +108,12 @@ class Daemon:
 
     async def _until_the_end(self) -> None:
         """A socket that somebody has removed is noticed within seconds."""
-        linger_s = self._gateway.config.settings.linger_s
         while not self._is_ending:
-            left_s = linger_s - (time.monotonic() - self._idle_since_s)
+            left_s = self._linger_s - (time.monotonic() - self._idle_since_s)
             if not self._clients and (left_s <= 0 or self._has_moved or not self._address.is_here(self._lock)):
                 return
             self._news.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S if self._clients else min(_LOOK_S, left_s)):
-                    await self._news.wait()
+            await is_set_within(self._news, _LOOK_S if self._clients else min(_LOOK_S, left_s))
 
     def _end(self) -> None:
         self._is_ending = True

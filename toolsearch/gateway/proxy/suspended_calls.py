@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
+from toolsearch.chores import end
 from toolsearch.documents.json_values import is_object
 from toolsearch.tools.json_types import Json
 from toolsearch.upstreams.interface import Downstream
@@ -126,10 +127,7 @@ class SuspendedCalls:
         return await self._step(call, live)
 
     async def aclose(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await end(*self._tasks)
 
     async def _step(self, call: _SuspendedCall, live: Downstream) -> dict[str, Any]:
         self._open.pop(call.id, None)

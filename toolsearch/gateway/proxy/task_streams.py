@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 import mcp.types as types
 from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
 
+from toolsearch.chores import end
 from toolsearch.gateway.caller import Context
 from toolsearch.gateway.proxy.tasks import Task
 from toolsearch.wire.mcp.requests import META
@@ -48,10 +49,7 @@ class _TaskStream:
         self._telling = [asyncio.create_task(self._tell(*each)) for each in changes]
 
     async def aclose(self) -> None:
-        for each in self._telling:
-            each.cancel()
-        if self._telling:
-            await asyncio.wait(self._telling)
+        await end(*self._telling)
 
     async def _tell(self, task: Task, changed: asyncio.Event) -> None:
         meta = {SUBSCRIPTION_ID_META_KEY: self._ctx.request_id}

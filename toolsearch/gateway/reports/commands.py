@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsearch.access.principals import LOCAL, Grant
+from toolsearch.chores import running
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
@@ -113,12 +114,10 @@ async def announced(
     """
     file = _File(gateway.config.settings.state_folder / _FOLDER / f"{os.getpid()}.json", gateway, address, more)
     await file.keep()
-    task = asyncio.create_task(_keep_on(file, every_s))
     try:
-        yield file.path
+        async with running(_keep_on(file, every_s)):
+            yield file.path
     finally:
-        task.cancel()
-        await asyncio.wait([task])
         file.path.unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""What operators change on the status page, or by a program: approvals, held results and servers."""
+"""Routes for the changes that operators make, on the status page or by a program: approvals, results and servers."""
 
 from __future__ import annotations
 

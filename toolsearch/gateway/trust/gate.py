@@ -118,9 +118,8 @@ class PinStore:
         if server not in self._identities:
             known = ", ".join(sorted(self._identities)) or "none"
             raise BadSettingError(f"there is no server {server!r} in the configuration; there are: {known}")
-        identity = self._identities[
-            server
-        ]  # an identity ends with a hash, so the suffix cannot make it equal to another server's
+        # An identity ends with a hash, so the suffix cannot make it equal to another server's.
+        identity = self._identities[server]
         return identity if kind is Kind.TOOL else f"{identity} {kind.value}"
 
 

@@ -11,13 +11,13 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from mcp import MCPError
 
+from toolsearch.chores import is_set_within
 from toolsearch.errors import ConflictError, ToolExecutionError, UnknownRecordError, shown_name
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.trust.verdicts import pin_of
@@ -30,7 +30,7 @@ from toolsearch.wire.mcp.tasks import augmented
 
 MAX_HELD: Final = 20  # results of one caller
 MAX_HELD_IN_ALL: Final = 200
-MAX_CHARACTERS: Final = 20_000_000  # of all that are kept, as JSON
+MAX_CHARACTERS: Final = 20_000_000  # characters of all kept results, as JSON
 KEPT_S: Final = 3_600.0  # from the call to the decision, and from the decision to the next call
 ResultAction: TypeAlias = Literal["show", "release", "discard"]
 Outcome: TypeAlias = Mapping[str, Any] | MCPError  # the server's result, or the error by which it refused the request
@@ -157,9 +157,7 @@ class HeldResults:
         Raises ToolExecutionError while no operator has released it.
         """
         if held.decision is Decision.WAITS and client.as_task() is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, held.since_s + KEPT_S - self._clock())):
-                    await held.decided.wait()
+            await is_set_within(held.decided, max(0.0, held.since_s + KEPT_S - self._clock()))
         if held.decision is Decision.WAITS:
             raise _withheld(
                 f"The result of {held.shown_name} waits for an operator as {held.id}: the scan found {held.reasons} in "

@@ -1,4 +1,4 @@
-"""What becomes of the results of each server, as the settings say: passed on, marked, masked or held."""
+"""How the results of each server are treated, as the settings say: passed on, marked, masked or held."""
 
 from __future__ import annotations
 

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
+from toolsearch.chores import is_set_within, running
 from toolsearch.errors import StorageError
 from toolsearch.storage.activity import FigureCell, FigureLog
 
@@ -68,8 +69,7 @@ class Batches(Generic[_Item]):
                     if written is not None and not written.done():
                         written.set_result(None)
                 if again_s is not None:
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._settling.wait(), again_s)
+                    await is_set_within(self._settling, again_s)
         finally:
             self._task = None
 
@@ -135,12 +135,10 @@ class Figures:
     @asynccontextmanager
     async def kept(self) -> AsyncGenerator[None]:
         """While the block runs, write every few seconds; and once more at its end."""
-        task = asyncio.create_task(self._keep_flushing())
         try:
-            yield
+            async with running(self._keep_flushing()):
+                yield
         finally:
-            task.cancel()
-            await asyncio.wait([task])
             await self.flush()
 
     async def _keep_flushing(self) -> None:

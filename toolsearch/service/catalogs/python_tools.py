@@ -14,6 +14,7 @@ from typing import Final
 from toolsearch.catalog.source import LoadReport, sift
 from toolsearch.catalog.sources.functions import ModuleSource
 from toolsearch.catalog.sources.skills import SkillsSource
+from toolsearch.chores import running
 from toolsearch.documents.json_values import as_list
 from toolsearch.documents.skills import Skill
 from toolsearch.errors import BadSettingError, ConflictError, ToolNotHereError, ToolSearchError, UnknownRecordError
@@ -150,12 +151,8 @@ class Registrar:
     @asynccontextmanager
     async def following(self, tenant: str) -> AsyncGenerator[None]:
         """While the block runs, look once a minute at the registrations of other replicas."""
-        task = asyncio.create_task(self._keep_following(tenant), name="registrations")
-        try:
+        async with running(self._keep_following(tenant)):
             yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
 
     async def look(self, tenant: str, abandoned_before: Collection[str]) -> set[str]:
         """Remove registrations that were abandoned at the last look and still are. Return those that are abandoned now.

@@ -98,7 +98,7 @@ class Corpus:
         return principal
 
     def view_of(self, grant: Grant) -> View:
-        """What *grant* reaches of it."""
+        """The tools that *grant* reaches."""
         return self.engine.view(self.seen_by(grant).reach)
 
     @staticmethod

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import jwt
 
-from toolsearch.access.principals import Grant, Principal
+from toolsearch.access.principals import Grant, Principal, is_issued_elsewhere
 from toolsearch.access.reach import EVERY_TOOL, Reach, RuleKind
 from toolsearch.access.scopes import Scope, includes
 from toolsearch.access.settings import token_sha256
@@ -249,7 +249,6 @@ _ALGORITHM: Final = "HS256"
 _REQUIRED: Final = ("aud", "sub", "exp", "tenant", "key")
 _MAX_CHARACTERS: Final = 2_048
 _SCOPES: Final[tuple[Scope, ...]] = ("search", "call")
-_ISSUED_ELSEWHERE: Final = "jwt:"  # a prefix of the ids of credentials from an identity provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +261,7 @@ class SessionTokens:
 
     def make(self, tenant: str, session_id: str, key_id: str, expires_s: float) -> str:
         """Return a token for a session, by the key that asks for it. Raises BadSettingError if that is no API key."""
-        if key_id.startswith(_ISSUED_ELSEWHERE):
+        if is_issued_elsewhere(key_id):
             raise BadSettingError(
                 "only an API key can make a token for a session: the service cannot tell later whether a token of an "
                 "identity provider still holds. Send that token with each request instead"

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from mcp.shared.auth import AuthorizationCodeResult
 
 from toolsearch.access.principals import Grant
+from toolsearch.chores import end, is_set_within
 from toolsearch.errors import ConflictError, LoginRequiredError, SealError, StorageError
 from toolsearch.service.web.paths import PAGES
 from toolsearch.storage.records import Record, RecordStore
@@ -55,8 +56,10 @@ class LoginStore:
     async def put(
         self, tenant: str, kind: str, record_id: str, document: JsonObject, *, over: int | None, for_s: float
     ) -> Record:
-        now_s, place = self.clock(), (tenant, kind, record_id, document)
-        return await in_thread(self.records.put, *place, over=over, at_s=now_s, expires_s=now_s + for_s)
+        at_s = self.clock()
+        return await in_thread(
+            self.records.put, tenant, kind, record_id, document, over=over, at_s=at_s, expires_s=at_s + for_s
+        )
 
 
 class RecordedLogin:
@@ -81,8 +84,7 @@ class RecordedLogin:
 
     async def write(self, text: str) -> None:
         sealed: JsonObject = {"sealed": self._store.seal.seal(text)}
-        place = self._tenant, LOGIN, self._id
-        written = await self._store.put(*place, sealed, over=self._version, for_s=_KEPT_S)
+        written = await self._store.put(self._tenant, LOGIN, self._id, sealed, over=self._version, for_s=_KEPT_S)
         self._version, self._text = written.version, text
 
     async def forget(self) -> None:
@@ -217,11 +219,7 @@ class LoginDesk:
 
     async def aclose(self) -> None:
         """Give up all logins."""
-        tasks = list(self._waiting.values())
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await end(*self._waiting.values())
         await self._logins.aclose()
 
     async def _finish(self, login: BegunLogin, begun: str) -> None:
@@ -235,9 +233,7 @@ class LoginDesk:
                 if "answer" in document and not login.answer.done():
                     answer = json.loads(self._store.seal.open(str(document["answer"])))
                     login.take(AuthorizationCodeResult.model_validate(answer))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_POLL_S):
-                    await login.ended.wait()
+            await is_set_within(login.ended, _POLL_S)
         with suppress(StorageError):
             ended: JsonObject = {**document, "failure": login.failure}
             await self._store.put(tenant, BEGUN, begun, ended, over=None, for_s=TTL_S)

@@ -11,9 +11,8 @@ from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, Request, Response
-from mcp.shared.auth import AuthorizationCodeResult
 
-from toolsearch.errors import UnknownRecordError
+from toolsearch.errors import LoginRequiredError, UnknownRecordError
 from toolsearch.service.audit import Audit
 from toolsearch.service.catalogs.imports.imports import Imports
 from toolsearch.service.catalogs.imports.sources import SOURCE, CatalogSource
@@ -24,7 +23,7 @@ from toolsearch.service.pages import frame
 from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with
 from toolsearch.service.web.callers import ServiceCaller, Visit
 from toolsearch.service.web.parts import ServiceParts, public_url, the_service
-from toolsearch.upstreams.logins import CALLBACK_PATH
+from toolsearch.upstreams.logins import CALLBACK_PATH, answer_in
 from toolsearch.upstreams.per_user import UserConnection
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -54,11 +53,11 @@ async def begin(request: Request, service: _Service, sent: _Sent, catalog: str, 
     """Show where the browser goes from here: the server has chosen that address, and forms may not lead there."""
     caller, address = sent.visit.caller, public_url(request, "")
     async with _connection(service, caller, catalog, server) as theirs:
-        url = await service[LoginDesk].begin(caller, theirs.settings, address, on_success=theirs.wake)
-    host = urlsplit(url).netloc
-    if urlsplit(url).scheme not in {"https", "http"}:
-        raise UnknownRecordError("page", url)
-    return frame.page(request, "login.html", visit=sent.visit, server=server, url=url, host=host)
+        try:
+            url = await service[LoginDesk].begin(caller, theirs.settings, address, on_success=theirs.wake)
+        except LoginRequiredError as error:
+            return _told(request, sent.visit, 502, f"You are not logged in to {server}", str(error))
+    return frame.page(request, "login.html", visit=sent.visit, server=server, url=url, host=urlsplit(url).netloc)
 
 
 @router.post("/logins/{catalog}/{server}/end")
@@ -71,15 +70,13 @@ async def end(service: _Service, sent: _Sent, catalog: str, server: str) -> Resp
 
 
 @router.get(CALLBACK_PATH)
-async def answered(
-    request: Request, service: _Service, visit: _Caller, state: str = "", code: str = "", iss: str | None = None
-) -> Response:
+async def answered(request: Request, service: _Service, visit: _Caller) -> Response:
     """Take what the authorization server answers by way of the browser, and wait until the tokens are there."""
-    desk, answer = service[LoginDesk], AuthorizationCodeResult(code=code, state=state, iss=iss)
+    desk, answer = service[LoginDesk], answer_in(request.query_params)
     server = await desk.answered(visit.caller, answer, partial(service[Audit].note, visit.caller, "log in"))
     if server is None:
         return _told(request, visit, 400, "This login is over", "It is not one of yours, or it has ended. Begin again.")
-    if not await desk.succeeded(visit.caller, state, _ENDING_S):
+    if not await desk.succeeded(visit.caller, answer.state or "", _ENDING_S):
         return _told(request, visit, 502, f"You are not logged in to {server}", "The login has failed. Begin again.")
     return _told(request, visit, 200, f"You are logged in to {server}", "Close this page, and call the tool again.")
 

@@ -13,7 +13,9 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
+from toolsearch.access.principals import is_issued_elsewhere
 from toolsearch.access.scopes import includes
+from toolsearch.chores import running
 from toolsearch.errors import NotAuthenticatedError, NotPermittedError, UnknownRecordError, UnknownSessionError
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
@@ -28,7 +30,6 @@ from toolsearch.service.web.limits import Limits
 logger = logging.getLogger(__name__)
 
 _FOLLOWED_EVERY_S: Final = 1.0
-_ISSUED_ELSEWHERE = "jwt:"  # a prefix of ids of credentials that are valid only if their request says so
 
 
 class McpFace:
@@ -73,15 +74,13 @@ class McpFace:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """While the service runs. At the end, everybody is disconnected."""
-        tasks = [asyncio.create_task(_repeated(self.look, CHECK_S))]
+        work = [_repeated(self.look, CHECK_S)]
         if self._sessions.are_shared:
-            tasks.append(asyncio.create_task(_repeated(self.follow_sessions, _FOLLOWED_EVERY_S)))
+            work.append(_repeated(self.follow_sessions, _FOLLOWED_EVERY_S))
         try:
-            yield
+            async with running(*work):
+                yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
             for endpoint in list(self._endpoints.values()):
                 await self._close(endpoint)
 
@@ -120,7 +119,7 @@ class McpFace:
             await self._sessions.get(caller, credential.session)
         except UnknownSessionError:
             return False
-        if caller.key_id.startswith(_ISSUED_ELSEWHERE):
+        if is_issued_elsewhere(caller.key_id):  # only the client's next request tells whether it still holds
             return True
         return await self._keys.of_id(caller.tenant, caller.key_id) is not None
 

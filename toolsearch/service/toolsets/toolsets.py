@@ -170,8 +170,8 @@ class Toolsets:
         return replace(kept, spec=replace(kept.spec, tools=tools, rules=()))
 
     async def tools(self, name: str, grant: Grant) -> tuple[list[ToolsetTool], list[ToolsetEntry]]:
-        """What *grant* reaches of it, by name; and, for who reaches everything, what it asks for and does not have,
-        with the reasons.
+        """The tools that *grant* reaches, by name; and, if it reaches everything, the missing ones that the toolset
+        asks for.
         """
         async with self.corpora.using(CorpusRef(grant.principal.id, TOOLSET, name)) as corpus:
             return await asyncio.to_thread(_tools, corpus, grant)

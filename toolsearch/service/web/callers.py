@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from fastapi import Request
 
 from toolsearch.access.claims import Claims
-from toolsearch.access.principals import OF_ISSUER, Grant, Principal
+from toolsearch.access.principals import OF_ISSUER, Grant, Principal, is_issued_elsewhere
 from toolsearch.access.scopes import Scope, includes
 from toolsearch.access.settings import token_sha256
 from toolsearch.errors import NotAuthenticatedError, NotPermittedError
@@ -183,7 +183,7 @@ class Visits:
         now_s = self._clock()
         end_s = now_s + self._visit_s
         document: JsonObject = {"tenant": grant.principal.id, "key": grant.key_id}
-        if _is_jwt(grant.key_id):
+        if is_issued_elsewhere(grant.key_id):
             issuer = grant.claims.values.get("iss") if grant.claims is not None else ""
             document = {**document, "scopes": sorted(grant.scopes), "iss": issuer}
             end_s = min(end_s, grant.end_s or 0.0)
@@ -213,7 +213,7 @@ class Visits:
     async def _grant(self, record: Record) -> Grant | None:
         document: Any = record.document
         tenant, key_id = document["tenant"], document["key"]
-        if not _is_jwt(key_id):
+        if not is_issued_elsewhere(key_id):
             return await self._of_id(tenant, key_id)
         if not await self._exists(tenant):
             return None
@@ -223,10 +223,6 @@ class Visits:
 
     async def end(self, visit: Visit) -> None:
         await asyncio.to_thread(self._records.delete, THE_SERVICE, VISIT, visit.id)
-
-
-def _is_jwt(key_id: str) -> bool:
-    return key_id.startswith(OF_ISSUER)
 
 
 def form_token(token: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from toolsearch.calling.rates import Bucket
+from toolsearch.chores import running
 from toolsearch.errors import StorageError
 from toolsearch.repeated_warnings import RepeatedWarning
 from toolsearch.storage.records import THE_SERVICE, Record, RecordStore
@@ -92,12 +93,8 @@ class SharedRates:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Exchange every second while the block runs."""
-        task = asyncio.create_task(self._keep_exchanging())
-        try:
+        async with running(self._keep_exchanging()):
             yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
 
     async def _keep_exchanging(self) -> None:
         while True:
@@ -113,9 +110,8 @@ class SharedRates:
 
     def _write_and_read(self, told: dict[str, Any] | None, now_s: float) -> list[Record]:
         if told is not None:
-            self._records.put(
-                *(THE_SERVICE, RATE_USE, self._replica, told), over=None, at_s=now_s, expires_s=now_s + _KEPT_S
-            )
+            expires_s = now_s + _KEPT_S
+            self._records.put(THE_SERVICE, RATE_USE, self._replica, told, over=None, at_s=now_s, expires_s=expires_s)
         return self._records.page(THE_SERVICE, RATE_USE, limit=_PAGE, at_s=now_s)
 
     def _take_note(self, told: dict[str, Mapping[str, Any]]) -> None:

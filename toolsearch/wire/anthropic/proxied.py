@@ -18,14 +18,15 @@ from toolsearch.wire.anthropic.requests import THINKING
 from toolsearch.wire.anthropic.restored import SEARCH_CALL, OwnAnswers, object_in, own_call, restored, shown
 from toolsearch.wire.carried import CarriedCall, CarriedRound, answer_of, carried_call, write_carrier
 from toolsearch.wire.events import UNSENT, Event
-from toolsearch.wire.proxied import History, ToClient
+from toolsearch.wire.proxied import Continuation, History, ToClient
 from toolsearch.wire.proxied_parts import ReplyOfRounds, read_object, summed
 from toolsearch.wire.reply_parts import why_unfinished
 
-__all__ = ["ENTRIES", "PATH", "MessagesReply", "error_body", "open_reply", "restored"]
+__all__ = ["CONTINUATION", "ENTRIES", "PATH", "MessagesReply", "error_body", "open_reply", "restored"]
 
 PATH: Final = "/v1/messages"
 ENTRIES: Final = "messages"
+CONTINUATION: Final[Continuation | None] = None
 
 _NO_INPUT: Final[dict[str, Json]] = {"input": {}}
 

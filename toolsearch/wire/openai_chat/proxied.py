@@ -13,13 +13,14 @@ from toolsearch.wire.carried import CarriedCall, CarriedRound, answer_of, carrie
 from toolsearch.wire.events import Event
 from toolsearch.wire.openai_chat.messages import read_call, why_unfinished_choice, write_calls
 from toolsearch.wire.openai_chat.restored import BETWEEN, assistant, is_indexed, own_result, restored
-from toolsearch.wire.proxied import History, ToClient
+from toolsearch.wire.proxied import Continuation, History, ToClient
 from toolsearch.wire.proxied_parts import compact, error_body, objects, read_object, summed
 
-__all__ = ["ENTRIES", "PATH", "error_body", "open_reply", "restored"]
+__all__ = ["CONTINUATION", "ENTRIES", "PATH", "error_body", "open_reply", "restored"]
 
 PATH: Final = "/v1/chat/completions"
 ENTRIES: Final = "messages"
+CONTINUATION: Final[Continuation | None] = None
 
 _IDENTITY: Final = ("id", "created", "model")
 _DONE: Final = "[DONE]"

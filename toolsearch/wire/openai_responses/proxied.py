@@ -14,14 +14,17 @@ from toolsearch.tools.results import text_block
 from toolsearch.wire.carried import CarriedCall, CarriedRound, answer_of, carried_call, write_carrier
 from toolsearch.wire.events import UNSENT, Event
 from toolsearch.wire.openai_responses.messages import SEARCH_CALL, read_call, reply_items
-from toolsearch.wire.openai_responses.restored import OwnOutputs, client_call, own_call, restored
-from toolsearch.wire.proxied import History, Stored, ToClient
+from toolsearch.wire.openai_responses.restored import OwnOutputs, carries_rounds, client_call, own_call, restored
+from toolsearch.wire.proxied import Continuation, History, Stored, ToClient
 from toolsearch.wire.proxied_parts import ReplyOfRounds, error_body, objects, read_object, summed
 
-__all__ = ["ENTRIES", "PATH", "ResponsesReply", "error_body", "open_reply", "restored"]
+__all__ = ["CONTINUATION", "ENTRIES", "PATH", "ResponsesReply", "error_body", "open_reply", "restored"]
 
 PATH: Final = "/v1/responses"
 ENTRIES: Final = "input"
+CONTINUATION: Final[Continuation | None] = Continuation(
+    "previous_response_id", ("background", "conversation"), "previous_response_not_found", carries_rounds
+)
 
 _CALL: Final = "function_call"
 _MESSAGE: Final = "message"
