@@ -180,6 +180,32 @@ def test_folders_in_path_count_by_the_programs_that_start_servers(tmp_path: Path
     assert identity(path, environment, PATH=f"{tmp_path}/node:{plain}") != identity(path, environment)
 
 
+@pytest.mark.parametrize(
+    ("command", "counts"), [("mcp-files", True), ("${OTHER}", True), ("/opt/mcp-files", False), (7, False)]
+)
+@pytest.mark.parametrize("section", ["mcpServers", "servers"])
+def test_folders_in_path_count_by_the_programs_of_the_servers(
+    tmp_path: Path, environment: dict[str, str], command: Any, counts: bool, section: str
+) -> None:
+    """A checkout puts a folder of its own in front, and its program must not serve clients elsewhere."""
+    (tmp_path / "mcp-files").touch(0o755)
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({section: {"files": {"command": command, "cwd": "/"}}}))
+
+    assert (identity(path, environment, PATH=f"{tmp_path}:/bin") != identity(path, environment)) is counts
+
+
+def test_a_folder_with_the_name_of_a_program_hides_no_program(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "folder" / "node").mkdir(parents=True)
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "node").touch(0o755)
+    path = config(tmp_path)
+
+    one, other = (identity(path, environment, PATH=f"{tmp_path}/folder:{tmp_path}/{name}") for name in ("one", "other"))
+    assert one != other
+
+
 def test_another_file_with_the_same_content_has_another_place(tmp_path: Path, environment: dict[str, str]) -> None:
     path = config(tmp_path)
     other = tmp_path / "other.json"
@@ -266,14 +292,17 @@ def test_a_folder_that_others_can_open_is_refused(tmp_path: Path, environment: d
         DaemonAddress.of(config(tmp_path), environment)
 
 
-def test_a_folder_of_another_user_is_refused(
+def test_a_folder_of_another_user_is_refused_and_nothing_is_made_in_their_session(
     tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch").mkdir(mode=0o700)
+    """Where nothing says otherwise, the superuser has the variables of the user who became it."""
+    (tmp_path / "toolsearch-4711").mkdir(mode=0o700)
+    monkeypatch.setattr(addresses, "_SHARED_FOLDER", tmp_path)
     monkeypatch.setattr(os, "getuid", lambda: 4_711)
 
-    with pytest.raises(NoDaemonError, match="is not a folder of this user"):
+    with pytest.raises(NoDaemonError, match="toolsearch-4711 is not a folder of this user"):
         DaemonAddress.of(config(tmp_path), environment)
+    assert not (Path(environment["XDG_RUNTIME_DIR"]) / "toolsearch").exists()
 
 
 def test_a_link_in_place_of_the_folder_is_refused(tmp_path: Path, environment: dict[str, str]) -> None:

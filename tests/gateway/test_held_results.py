@@ -219,6 +219,22 @@ async def test_a_client_that_follows_tasks_waits_for_the_decision() -> None:
         assert gateway.held_results.waiting() == []
 
 
+async def test_results_of_a_removed_server_are_not_those_of_the_next_one_with_its_name() -> None:
+    async with holding() as (gateway, server):
+        server.has["it"] = of_text(POISON)
+        held_id = await held(gateway)
+        await gateway.held_results.act("release", held_id, "op")
+        client = Follower()
+        waits = asyncio.create_task(gateway.call(BOB, {"name": "hub__it", "arguments": {}}, client))
+        await client.follows.wait()
+
+        await gateway.servers.remove("hub")
+        assert gateway.held_results.waiting() == []
+        assert "discarded" in text(await asyncio.wait_for(waits, 10))
+        params = {"name": "it", "arguments": {}}
+        assert gateway.held_results.of_request(ANN, "hub", "tools/call", params) is None
+
+
 async def test_a_decision_is_made_once_and_only_about_what_is_kept(clock: Clock) -> None:
     async with holding(clock=clock) as (gateway, server):
         server.has["it"] = of_text(POISON)
@@ -295,6 +311,25 @@ async def test_each_step_is_in_the_audit_and_none_is_made_without_its_record() -
     with pytest.raises(StorageError):
         await kept.hold(LEGACY, "hub", "tools/call", params, of_text(POISON), ["rule"])
     assert [each.id for each in kept.waiting()] == [two.id]
+
+
+async def test_what_finds_no_room_is_not_in_the_audit_and_no_record_in_the_making_lets_more_in() -> None:
+    noted: list[str] = []
+    writes = asyncio.Event()
+
+    async def note(who: str, *_: str, server: str = "") -> None:
+        await writes.wait()
+        noted.append(f"{who} at {server}")
+
+    kept = HeldResults(note)
+    made = [
+        asyncio.create_task(kept.hold(ANN, "hub", "tools/call", {"name": f"it{number}"}, of_text(POISON), ["rule"]))
+        for number in range(MAX_HELD + 2)
+    ]
+    writes.set()
+    results = await asyncio.gather(*made, return_exceptions=True)
+    assert sum(isinstance(each, Exception) for each in results) == 2
+    assert noted == ["ann at hub"] * MAX_HELD
 
 
 async def test_of_two_operators_at_once_one_decides() -> None:

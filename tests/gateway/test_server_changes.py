@@ -16,6 +16,7 @@ from toolsearch.gateway.audit import AUDIT_FILE
 from toolsearch.gateway.config_file import ConfigFile
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
+from toolsearch.gateway.server_entries import ServerChange
 from toolsearch.storage.sqlite.stores import SqliteAuditLog
 
 GIT = {"command": "git", "env": {"TOKEN": "s3cret-value"}}
@@ -24,10 +25,11 @@ GIT = {"command": "git", "env": {"TOKEN": "s3cret-value"}}
 class Served:
     """A gateway with the servers git and mail in its file, and a program of the operator ann."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, allow_adding: bool) -> None:
         self.folder = folder
         self.path = folder / "mcp.json"
         section = {"stateDir": str(folder / "state"), "principals": PRINCIPALS, "audit": {}}
+        section |= {"http": {"allowAdding": True}} if allow_adding else {}
         servers = {"git": GIT, "mail": {"command": "mail"}}
         self.path.write_text(json.dumps({"mcpServers": servers, "toolsearch": section}))
         file = ConfigFile(self.path, {**ENVIRONMENT, "KEY": "s3cret-value"})
@@ -59,8 +61,8 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(folder: Path) -> AsyncIterator[Served]:
-    made = Served(folder)
+async def serving(folder: Path, *, allow_adding: bool = True) -> AsyncIterator[Served]:
+    made = Served(folder, allow_adding=allow_adding)
     async with made.app.router.lifespan_context(made.app), made.client:
         yield made
 
@@ -81,8 +83,42 @@ async def test_an_operator_pauses_resumes_adds_and_removes_servers_and_each_is_i
         by_ann = [each for each in served.noted() if each[0] == "ann"]
         assert by_ann == [
             ("ann", f"{action} server", name)
-            for action, name in (("pause", "git"), ("resume", "git"), ("add", "time"), ("remove", "mail"))
+            for action, name in (("pause", "git"), ("resume", "git"), ("add", "time: time"), ("remove", "mail"))
         ]
+
+
+async def test_no_operator_adds_a_server_unless_the_file_allows_it(tmp_path: Path) -> None:
+    """A server's command runs on the gateway's machine, and a token that reads metrics is an operator's."""
+    async with serving(tmp_path, allow_adding=False) as served:
+        before = served.path.read_bytes()
+        assert (await served.client.get("/servers.json")).json()["may_add"] is False
+        for entry in ({"command": "sh", "args": ["-c", "id"]}, {"url": "https://mcp.example/mcp"}):
+            answer = await served.change("add", "new", entry=entry)
+            assert (answer.status_code, answer.json()["error"]) == (400, "bad_setting")
+            assert "toolsearch.http.allowAdding" in answer.json()["message"]
+        assert (served.path.read_bytes(), sorted(served.running), served.noted()) == (before, ["git", "mail"], [])
+        for action in ("pause", "resume", "reload", "remove"):
+            assert (await served.change(action, "git" if action != "reload" else "")).status_code == 204
+        assert served.running == ["mail"]
+    (tmp_path / "allowed").mkdir()
+    async with serving(tmp_path / "allowed") as served:
+        assert (await served.client.get("/servers.json")).json()["may_add"] is True
+
+
+@pytest.mark.parametrize(
+    ("entry", "subject"),
+    [
+        ({"command": "uvx", "args": ["s3cret"], "env": {"A": "s3cret"}}, "new: uvx"),
+        ({"url": "https://u:s3cret@mcp.example:8/s3cret?key=s3cret", "headers": {}}, "new: https://mcp.example:8"),
+        ({"httpUrl": "https://mcp.example?key=s3cret"}, "new: https://mcp.example"),
+        ({"url": "${KEY}?s3cret"}, "new: ${KEY}"),
+        ({"type": "http", "command": "git", "url": "http://[::1]#s3cret"}, "new: git: http://[::1]"),
+        ({"command": "x" * 100}, f"new: {'x' * 80}... (100 characters)"),
+        ({"command": ["s3cret"], "disabled": True}, "new"),
+    ],
+)
+def test_the_audit_names_what_an_added_server_runs_or_reaches_without_secrets(entry: Any, subject: str) -> None:
+    assert ServerChange("add", "new", entry).subject == subject
 
 
 async def test_the_file_is_read_again_on_request(tmp_path: Path) -> None:

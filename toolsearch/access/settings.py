@@ -58,7 +58,10 @@ class PrincipalSettings(SettingsSection):
     subject: str | None = Field(default=None, min_length=1, description="The sub of the caller's JWT.")
     allow: AllowRules = EVERY_TOOL
     deny: DenyRules = ()
-    operator: bool = Field(default=False, description="May see the status page, which shows what everybody does.")
+    operator: bool = Field(
+        default=False,
+        description="May see on the status page what everybody does, and decide about tools, held results and servers.",
+    )
 
 
 class IssuerSettings(SettingsSection):

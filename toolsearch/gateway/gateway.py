@@ -497,6 +497,7 @@ class Gateway:
 
     def _forget_server(self, server: str) -> None:
         self._costs.forget_server(server)
+        self.held_results.forget(server)
         self.subscriptions.drop(server)
 
 

@@ -5,19 +5,21 @@ Everything else in the file stays as it is written. A running gateway changes to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from toolsearch.documents.editing import edit, text_of
 from toolsearch.documents.json_text import JsonText
-from toolsearch.errors import BadSettingError, SourceError
+from toolsearch.errors import BadSettingError, SourceError, shown_name
 from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import did_you_mean
 
 _SETTINGS: Final = JsonText("toolsearch", "servers")
+_ORIGIN: Final = re.compile(r"([^:/?#]*://)?(?:[^/?#]*@)?([^/?#]*)")
 Action: TypeAlias = Literal["add", "remove", "pause", "resume"]
 
 
@@ -28,6 +30,13 @@ class ServerChange:
     action: Action
     name: str
     entry: JsonObject | None = None
+
+    @property
+    def subject(self) -> str:
+        """The server, for the audit; of an added one also the program and the origin of its URL, as they are written.
+        The rest of an entry may hold secrets.
+        """
+        return ": ".join([self.name, *_places(self.entry or {})])
 
     def check(self, path: Path, environment: Mapping[str, str]) -> None:
         """Raise as `make` if the change cannot be made in the file at *path* as it is now."""
@@ -58,6 +67,14 @@ def servers_in(path: Path) -> dict[str, bool]:
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path.name} cannot be read: {error}") from error
     return {name: _is_disabled(entry) for name, entry in _section(text).servers(text).items()}
+
+
+def _places(entry: JsonObject) -> Iterator[str]:
+    if isinstance(command := entry.get("command"), str):
+        yield shown_name(command)
+    for url in (entry.get("url"), entry.get("httpUrl")):
+        if isinstance(url, str) and (found := _ORIGIN.match(url)):
+            yield shown_name("".join(found.groups("")))
 
 
 def _section(text: str) -> JsonText:

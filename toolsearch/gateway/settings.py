@@ -163,6 +163,10 @@ class HttpSettings(SettingsSection):
         default=(), description="Origins of web pages that may send requests, as https://HOST:PORT."
     )
     max_sessions: Count = Field(default=10_000, description="Sessions kept; the least recently used one goes first.")
+    allow_adding: bool = Field(
+        default=False,
+        description="Let operators add servers. A server's command runs on this machine with the gateway's rights.",
+    )
 
 
 def _require_principals(principals: Mapping[str, PrincipalSettings]) -> Mapping[str, PrincipalSettings]:

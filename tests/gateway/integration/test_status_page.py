@@ -233,7 +233,8 @@ def test_a_button_that_has_just_moved_takes_no_click(
 def test_an_operator_pauses_adds_and_removes_servers_on_the_page(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with operators_page(browser, tmp_path, {"time": time_server()}, monkeypatch) as (page, _):
+    http = {"allowAdding": True}
+    with operators_page(browser, tmp_path, {"time": time_server()}, monkeypatch, http=http) as (page, _):
         running = page.locator("#servers")
         page.get_by_role("button", name="Pause time").click()
         expect(page.get_by_text("time: paused", exact=True)).to_be_visible()
@@ -259,6 +260,15 @@ def test_an_operator_pauses_adds_and_removes_servers_on_the_page(
         page.get_by_role("button", name="Reload the file").click()
         expect(page.get_by_role("status").filter(has_text="works by the file")).to_be_visible()
     assert list(json.loads((tmp_path / "mcp.json").read_text())["mcpServers"]) == ["time"]
+
+
+def test_nobody_is_shown_a_form_that_the_gateway_would_refuse(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with operators_page(browser, tmp_path, {"time": time_server()}, monkeypatch) as (page, _):
+        expect(page.get_by_role("button", name="Pause time")).to_be_visible()
+        expect(page.get_by_role("button", name="Reload the file")).to_be_visible()
+        expect(page.locator("#add")).to_be_hidden()
 
 
 def test_an_operator_reads_a_held_result_and_releases_it(

@@ -33,13 +33,14 @@ from toolsearch.wire.mcp.requests import ELICIT, asks_for_input
 logger = logging.getLogger(__name__)
 _LONGEST: Final = 6_000  # characters of a question; a longer change is shown by the command and on the page
 _LONGEST_LABEL: Final = 100
-_MOST_REMEMBERED: Final = 1_000  # questions that were not answered by yes
+_MOST_REMEMBERED: Final = 1_000  # questions that nobody has to answer again
 _KEEP: Final = "keep it held"
 _APPROVE: Final = "approve"
+_REFUSE: Final = "refuse it for everybody"
 _DECISION: Final[Json] = {
     "type": "object",
     "properties": {
-        "decision": {"type": "string", "title": "Decision", "enum": [_KEEP, _APPROVE], "default": _KEEP},
+        "decision": {"type": "string", "title": "Decision", "enum": [_KEEP, _APPROVE, _REFUSE], "default": _KEEP},
     },
     "required": ["decision"],
 }  # a client that fills in forms by itself sends the default, or the first choice
@@ -59,8 +60,9 @@ class Asked(NamedTuple):
 
 
 class ApprovalQuestions:
-    """One question at a time is asked about one definition of one principal. After any answer but yes, that principal
-    is not asked about the definition again. A definition that somebody has refused is not asked about at all.
+    """One question at a time is asked about one definition of one principal. After any answer, that principal is not
+    asked about the definition again. Only a choice to approve or to refuse is a decision: a definition that somebody
+    has refused is not asked about at all.
     """
 
     def __init__(self, decisions: Decisions, seal: StateSeal, *, ask_timeout_s: float = ASK_TIMEOUT_S) -> None:
@@ -123,12 +125,11 @@ class ApprovalQuestions:
         except asyncio.CancelledError:
             self._settled.pop(asked)
             raise
-        if answer.get("action") not in ("accept", "decline"):
-            return {}  # the person has closed the form without a decision
-        content = as_object(answer.get("content")) or {}
-        is_approved = answer["action"] == "accept" and content.get("decision") == _APPROVE
+        chosen = (as_object(answer.get("content")) or {}).get("decision")
+        if answer.get("action") != "accept" or chosen not in (_APPROVE, _REFUSE):
+            return {}  # also where a client without a person declines, or sends the default
         try:
-            await self._decisions.decide(waiting, person_of(caller), is_approved=is_approved)
+            await self._decisions.decide(waiting, person_of(caller), is_approved=chosen == _APPROVE)
         except ToolSearchError as error:  # it stays held, which the call will say
             logger.warning("the decision about %s could not be kept: %s", waiting.held.label, error)
         return {}

@@ -34,7 +34,8 @@ _ALWAYS = (
     *(name for proxy in _PROXIES for name in (proxy, proxy.upper())),
 )
 _ALWAYS_FROM = ("TOOLSEARCH_", "OTEL_")  # prefixes of variables
-# PATH counts by where it finds these. Some clients add folders of their own to it, one of them another at each start.
+# PATH counts by where it finds these and each server's own program. Servers may start these in turn. Some clients add
+# folders of their own to PATH, one of them another at each start.
 _LAUNCHERS = ("bun", "bunx", "deno", "docker", "java", "node", "npx", "python", "python3", "uv", "uvx")
 _SHARED_FOLDER = Path("/tmp")  # noqa: S108  the folder in it is checked
 # Settings with a path that may be relative to the working folder.
@@ -190,7 +191,7 @@ def _own_folder(environment: Mapping[str, str]) -> Path:
     start, so its usual value counts as well.
     """
     of_session = Path(environment.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
-    if of_session.is_absolute() and of_session.is_dir():
+    if of_session.is_absolute() and _is_owned(of_session):
         folder = of_session / "toolsearch"
     else:
         folder = _SHARED_FOLDER / f"toolsearch-{os.getuid()}"
@@ -204,6 +205,15 @@ def _own_folder(environment: Mapping[str, str]) -> Path:
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise NoDaemonError(f"{folder} can be opened by other users")
     return folder
+
+
+def _is_owned(folder: Path) -> bool:
+    """False for the folder of another user, whose variables ``sudo -E`` keeps."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
 
 
 def _key(folder: Path) -> bytes:
@@ -235,15 +245,27 @@ def _identity(config: Path, content: bytes, environment: Mapping[str, str], key:
         str(Path.cwd()) if _depends_on_folder(document) else "",
         _read_once(document),
         {name: environment[name] for name in sorted(names) if name in environment},
-        [_found(name, environment.get("PATH", "")) for name in _LAUNCHERS],
+        {name: _found(name, environment.get("PATH", "")) for name in _programs(document)},
     ]
     return hashlib.blake2b(json.dumps(shared).encode(), key=key, digest_size=32).hexdigest()
 
 
+def _programs(document: Json) -> list[str]:
+    """The programs that PATH may have to find."""
+    whole = as_object(document) or {}
+    entries = (entry for section in SERVERS for entry in (as_object(whole.get(section)) or {}).values())
+    commands = ((as_object(entry) or {}).get("command") for entry in entries)
+    return sorted({*_LAUNCHERS, *(each for each in commands if isinstance(each, str) and "/" not in each)})
+
+
 def _found(program: str, path: str) -> str:
-    """The file that *program* is, by the variable PATH; "" if there is none."""
+    """The file that *program* is, by the variable PATH; "" if there is none. The whole of PATH counts for a program
+    whose name is not known before variables are filled in.
+    """
+    if "${" in program:
+        return path
     files = (os.path.join(folder, program) for folder in path.split(os.pathsep))  # noqa: PTH118  paths would be slower
-    return next((file for file in files if os.access(file, os.X_OK)), "")
+    return next((file for file in files if os.path.isfile(file) and os.access(file, os.X_OK)), "")  # noqa: PTH113
 
 
 def _read_once(document: Json) -> Json:

@@ -50,21 +50,26 @@ class _ServerRequest(Change):
 
 
 def _server_routes(operators: Operators, gateway: Gateway, file: ConfigFile) -> list[Route]:
+    may_add = gateway.config.settings.http.allow_adding
+
     async def show() -> Mapping[str, Any]:
         servers = await asyncio.to_thread(servers_in, file.path)
-        return {"servers": [{"name": name, "is_paused": is_paused} for name, is_paused in servers.items()]}
+        listed = [{"name": name, "is_paused": is_paused} for name, is_paused in servers.items()]
+        return {"servers": listed, "may_add": may_add}
 
     async def change(wanted: _ServerRequest, who: str) -> None:
         if wanted.action == "reload":
             await gateway.note(who, "reload", file.path.name)
             await _reloaded(gateway, file)
             return
+        if wanted.action == "add" and not may_add:
+            raise BadSettingError("servers can be added here only if toolsearch.http.allowAdding is true in the file")
         if (wanted.entry is None) is (wanted.action == "add"):
             raise BadSettingError("an added server has an entry, as in mcpServers; no other request has one")
         made = ServerChange(wanted.action, wanted.name, wanted.entry)
         await _reloaded(gateway, file)  # so that a fault in the file counts as nobody's change
         await asyncio.to_thread(made.check, file.path, file.environment)
-        await gateway.note(who, f"{wanted.action} server", wanted.name, server=wanted.name)
+        await gateway.note(who, f"{wanted.action} server", made.subject, server=wanted.name)
         await asyncio.to_thread(made.make, file.path, file.environment)
         await _reloaded(gateway, file)
 

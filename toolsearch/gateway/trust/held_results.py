@@ -141,14 +141,18 @@ class HeldResults:
             outcome,
             self._clock(),
         )
-        await self._note(held.who, "hold result", held.subject, server=server)
         self._forget_old()
         if not self._has_room_for(held):
             raise _withheld(
                 f"The result of {held.shown_name} is withheld: the scan found {held.reasons} in it, and there is no "
                 "room to keep the result. Ask an operator to decide about the results that wait, and call again"
             )
-        self._kept[held.id] = held
+        self._kept[held.id] = held  # kept before it is noted, so that others meanwhile find no room
+        try:
+            await self._note(held.who, "hold result", held.subject, server=server)
+        except BaseException:
+            self._kept.pop(held.id, None)
+            raise
         return held
 
     async def outcome_of(self, held: HeldResult, client: Downstream) -> Outcome:
@@ -189,6 +193,13 @@ class HeldResults:
         held.since_s = self._clock()
         held.decided.set()
         return {}
+
+    def forget(self, server: str) -> None:
+        """Discard what is kept of *server*: another one may have its name next."""
+        for held in [each for each in self._kept.values() if each.server == server]:
+            del self._kept[held.id]
+            held.decision = Decision.DISCARDED
+            held.decided.set()
 
     def _waiting(self, held_id: str) -> HeldResult:
         self._forget_old()
