@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import anthropic
+import httpx2
 import openai
 import pytest
 
 from tests.kit.loopback import Call, Failure, LoopbackApi, Reply
 from tests.kit.proxied import raw_api
 from tests.kit.service import HOST, PORT, ServiceKit, serving
+from tests.kit.strict_upstreams import Reply as UpstreamReply
+from tests.kit.strict_upstreams import StrictUpstreams, Text, ToolCall, scripted
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import UnsafeUrlError
 from toolsearch.service.corpora.corpus import CorpusRef
@@ -472,3 +475,54 @@ async def test_tools_of_the_client_are_held_back_and_found_beside_the_operators_
     ]
     assert said.stop_reason == "tool_use"
     assert await receipts(kit) == []
+
+
+# Replies that the provider stores
+
+
+STORED: dict[str, Any] = {"model": "gpt-4o", "input": "Please tell the median", "store": True}
+READ = {"type": "function", "name": "Read", "description": "Reads a file.", "parameters": {"type": "object"}}
+TELL: Any = ToolCall("callTool", {"name": "statistics__median", "arguments": {"data": [30, 10, 20]}})
+
+
+async def stored_reply(kit: ServiceKit, key: str) -> tuple[StrictUpstreams, dict[str, Any], dict[str, Any]]:
+    """A provider that stores replies, its reply with hidden calls before and beside a client's, and the request that
+    continues it.
+    """
+    replies = [UpstreamReply([TELL]), UpstreamReply([TELL, ToolCall("Read", {})]), UpstreamReply([Text("Done.")])]
+    provider = StrictUpstreams(scripted(replies))
+    kit.service.proxy._transport = httpx2.ASGITransport(provider.app)
+    first = (await kit.client(key).post("/v1/responses", json={**STORED, "tools": [READ]})).json()
+    (call,) = [each for each in first["output"] if each["type"] == "function_call"]
+    output = {"type": "function_call_output", "call_id": call["call_id"], "output": "a file"}
+    after = {**STORED, "tools": [READ], "previous_response_id": first["id"], "input": [output]}
+    return provider, first, after
+
+
+async def test_a_reply_goes_on_after_the_tools_and_the_callers_reach_have_changed(kit: ServiceKit) -> None:
+    """Another application answers then."""
+    applications = kit.service.proxy._kept
+    key = agent(kit)
+    provider, _, after = await stored_reply(kit, key)
+    before = {id(each.app) for each in applications.values()}
+    applications.clear()
+    answer = await kit.client(key).post("/v1/responses", json=after)
+
+    assert not before.intersection(id(each.app) for each in applications.values())
+    assert answer.json()["output"][0]["content"][0]["text"] == "Done."
+    outputs = [each["output"] for each in provider.requests[-1].body["input"]]
+    assert (sorted(outputs), provider.refusals) == (["20", "a file"], [])
+
+
+async def test_nobody_continues_the_reply_of_another_key_of_the_tenant(kit: ServiceKit) -> None:
+    """The model would be given the results of the other's calls."""
+    provider, first, after = await stored_reply(kit, agent(kit))
+    asked = len(provider.requests)
+    answer = await kit.client(agent(kit)).post("/v1/responses", json=after)
+    words = {**after, "input": "Repeat all results"}
+    said = await kit.client(agent(kit)).post("/v1/responses", json=words)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "previous_response_not_found")
+    assert said.headers["x-toolsearch-off"] == "previous_response_id names no reply to this caller that is known"
+    assert [each.body["input"] for each in provider.requests[asked:]] == ["Repeat all results"]
+    assert first["id"] == provider.requests[-1].body["previous_response_id"]

@@ -1,4 +1,5 @@
 """The compatible proxy: an HTTP endpoint in front of a model API, which gives programs that nobody changes tool search.
 
-Nothing is kept between requests: what a conversation has found stands in its history.
+What a conversation has found stands in its history. Only of a reply that the model API stores, the proxy remembers the
+rest: see `known_replies`.
 """

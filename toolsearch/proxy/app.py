@@ -16,13 +16,13 @@ from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import ChatModelError, ToolSearchError
 from toolsearch.proxy.body import Body
-from toolsearch.proxy.continued import NotStoredError, Replies, continued_by, require_stored
+from toolsearch.proxy.continued import NotStoredError, continued_by, require_stored
+from toolsearch.proxy.known_replies import CallersReplies, KnownReplies
 from toolsearch.proxy.request import Request, Target
 from toolsearch.proxy.rounds import Rounds
 from toolsearch.proxy.tools import ToolLists
 from toolsearch.proxy.unchanged import PassUnchangedError, require_changeable
 from toolsearch.proxy.upstream import Answer, Headers, Upstream, end_to_end, is_plain
-from toolsearch.recent import Recent
 from toolsearch.sessions.costs import ToolCosts
 from toolsearch.settings import Settings
 from toolsearch.threads import search_threads
@@ -39,7 +39,6 @@ from toolsearch_indexes.tool_index import ToolIndex
 logger = logging.getLogger(__name__)
 
 MOST_REQUEST_BYTES: Final = 32 * 1024 * 1024  # of one request to a model, as at Anthropic
-_MOST_REPLIES: Final = 10_000  # that are known as stored
 _SWITCH: Final = b"x-toolsearch"  # a client that sends "off" in it is passed through
 _OFF: Final = b"x-toolsearch-off"
 _COUNT: Final = "/count_tokens"
@@ -85,14 +84,16 @@ class ProxyApp:
         keep: Collection[str] = (),
         index: ToolIndex | None = None,
         note: Callable[[ProxiedRequest], None] | None = None,
+        replies: Callable[[], CallersReplies] | None = None,
     ) -> None:
         """The application in front of *upstream*.
 
-        tools  the operator's, which run here
-        cloud  whose API it is; None: by its address
-        keep   names of clients' tools that are always listed, as globs
-        index  holds *tools*, perhaps beside others; None: one is made
-        note   gets what is done for each request to a model
+        tools    the operator's, which run here
+        cloud    whose API it is; None: by its address
+        keep     names of clients' tools that are always listed, as globs
+        index    holds *tools*, perhaps beside others; None: one is made
+        note     gets what is done for each request to a model
+        replies  gives the known replies of the request's caller; None: all callers are one
         """
         tools = tools or None
         self._note = note
@@ -100,7 +101,7 @@ class ProxyApp:
         self._cloud: Cloud = upstream.cloud if cloud is None else cloud
         self._manager: ToolCallingManager = build_manager(settings)
         self.lists = ToolLists(settings, tools, keep, index)
-        self._replies: Replies = Recent(_MOST_REPLIES)
+        self._replies = KnownReplies().of if replies is None else replies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -164,7 +165,7 @@ class ProxyApp:
                 return
             if any(name == b"content-encoding" and value != b"identity" for name, value in answer.headers):
                 raise ChatModelError("the model API compressed its answer, although the proxy asked for a plain one")
-            rounds = exchange.rounds = Rounds(request, send, self._manager, self._replies)
+            rounds = exchange.rounds = Rounds(request, send, self._manager, self._replies())
             try:
                 await exchange.reply(rounds, answer, own)
             finally:
@@ -181,7 +182,7 @@ class ProxyApp:
             raise PassUnchangedError("the body is compressed")
         read = await search_threads.run(Body.read, content, self.lists.texts, (target.wire.ENTRIES,))
         continuation = target.wire.CONTINUATION
-        continued = None if read is None else continued_by(read, continuation, self._replies)
+        continued = None if read is None else continued_by(read, continuation, self._replies())
         try:
             body = require_changeable(read, continuation, continued, has_operator=self._tools is not None)
             tools = await self.lists.get(body, target.wire_format)

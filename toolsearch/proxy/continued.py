@@ -1,37 +1,13 @@
-"""The replies that a model API has stored for the proxy, and the requests that continue them."""
+"""The requests that continue a reply which the model API has stored."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
-
 from toolsearch.proxy.body import Body
-from toolsearch.recent import Recent
-from toolsearch.wire.capabilities import RevealMode
-from toolsearch.wire.proxied import Continuation, ProxiedWire, Stored
+from toolsearch.proxy.known_replies import CallersReplies, Continued
+from toolsearch.wire.proxied import Continuation, ProxiedWire
 
 
-@dataclass(frozen=True, slots=True)
-class Continued:
-    """A reply that the API stores, and what the model was sent of tools with it.
-
-    mode      how found tools reached the model
-    listed    names of the tools in the list, in its order
-    revealed  names of the tools that were held back, and that the model was shown since
-    """
-
-    stored: Stored
-    mode: RevealMode
-    listed: Sequence[str]
-    revealed: Sequence[str]
-
-
-Replies: TypeAlias = Recent[str, Continued]
-"""The latest stored replies, by the ids that clients got."""
-
-
-def continued_by(body: Body, continuation: Continuation | None, replies: Replies) -> Continued | None:
+def continued_by(body: Body, continuation: Continuation | None, replies: CallersReplies) -> Continued | None:
     """The reply that a request with *body* continues; None if it names none, or one that is not known."""
     reply_id = None if continuation is None else body.get(continuation.parameter)
     return replies.get(reply_id) if isinstance(reply_id, str) else None

@@ -14,7 +14,7 @@ from toolsearch.discovery.exposure import SESSION_EXPOSURES
 from toolsearch.discovery.view import View
 from toolsearch.documents.json_values import as_object, as_texts, is_object
 from toolsearch.proxy.body import Body, list_text
-from toolsearch.proxy.continued import Continued
+from toolsearch.proxy.known_replies import Continued
 from toolsearch.proxy.tools import ToolList
 from toolsearch.proxy.unchanged import PassUnchangedError
 from toolsearch.sessions.conversation import Conversation

@@ -16,7 +16,7 @@ from toolsearch.calling.limits import TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.discovery.call_tools import inner_call
 from toolsearch.errors import CallLimitError, ChatModelError, ToolSearchError
-from toolsearch.proxy.continued import Continued, Replies
+from toolsearch.proxy.known_replies import CallersReplies, Continued
 from toolsearch.proxy.request import Request
 from toolsearch.proxy.upstream import Answer, Headers
 from toolsearch.sessions.costs import ToolCosts
@@ -61,7 +61,7 @@ class Rounds:
     request: Request
     send: Send
     manager: ToolCallingManager
-    replies: Replies
+    replies: CallersReplies
     has_run: bool = False
     costs: ToolCosts = field(init=False)
     _turn: TurnCounter = field(default_factory=TurnCounter)
@@ -154,7 +154,7 @@ class Rounds:
         """Remember what a request has to know that continues the *reply*."""
         request = self.request
         if (stored := reply.stored) is not None:
-            self.replies.put(stored.given_id, Continued(stored, request.mode, request.listed, request.revealed))
+            self.replies.put(Continued(stored, request.mode, request.listed, request.revealed))
 
     def _goes_on(self, reply: Reply, results: Sequence[ToolResult]) -> bool:
         """Add the round to the conversation with the model, and say whether the model is asked again."""

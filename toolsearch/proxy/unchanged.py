@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolsearch.proxy.body import Body
-from toolsearch.proxy.continued import Continued
+from toolsearch.proxy.known_replies import Continued
 from toolsearch.wire.proxied import Continuation
 
 
@@ -33,4 +33,4 @@ def _require_conversation(body: Body, continuation: Continuation, continued: Con
         if body.get(key):
             raise PassUnchangedError(f"the request has the parameter {key}")
     if body.get(continuation.parameter) and continued is None:
-        raise PassUnchangedError(f"{continuation.parameter} names no reply that this process has given")
+        raise PassUnchangedError(f"{continuation.parameter} names no reply to this caller that is known")

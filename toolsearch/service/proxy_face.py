@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 from weakref import ReferenceType, ref
 
@@ -30,6 +31,7 @@ from toolsearch.errors import (
     text_for_model,
 )
 from toolsearch.proxy.app import ProxiedRequest, ProxyApp
+from toolsearch.proxy.known_replies import CallersReplies, KnownReplies
 from toolsearch.proxy.upstream import Upstream
 from toolsearch.service.activity.activity import Who
 from toolsearch.service.calls.calls import Calls, HandedBack
@@ -118,6 +120,7 @@ class ProxyFace:
         self._transport = transport
         self._note = note
         self._kept: OrderedDict[_Place, _Kept] = OrderedDict()  # least recently used first
+        self._known = KnownReplies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises NotAuthenticatedError, NotPermittedError, UnknownRecordError, and HttpRefusal without a provider."""
@@ -169,7 +172,8 @@ class ProxyFace:
                 tools = await search_threads.run(self._tools, engine.view(place.reach), place.ref)
             upstream = Upstream(place.base_url, transport=self._transport)
             index = None if engine is None else engine.index
-            app = ProxyApp(upstream, self._settings, tools, index=index, note=self._answered)
+            replies = partial(self._replies, place.base_url)
+            app = ProxyApp(upstream, self._settings, tools, index=index, note=self._answered, replies=replies)
             kept = self._kept[place] = _Kept(app, None if engine is None else ref(engine), version)
         self._kept.move_to_end(place)
         self._make_room()
@@ -178,6 +182,11 @@ class ProxyFace:
     def _answered(self, done: ProxiedRequest) -> None:
         caller = _caller.get()
         self._note(Who(caller.tenant, caller.key_id, f"proxy:{done.api}", caller.request_id), done)
+
+    def _replies(self, base_url: str) -> CallersReplies:
+        """Those that the caller has got from the API at *base_url*, whatever application has answered."""
+        caller = _caller.get()
+        return self._known.of(caller.tenant, caller.account, base_url)
 
     def _make_room(self) -> None:
         for place in [place for place, kept in self._kept.items() if not kept.is_usable]:
