@@ -2,28 +2,37 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from mcp.client.auth import OAuthFlowError
-from mcp.shared.auth import OAuthToken
+from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
+from pydantic import AnyHttpUrl, AnyUrl
 
 from tests.kit.pages import HOST, form_token, sign_in
 from tests.kit.service import ServiceKit, serving
 from tests.service.test_issued_tokens import SETTINGS, issued, key, token
-from toolsearch.access.principals import Principal
+from toolsearch.access.principals import Grant, Principal
 from toolsearch.errors import ConflictError, LoginRequiredError, StorageError
-from toolsearch.service.logins.logins import LOGIN, LoginStore, RecordedLogin, TenantLogins
+from toolsearch.service.logins.logins import BEGUN, LOGIN, LoginStore, RecordedLogin, TenantLogins, _pauses
+from toolsearch.service.service import Outbound
+from toolsearch.service.web.callers import ServiceCaller
+from toolsearch.storage.replicas import ProcessLeases
 from toolsearch.storage.seal import Seal
+from toolsearch.threads import in_thread
 from toolsearch.upstreams import logins as upstream_logins
 from toolsearch.upstreams.config import HttpServer
 from toolsearch.upstreams.http import NoTokenError
+from toolsearch.upstreams.logins import BegunLogin
 from toolsearch.upstreams.settings import ServerSettings, UpstreamSettings
 from toolsearch.upstreams.tokens import StoredTokens, stored_tokens
 
@@ -122,6 +131,47 @@ async def test_one_that_is_given_up_lets_others_refresh(kit: ServiceKit) -> None
         pass
 
 
+class SlowLeases(ProcessLeases):
+    """Leases of a database that takes a while: until `answers` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked, self.answers = threading.Event(), threading.Event()
+
+    def take(self, name: str, holder: str, *, for_s: float) -> bool:
+        self.is_asked.set()
+        self.answers.wait()
+        return super().take(name, holder, for_s=for_s)
+
+
+async def test_a_refresh_that_is_cancelled_while_it_takes_its_lease_keeps_none(kit: ServiceKit) -> None:
+    leases = SlowLeases()
+    one, two = (RecordedLogin(replace(store_of(kit), leases=leases), "acme", "alice") for _ in range(2))
+    refreshing = asyncio.create_task(one.alone().__aenter__())
+    await in_thread(leases.is_asked.wait)
+    for _ in range(2):  # more than once, as a server does that closes
+        refreshing.cancel()
+        await asyncio.sleep(0)
+    leases.answers.set()
+    await asyncio.wait([refreshing])
+    async with asyncio.timeout(5), two.alone():
+        pass
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_a_refresh_that_is_cancelled_at_any_moment_keeps_no_lease(kit: ServiceKit, steps: int) -> None:
+    one, two = two_of(kit)
+    refreshing = asyncio.create_task(one.alone().__aenter__())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    refreshing.cancel()
+    await asyncio.wait([refreshing])
+    if not refreshing.cancelled():
+        return
+    async with asyncio.timeout(5), two.alone():
+        pass
+
+
 def tokens_of(kit: ServiceKit) -> StoredTokens:
     settings = replace(SERVER, credentials="per-user", user_logins=TenantLogins(store_of(kit), "acme"))
     tokens = stored_tokens(settings, "alice")
@@ -185,14 +235,198 @@ async def test_the_public_address_counts_for_links_whatever_host_was_asked(kit: 
     assert link == "https://public/pages/logins?server=tracker"
 
 
-async def test_each_key_is_a_user_of_its_own_and_so_is_the_key_that_replaces_it(kit: ServiceKit) -> None:
-    service = kit.service
-    tokens = [kit.key("acme"), kit.key("acme"), kit.key("other")]
-    first = await service.of_token(tokens[0])
-    assert first is not None
-    tokens.append((await service.keys.rotate(await service.keys.get("acme", first.key_id), overlap_s=60))[0])
-    grants = [await service.of_token(each) for each in tokens]
-    assert len({each.account for each in grants if each is not None}) == 4
+async def grant_of(kit: ServiceKit, token: str) -> Grant:
+    grant = await kit.service.of_token(token)
+    assert grant is not None
+    return grant
+
+
+async def rotated(kit: ServiceKit, token: str, overlap_s: float = 0.0) -> str:
+    keys = kit.service.keys
+    return (await keys.rotate(await keys.get("acme", (await grant_of(kit, token)).key_id), overlap_s=overlap_s))[0]
+
+
+async def test_each_key_is_a_user_of_its_own_together_with_the_keys_that_replace_it(kit: ServiceKit) -> None:
+    first, second, stranger = kit.key("acme"), kit.key("acme"), kit.key("other")
+    new = await rotated(kit, await rotated(kit, first, overlap_s=60))
+    accounts = [(await grant_of(kit, each)).account for each in (first, second, stranger, new)]
+    assert (accounts[3], len(set(accounts))) == (accounts[0], 3)
+
+    await kit.catalog(new)
+    session, caller = await kit.session_of(new), await grant_of(kit, new)
+    said = kit.service.tokens.make("acme", session, caller.key_id, kit.clock() + 60)
+    visit_token = await kit.service.visits.begin(new)
+    assert visit_token is not None
+    visit = await kit.service.visits.find(visit_token)
+    assert visit is not None
+    in_session = caller.in_session(session, caller.principal)
+    given = [ServiceCaller.of(caller), await grant_of(kit, said), visit.grant, in_session]
+    assert [each.account for each in given] == [accounts[0]] * 4
+
+
+class Issuer:
+    """An authorization server that only revokes tokens."""
+
+    def __init__(self) -> None:
+        self._revoked: asyncio.Queue[str] = asyncio.Queue()
+
+    def transport(self) -> httpx2.MockTransport:
+        return httpx2.MockTransport(self._answer)
+
+    async def revoked(self, count: int) -> set[str]:
+        """The next *count* tokens: nobody waits for that."""
+        async with asyncio.timeout(10):
+            return {await self._revoked.get() for _ in range(count)}
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        if request.url.path != "/revoke":
+            return httpx2.Response(404)
+        self._revoked.put_nowait(parse_qs(request.content.decode())["token"][0])
+        return httpx2.Response(200)
+
+
+@pytest.fixture
+async def issuer(monkeypatch: pytest.MonkeyPatch) -> Issuer:
+    made = Issuer()
+    monkeypatch.setattr(Outbound, "transport", made.transport)
+    return made
+
+
+@pytest.fixture
+async def outside(issuer: Issuer, tmp_path: Path, issued: None) -> AsyncIterator[ServiceKit]:
+    """A service that reaches the *issuer* alone, whose tenant has a catalog with the server `SERVER`."""
+    async with serving(tmp_path) as kit:
+        await kit.service.tenants.create("acme", "")
+        api_key = kit.key("acme")
+        await kit.catalog(api_key)
+        async with kit.client(api_key) as client:
+            await added(client, "default")
+        yield kit
+
+
+async def added(client: httpx2.AsyncClient, catalog: str) -> None:
+    source = {"kind": "mcp", "name": "tracker", "url": "https://x.example/mcp", "credentials": "per-user"}
+    (await client.post(f"/v1/catalogs/{catalog}/sources", json=source)).raise_for_status()
+
+
+async def logged_in(kit: ServiceKit, account: str, token: str) -> StoredTokens:
+    logins = TenantLogins(store_of(kit), "acme")
+    tokens = stored_tokens(replace(SERVER, credentials="per-user", user_logins=logins), account)
+    assert tokens is not None
+    await tokens.look()
+    await tokens.set_client_info(OAuthClientInformationFull(client_id="c", redirect_uris=[AnyUrl("http://x/callback")]))
+    await tokens.set_tokens(OAuthToken(access_token=token))
+    made = tokens.provider()
+    made.context.oauth_metadata = OAuthMetadata(
+        issuer=AnyHttpUrl("https://issuer.example"),
+        authorization_endpoint=AnyHttpUrl("https://issuer.example/authorize"),
+        token_endpoint=AnyHttpUrl("https://issuer.example/token"),
+        revocation_endpoint=AnyHttpUrl("https://issuer.example/revoke"),
+    )
+    await tokens.keep_servers_of(made)
+    return tokens
+
+
+async def still_there(*logins: StoredTokens) -> list[bool]:
+    for each in logins:
+        await each.look()
+    return [each.is_there for each in logins]
+
+
+async def test_the_login_of_a_key_ends_when_the_last_key_of_its_user_is_revoked(
+    outside: ServiceKit, issuer: Issuer
+) -> None:
+    kit, admin, others = outside, outside.key("acme"), outside.key("acme")
+    old = kit.key("acme")
+    users = [(await grant_of(kit, each)).account for each in (old, others)]
+    users.append(json.dumps(["acme", "jwt:alice", "https://issuer.example"]))
+    logins = [await logged_in(kit, user, f"token {number}") for number, user in enumerate(users)]
+    new = await rotated(kit, old, overlap_s=60)
+    async with kit.client(admin) as client:
+        new_id = (await grant_of(kit, new)).key_id
+        await client.delete(f"/v1/keys/{(await grant_of(kit, old)).key_id}")
+        assert await still_there(*logins) == [True] * 3
+        assert (await client.delete(f"/v1/keys/{new_id}")).status_code == 204
+    assert await still_there(*logins) == [False, True, True]
+    assert await issuer.revoked(1) == {"token 0"}
+
+
+async def test_the_logins_at_a_server_end_when_it_is_in_no_catalog_any_more(
+    outside: ServiceKit, issuer: Issuer
+) -> None:
+    api_key = outside.key("acme")
+    login = await logged_in(outside, (await grant_of(outside, api_key)).account, "a token")
+    async with outside.client(api_key) as client:
+        await client.post("/v1/catalogs", json={"name": "more"})
+        await added(client, "more")
+        assert (await client.delete("/v1/catalogs/default/sources/tracker")).status_code == 204
+        assert await still_there(login) == [True]
+        assert (await client.delete("/v1/catalogs/more")).status_code == 204
+        assert await still_there(login) == [False]
+        await added(client, "default")
+        await logged_in(outside, (await grant_of(outside, api_key)).account, "another token")
+        assert (await client.delete("/v1/catalogs/default/sources/tracker")).status_code == 204
+        assert await still_there(login) == [False]
+    assert await issuer.revoked(2) == {"a token", "another token"}
+
+
+async def test_the_logins_of_a_deleted_tenant_are_revoked(outside: ServiceKit, issuer: Issuer) -> None:
+    await logged_in(outside, (await grant_of(outside, outside.key("acme"))).account, "a token")
+    await outside.service.tenants.delete("acme")
+    assert await issuer.revoked(1) == {"a token"}
+    assert outside.service.storage.records.count("acme", LOGIN, at_s=outside.clock()) == 0
+
+
+async def test_tokens_that_another_replica_renews_during_a_log_out_are_revoked_as_well(
+    outside: ServiceKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = [await logged_in(outside, "[]", "first") for _ in range(2)]
+    kept = one._kept
+
+    async def forget() -> None:
+        monkeypatch.delattr(kept, "forget")
+        await two.set_tokens(OAuthToken(access_token="second"))
+        await kept.forget()
+
+    monkeypatch.setattr(kept, "forget", forget)
+    requests = await one.forget()
+    assert [parse_qs(each.content.decode())["token"] for each in requests] == [["second"]]
+    assert await still_there(one, two) == [False, False]
+
+
+async def test_a_refresh_is_kept_when_another_replica_notes_a_scope_at_the_same_moment(
+    outside: ServiceKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = [await logged_in(outside, "[]", "first") for _ in range(2)]
+    kept, context = one._kept, one.provider().context
+    refreshed, context.current_tokens = one.current, OAuthToken(access_token="second")
+
+    async def write(text: str) -> None:
+        monkeypatch.delattr(kept, "write")
+        wanted = {"www-authenticate": 'Bearer error="insufficient_scope", scope="more"'}
+        await two.widen(httpx2.Response(403, headers=wanted))
+        await kept.write(text)
+
+    await two.look()
+    monkeypatch.setattr(kept, "write", write)
+    assert await one.renew(refreshed, context)
+    await two.look()
+    assert two.current == OAuthToken(access_token="second")
+    assert two._login.wanted_scope == "more"
+
+
+async def test_the_end_of_a_login_whose_record_is_gone_is_written_nowhere(kit: ServiceKit) -> None:
+    tokens = tokens_of(kit)
+    login = BegunLogin(await grant_of(kit, kit.key("acme")), SERVER, tokens, "", kit.clock())
+    login.ended.set()
+    await kit.service.login_desk._finish(login, "gone")
+    assert kit.service.storage.records.count("acme", BEGUN, at_s=kit.clock()) == 0
+
+
+def test_the_store_is_looked_at_soon_at_first_and_ever_more_rarely_later() -> None:
+    pauses = list(islice(_pauses(), 30))
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (0.3, 3.0)
 
 
 async def test_a_jwt_signs_in_to_the_pages_as_the_same_user_until_it_ends(
@@ -256,12 +490,13 @@ async def test_nobody_logs_in_at_a_server_with_a_command_or_a_credential_of_its_
         assert (await client.post("/v1/catalogs/default/sources", json=source)).status_code == 422
 
 
-async def test_a_server_that_sends_the_browser_to_no_page_is_not_followed(
-    kit: ServiceKit, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "https://known.example@javascript.example/"])
+async def test_a_server_that_sends_the_browser_to_no_page_or_under_a_false_name_is_not_followed(
+    kit: ServiceKit, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     async def log_in(*_: Any, ask: Callable[[str], Awaitable[None]], **__: Any) -> bool:
         try:
-            await ask("javascript:alert(1)")
+            await ask(url)
         except OAuthFlowError as error:
             raise LoginRequiredError("refused") from error
         return True

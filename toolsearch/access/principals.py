@@ -55,6 +55,7 @@ class Grant:
     session  the only session that it can be used for; "": it is not bound to one
     end_s    the time of its end, in seconds since 1970; None: never
     claims   the content of the credential if it is a JWT, for servers that are told of the caller or get its token
+    first_key  the id of the API key that has been exchanged for this one; "": there is none before it
     """
 
     principal: Principal
@@ -64,18 +65,30 @@ class Grant:
     session: str = ""
     end_s: float | None = None
     claims: Claims | None = field(default=None, repr=False, compare=False)
+    first_key: str = ""
 
     @property
     def account(self) -> str:
-        """The user who logs in at servers. Each API key is a user of its own, and a subject is somebody else at another
-        issuer.
+        """The user who logs in at servers. Each API key is a user of its own, with the keys that it is exchanged for;
+        a subject is somebody else at another issuer.
         """
         issuer = str(self.claims.values.get("iss", "")).removesuffix("/") if self.claims is not None else ""
         if self.key_id:
-            return json.dumps([self.principal.id, self.key_id, issuer])
+            return json.dumps([self.principal.id, self.first_key or self.key_id, issuer])
         if self.claims is None or not self.principal.id.startswith(OF_ISSUER):
             return self.principal.id
         return f"{self.principal.id} of {issuer}"
+
+    def in_session(self, session: str, principal: Principal) -> Grant:
+        """The same user as *principal*, whose reach is that of the session."""
+        return Grant(
+            principal,
+            self.scopes,
+            key_id=self.key_id,
+            session=session,
+            claims=self.claims,
+            first_key=self.first_key,
+        )
 
 
 def is_issued_elsewhere(key_id: str) -> bool:

@@ -212,10 +212,11 @@ class Service(ServiceParts):
         executions = Executions(http_tools, self.python_tools)
         public_url = (settings.serve.public_url or "").removesuffix("/")
         logins = LoginStore(storage.records, storage.leases, self.seal, clock, public_url)
-        self.login_desk = LoginDesk(logins)
         servers = ServerDirectory(
             sources, self.outbound.transport, settings.mcp_servers, clock, partial(TenantLogins, logins)
         )
+        self.login_desk = LoginDesk(logins, self.keys, servers)
+        self.keys.revoked.append(self.login_desk.end_of_keys)
         self.activity = Activity(storage, settings.activity, clock, steady, self.limits.used_tokens)
         self.presence = ReplicaPresence(storage.leases, self.replica)
         self.lease = ReplicaLease(storage.leases, self.replica)
@@ -231,7 +232,7 @@ class Service(ServiceParts):
         )
         self.catalogs = Catalogs(storage, self.corpora, clock, self.limits.require_room, sources.servers_of)
         self.toolsets = Toolsets(storage, self.corpora, clock, self.limits.require_room)
-        self.tenants = Tenants(storage, self.keys, self.corpora, clock)
+        self.tenants = Tenants(storage, self.keys, self.corpora, clock, [self.login_desk.end_all])
         self.issued_tokens = IssuedTokens.of(settings.jwt, self.tenants)
         self.visits = Visits(
             storage.records,
@@ -259,6 +260,8 @@ class Service(ServiceParts):
         self.registrar = Registrar(self.python_tools, storage, exchanger, self.presence, clock)
         self.catalogs.stopping.append(self.imports.stop_catalog)
         self.catalogs.dropping.append(self.imports.drop_catalog)
+        self.catalogs.dropped.append(self.login_desk.end_of_servers)
+        self.imports.dropped.append(self.login_desk.end_of_servers)
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
         self.calls = Calls(self.sessions, self.corpora, storage.records, self.activity, self.limits, clock)
         self.replies = Replies(self.calls, self.sessions, self.limits)

@@ -6,7 +6,7 @@ An identity provider may identify callers by a JWT, whose claims name their tena
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Unpack
 
@@ -48,10 +48,13 @@ from toolsearch.tools.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Tenants:
+    """*dropping* is awaited with a tenant before it is deleted."""
+
     storage: Storage
     keys: Keys
     corpora: Corpora
     clock: Callable[[], float]
+    dropping: Sequence[Callable[[str], Awaitable[None]]] = ()
 
     def operators_key(self, name: str) -> str:
         """Make one more operator's key of the first tenant, and note in the audit that *name* has done so."""
@@ -108,6 +111,8 @@ class Tenants:
     async def delete(self, tenant: str) -> None:
         """Delete everything that the tenant has. Its keys are not accepted from then on. Raises UnknownRecordError."""
         await self.get(tenant)
+        for tell in self.dropping:
+            await tell(tenant)
         await asyncio.to_thread(self.storage.drop_tenant, tenant)
         self.keys.forget(tenant)
         await self.corpora.drop_tenant(tenant)  # also drops what a request in progress wrote meanwhile

@@ -73,8 +73,10 @@ class ExchangedTokens:
     async def look(self) -> None:
         """They are in memory alone."""
 
-    async def forget(self) -> None:
+    async def forget(self) -> list[httpx2.Request]:
+        """As `StoredTokens.forget`: there is nothing to revoke."""
         self._subject = self._given = None
+        return []
 
     @property
     def is_there(self) -> bool:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import Context
@@ -25,6 +26,7 @@ from mcp.shared.auth import AuthorizationCodeResult
 from toolsearch.access.principals import Grant
 from toolsearch.chores import end, is_set_within
 from toolsearch.errors import BadSettingError, LoginRequiredError, ToolSearchError
+from toolsearch.upstreams.config import server_identity
 from toolsearch.upstreams.connection import CannotConnectError, Connector
 from toolsearch.upstreams.faults import fault_of_request
 from toolsearch.upstreams.session import SessionPeer
@@ -37,7 +39,7 @@ CALLBACK_PATH: Final = f"{LOGIN_PATH}/callback"
 TTL_S: Final = 600.0
 LOGIN_S: Final = 300.0  # for a person to log in
 _URL_S: Final = 30.0  # for the authorization server to say where to log in
-_MOST: Final = 1_000  # the oldest go first
+_MOST, _MOST_OF_PRINCIPAL, _MOST_OF_USER = 1_000, 200, 20  # logins that have begun
 logger = logging.getLogger(__name__)
 
 
@@ -81,6 +83,10 @@ class BegunLogin:
         return await is_set_within(self.ended, within_s) and not self.failure
 
 
+def _key(grant: Grant, settings: UpstreamSettings) -> tuple[str, str]:
+    return grant.account, server_identity(settings.server)
+
+
 class Logins:
     """The logins that people have begun and not finished: each for one user at one server, for ten minutes, once.
 
@@ -95,7 +101,7 @@ class Logins:
     ) -> None:
         self._record = record
         self._clock = clock
-        self._begun: dict[tuple[str, str], BegunLogin] = {}  # account and server -> login, oldest first
+        self._begun: dict[tuple[str, str], BegunLogin] = {}  # by account and server, oldest first
 
     async def link(
         self, grant: Grant, settings: UpstreamSettings, reached_at: str, *, on_success: Callable[[], object]
@@ -135,7 +141,7 @@ class Logins:
 
     async def finished(self, grant: Grant, settings: UpstreamSettings, since: float, within_s: float) -> bool:  # noqa: ARG002
         """See `UserLogins.finished`."""
-        login = self._begun.get((grant.account, settings.name))
+        login = self._begun.get(_key(grant, settings))
         return login is not None and await login.succeeds(within_s)
 
     async def aclose(self) -> None:
@@ -145,16 +151,28 @@ class Logins:
         await end(*tasks)
 
     def _login(self, grant: Grant, settings: UpstreamSettings, tokens: StoredTokens, reached_at: str) -> BegunLogin:
-        key = grant.account, settings.name
+        key = _key(grant, settings)
         known = self._begun.get(key)
         is_good = known is not None and self._is_open(known) and known.reached_at == reached_at
         if known is not None and is_good and known.settings == settings:
             return known
         self._drop(key)
-        while len(self._begun) >= _MOST:
-            self._drop(next(iter(self._begun)))
+        self._make_room(grant)
         login = self._begun[key] = BegunLogin(grant, settings, tokens, reached_at, self._clock() + TTL_S)
         return login
+
+    def _make_room(self, grant: Grant) -> None:
+        """Where there are as many as may be, give up the oldest one of who has most: nobody ends the logins of others
+        by beginning many.
+        """
+        whose = {key: (login.grant.principal.id, key[0]) for key, login in self._begun.items()}
+        mine = grant.principal.id, grant.account
+        for most, group in ((_MOST_OF_USER, mine), (_MOST_OF_PRINCIPAL, mine[:1]), (_MOST, ())):
+            inside = [key for key, each in whose.items() if each[: len(group)] == group]
+            if len(inside) >= most:
+                principals, users = Counter(whose[key][0] for key in inside), Counter(whose[key] for key in inside)
+                self._drop(max(inside, key=lambda key: (principals[whose[key][0]], users[whose[key]])))
+                return
 
     def _found(self, grant: Grant, is_meant: Callable[[BegunLogin], bool]) -> BegunLogin | None:
         found = [login for login in self._begun.values() if is_meant(login)]
@@ -277,12 +295,15 @@ async def log_in(
 
 
 def is_web_page(url: str) -> bool:
-    """Whether *url*, which a server has chosen, is the address of a web page, and not of a file or a program."""
+    """Whether *url*, which a server has chosen, is the address of a web page, and not of a file or a program. A name of
+    a user before the host looks like another host.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:
         return False
-    return parts.scheme in {"https", "http"} and bool(parts.hostname) and url.isprintable() and " " not in url
+    is_of_a_host = bool(parts.hostname) and "@" not in parts.netloc
+    return parts.scheme in {"https", "http"} and is_of_a_host and url.isprintable() and " " not in url
 
 
 def answer_in(query: Mapping[str, str]) -> AuthorizationCodeResult:

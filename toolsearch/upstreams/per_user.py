@@ -422,14 +422,9 @@ class UserConnection:
 
     async def log_out(self) -> None:
         """Forget the user's tokens, end the connection, and have the tokens revoked."""
-        tokens = self.tokens
-        if tokens is not None:
-            await tokens.look()
-        revoke = tokens.revocation() if isinstance(tokens, StoredTokens) else []
-        if tokens is not None:
-            await tokens.forget()
+        revoke = await self.tokens.forget() if self.tokens is not None else []
         await self.forgotten()
-        await revoked(revoke, self._settings)
+        await revoked(revoke, self.name, self._settings.open_transport)
 
     def forgotten(self) -> Coroutine[Any, Any, None]:
         """As `close`. What the user is listed is not known any more."""

@@ -135,7 +135,7 @@ class LoginPersistence(Protocol):
         ...
 
     async def forget(self) -> None:
-        """Raises StorageError."""
+        """Raises StorageError, and ConflictError if another process has written since the last look."""
         ...
 
     def alone(self) -> AbstractAsyncContextManager[None]:

@@ -37,7 +37,7 @@ from toolsearch.errors import ConflictError, StorageError, ToolSearchError
 from toolsearch.storage.files import write_private
 from toolsearch.upstreams.config import LOOPBACK_PAGE, HttpServer, identity_hash
 from toolsearch.upstreams.http import NoTokenError
-from toolsearch.upstreams.settings import LoginPersistence, OAuthClient, UpstreamSettings
+from toolsearch.upstreams.settings import KeptLogins, LoginPersistence, OAuthClient, OpenTransport, UpstreamSettings
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -268,8 +268,14 @@ class StoredTokens:
         context = provider.context
         await self._change(authorization_server=context.oauth_metadata, resource=context.protected_resource_metadata)
 
-    async def forget(self) -> None:
-        await self._kept.forget()
+    async def forget(self) -> list[httpx2.Request]:
+        """Forget the login, and return the requests that revoke its tokens."""
+        while True:
+            await self.look()
+            revoke = self.revocation()
+            with suppress(ConflictError):  # others have renewed the tokens meanwhile
+                await self._kept.forget()
+                return revoke
 
     async def look(self) -> None:
         """Have everything here tell of what other processes have written. Raises StorageError."""
@@ -296,16 +302,14 @@ class StoredTokens:
         """
         if context.current_tokens is None or context.current_tokens is refreshed:
             return True  # nothing has come
-        await self.look()
-        kept = self.current
-        if kept is None or refreshed is None or kept.access_token != refreshed.access_token:
-            return False
-        try:
-            await self._change(tokens=context.current_tokens, expires_at_s=context.token_expiry_time)
-        except ConflictError:  # somebody has been faster
+        while True:
             await self.look()
-            return False
-        return True
+            kept = self.current
+            if kept is None or refreshed is None or kept.access_token != refreshed.access_token:
+                return False
+            with suppress(ConflictError):  # somebody has written meanwhile, perhaps other tokens
+                await self._change(tokens=context.current_tokens, expires_at_s=context.token_expiry_time)
+                return True
 
     def revocation(self, context: OAuthContext | None = None) -> list[httpx2.Request]:
         """The requests by which the authorization server revokes the tokens (RFC 7009), those of *context* or those
@@ -415,7 +419,7 @@ def stored_tokens(settings: UpstreamSettings, account: str = LOCAL.id) -> Stored
     if settings.credentials == "shared":
         shared = LoginFile(folder / "tokens" / f"{identity}.json") if folder is not None else None
         return StoredTokens(server, shared, settings.oauth) if shared is not None else None
-    owner = json.dumps([identity, account])
+    owner = _owner(identity, account)
     kept = logins.kept(owner) if logins is not None else _sealed_file(folder, owner) if folder is not None else None
     return StoredTokens(server, kept, settings.oauth, owner=owner, is_required=True) if kept is not None else None
 
@@ -431,20 +435,39 @@ def _seal_of(folder: Path) -> Seal:
     return seal_of_folder(os.environ, folder)
 
 
-async def revoked(requests: Sequence[httpx2.Request], settings: UpstreamSettings) -> bool:
+def owner_of_login(text: str) -> tuple[str, str] | None:
+    """The identity of the server, hashed, and the account of what a `LoginPersistence` has kept; None if it is none."""
+    try:
+        server, account = json.loads(_Kept.model_validate_json(text).owner)
+    except ValueError:
+        return None
+    return server, account
+
+
+def tokens_of_login(logins: KeptLogins, server: str, account: str) -> StoredTokens:
+    """Tokens that can only be forgotten: their server may be gone. *server* is its identity, hashed."""
+    owner = _owner(server, account)
+    return StoredTokens(HttpServer("", ""), logins.kept(owner), OAuthClient(), owner=owner)
+
+
+def _owner(server: str, account: str) -> str:
+    return json.dumps([server, account])
+
+
+async def revoked(requests: Sequence[httpx2.Request], name: str, open_transport: OpenTransport | None) -> bool:
     """Send the *requests* of `StoredTokens.revocation`, and return whether all were accepted. The tokens are forgotten
     here in any case, so a failure is only logged.
     """
-    opened = settings.open_transport() if settings.open_transport else None
+    opened = open_transport() if open_transport else None
     async with httpx2.AsyncClient(transport=opened, timeout=_REVOKE_S, follow_redirects=False) as client:
         try:
             answers = [await client.send(request) for request in requests]
         except httpx2.HTTPError as error:
-            logger.warning("%s: its tokens could not be revoked: %s", settings.name, type(error).__name__)
+            logger.warning("%s: its tokens could not be revoked: %s", name, type(error).__name__)
             return False
     is_done = all(answer.is_success for answer in answers)
     if not is_done:
-        logger.warning("%s: its authorization server did not revoke its tokens", settings.name)
+        logger.warning("%s: its authorization server did not revoke its tokens", name)
     return is_done
 
 

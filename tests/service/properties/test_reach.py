@@ -280,7 +280,7 @@ async def test_no_page_shows_or_changes_what_is_out_of_reach(tmp_path: Path, rul
         refused, shown, changed = set[str](), list[object](), list[object]()
         for each in page_operations():
             for answer in await each.asked(browser, token, here.ids):
-                if answer.status_code == 403 and "needs a key whose rules allow them all" in answer.text:
+                if answer.status_code == 403 and "use a key whose rules allow all of them" in answer.text:
                     refused.add(str(each))
                 text = answer.text.replace(OWN_RULE, "RULE")
                 if MARK in (text.replace(HIDDEN, "ID") if "{tool}" in each.path else text):

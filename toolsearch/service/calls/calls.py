@@ -12,7 +12,7 @@ from typing import Any, Final
 from mcp import MCPError
 from mcp.types import METHOD_NOT_FOUND
 
-from toolsearch.access.principals import Grant, Principal
+from toolsearch.access.principals import Principal
 from toolsearch.errors import (
     ConflictError,
     NotCallableHereError,
@@ -180,8 +180,12 @@ class Calls:
         name: str,
         arguments: JsonObject,
     ) -> ToolResult | HandedBack:
-        grant = Grant(principal, caller.scopes, key_id=caller.key_id, session=session_id, claims=caller.claims)
-        who = Caller(grant, Era.LEGACY, request_id=caller.request_id, reached_at=caller.reached_at)
+        who = Caller(
+            caller.in_session(session_id, principal),
+            Era.LEGACY,
+            request_id=caller.request_id,
+            reached_at=caller.reached_at,
+        )
         outcome = await corpus.gateway.run(who, name, arguments, SilentDownstream(secrets.token_hex(8)))
         result = outcome.result
         match outcome.error:

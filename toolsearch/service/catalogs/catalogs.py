@@ -79,6 +79,7 @@ class Catalogs:
     servers_of    gives the MCP servers of a catalog, to which all names with their prefixes belong
     stopping      called before a catalog is deleted with its tools; stops its imports
     dropping      called in a thread, within the transaction that deletes the catalog; deletes its other data
+    dropped       awaited with the tenant after a catalog was deleted
     """
 
     storage: Storage
@@ -88,6 +89,7 @@ class Catalogs:
     servers_of: ServersOf = no_servers
     stopping: list[Stop] = field(default_factory=list[Stop])
     dropping: list[Drop] = field(default_factory=list[Drop])
+    dropped: list[Callable[[str], Awaitable[None]]] = field(default_factory=list[Callable[[str], Awaitable[None]]])
 
     @property
     def refused(self) -> RefusedTools:
@@ -151,6 +153,8 @@ class Catalogs:
         ref = CorpusRef(tenant, CATALOG, name)
         await self.corpora.alone(ref, lambda: self._delete(tenant, name))
         await self.corpora.drop(ref)
+        for tell in self.dropped:
+            await tell(tenant)
 
     # The tools of a catalog
 

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import jwt
@@ -35,6 +36,7 @@ _SECRET_BYTES: Final = 32
 _FRESH_S: Final = 5.0
 _MOST_FRESH: Final = 10_000
 _NOTED_EVERY_S: Final = 60.0
+_PAGE: Final = 1_000
 
 
 class LastOperatorError(Exception):
@@ -45,6 +47,8 @@ class Keys:
     """A `PrincipalDirectory` of the keys in *storage*. *clock* gives seconds since 1970. Use it within one event loop.
 
     A key that was read is trusted for some seconds. A key that this object revokes is not accepted from then on.
+
+    revoked  awaited with the tenant after a key of it was revoked
     """
 
     required_scopes: tuple[str, ...] = ()
@@ -58,6 +62,7 @@ class Keys:
         self._changes = 0  # the number of changes; a reading from before the last one is dropped
         self._noted_s: dict[str, float] = {}  # key -> when its use was last noted
         self._noting: set[asyncio.Task[None]] = set()
+        self.revoked: list[Callable[[str], Awaitable[None]]] = []
 
     async def of_token(self, token: str) -> Grant | None:
         """Unknown, revoked and expired keys are read in the same way, and answered alike."""
@@ -67,11 +72,10 @@ class Keys:
             key, grant, _ = known
         else:
             changes = self._changes
-            found = await asyncio.to_thread(self._store.by_hash, sha256)
-            grant_read = _granted(found, now_s)
-            if found is None or grant_read is None:
+            found = await asyncio.to_thread(self._granted, partial(self._store.by_hash, sha256), now_s)
+            if found is None:
                 return None
-            key, grant = found, grant_read
+            key, grant = found
             if changes == self._changes:
                 self._keep(key, grant, now_s)
         if not key.is_accepted(now_s):
@@ -81,8 +85,8 @@ class Keys:
 
     async def of_id(self, tenant: str, key_id: str) -> Grant | None:
         """The grant of the key with that id, which was shown before; None if it is no longer accepted."""
-        found = await asyncio.to_thread(self._store.get, tenant, key_id)
-        return _granted(found, self._clock())
+        found = await asyncio.to_thread(self._granted, partial(self._store.get, tenant, key_id), self._clock())
+        return found[1] if found else None
 
     async def get(self, tenant: str, key_id: str) -> StoredKey:
         """Raises UnknownRecordError."""
@@ -157,7 +161,18 @@ class Keys:
         """Return False if there is no such key that is accepted now. Raises LastOperatorError."""
         done = await asyncio.to_thread(self._revoke, tenant, key_id, self._clock() + in_s)
         self.forget(tenant, key_id)
+        for tell in self.revoked:
+            await tell(tenant)
         return done
+
+    def owners(self, tenant: str) -> frozenset[str]:
+        """The first keys of those that are accepted now. For threads."""
+        now_s, records, owners, after = self._clock(), self._storage.records, set[str](), ""
+        while page := self._store.page(tenant, after=after, limit=_PAGE):
+            accepted = [key.id for key in page if key.is_accepted(now_s)]
+            owners.update(_first_key(records, tenant, each, at_s=now_s) for each in accepted)
+            after = page[-1].id
+        return frozenset(owners)
 
     def forget(self, tenant: str, key_id: str | None = None) -> None:
         """Read the keys of *tenant*, or one of them, again before they are accepted."""
@@ -200,6 +215,15 @@ class Keys:
         first = _first_key(self._storage.records, old.tenant, old.id, at_s=now_s)
         self._storage.records.put(old.tenant, _FIRST, new.id, {"key": first}, over=0, at_s=now_s)
 
+    def _granted(self, find: Callable[[], StoredKey | None], now_s: float) -> tuple[StoredKey, Grant] | None:
+        key = find()
+        if key is None or not key.is_accepted(now_s):
+            return None
+        first = _first_key(self._storage.records, key.tenant, key.id, at_s=now_s)
+        end_s = min((each for each in (key.expires_s, key.revoked_s) if each is not None), default=None)
+        principal, scopes = Principal(key.tenant, Reach.parse(key.allow, key.deny)), frozenset(key.scopes)
+        return key, Grant(principal, scopes, key.is_operator, key.id, end_s=end_s, first_key=first)
+
     def _keep(self, key: StoredKey, grant: Grant, now_s: float) -> None:
         self._fresh[key.sha256] = (key, grant, now_s)
         self._fresh.move_to_end(key.sha256)
@@ -233,14 +257,6 @@ def is_same_owner(records: RecordStore, tenant: str, one: str, other: str, *, at
 def _first_key(records: RecordStore, tenant: str, key_id: str, *, at_s: float) -> str:
     found = records.get(tenant, _FIRST, key_id, at_s=at_s)
     return key_id if found is None else str(found.document["key"])
-
-
-def _granted(key: StoredKey | None, now_s: float) -> Grant | None:
-    if key is None or not key.is_accepted(now_s):
-        return None
-    principal = Principal(key.tenant, Reach.parse(key.allow, key.deny))
-    end_s = min((each for each in (key.expires_s, key.revoked_s) if each is not None), default=None)
-    return Grant(principal, frozenset(key.scopes), key.is_operator, key.id, end_s=end_s)
 
 
 _PURPOSE: Final = "session tokens"
@@ -282,7 +298,8 @@ class SessionTokens:
         if grant is None:
             return None
         scopes = frozenset(scope for scope in _SCOPES if includes(grant.scopes, scope))
-        return Grant(grant.principal, scopes, key_id=grant.key_id, session=claims["sub"], end_s=float(claims["exp"]))
+        end_s = float(claims["exp"])
+        return replace(grant, scopes=scopes, is_operator=False, session=claims["sub"], end_s=end_s)
 
     def _claims(self, token: str) -> dict[str, Any] | None:
         if len(token) > _MAX_CHARACTERS:

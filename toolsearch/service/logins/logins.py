@@ -10,33 +10,40 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from secrets import token_hex
 from typing import Final
 from urllib.parse import quote
 
+import httpx2
 from mcp.shared.auth import AuthorizationCodeResult
 
-from toolsearch.access.principals import Grant
-from toolsearch.chores import end, is_set_within
-from toolsearch.errors import ConflictError, LoginRequiredError, SealError, StorageError
+from toolsearch.access.principals import OF_ISSUER, Grant
+from toolsearch.chores import Chores, end, is_set_within
+from toolsearch.errors import ConflictError, LoginRequiredError, SealError, StorageError, ToolSearchError
+from toolsearch.service.catalogs.imports.servers import ServerDirectory
+from toolsearch.service.keys.keys import Keys
 from toolsearch.service.web.paths import PAGES
 from toolsearch.storage.records import Record, RecordStore
 from toolsearch.storage.replicas import Leases
 from toolsearch.storage.seal import Seal
 from toolsearch.threads import in_thread
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.config import identity_hash
 from toolsearch.upstreams.logins import TTL_S, BegunLogin, Logins
 from toolsearch.upstreams.settings import UpstreamSettings
-from toolsearch.upstreams.tokens import RENEWAL_S
+from toolsearch.upstreams.tokens import RENEWAL_S, owner_of_login, revoked, tokens_of_login
 
 LOGIN: Final = "login"  # the kind of the records of logins
 BEGUN: Final = "begun login"  # the kind of the records of logins that somebody has begun
 LOGINS: Final = f"{PAGES}/logins"
 _KEPT_S: Final = 90 * 86_400.0  # after the login or its last refresh
-_POLL_S: Final = 0.3
+_POLL_S, _LONGEST_POLL_S, _GROWTH = 0.3, 3.0, 1.25
+_PAGE: Final = 1_000
 logger = logging.getLogger(__name__)
 
 
@@ -61,6 +68,49 @@ class LoginStore:
             self.records.put, tenant, kind, record_id, document, over=over, at_s=at_s, expires_s=at_s + for_s
         )
 
+    def opened(self, login: Record) -> str:
+        try:
+            return self.seal.open(str(login.document["sealed"]))
+        except SealError as error:
+            logger.warning("a login cannot be read, and has to be made anew: %s", error)
+            return ""
+
+    def owners(self, tenant: str) -> list[tuple[str, str]]:
+        """The server, as `identity_hash` has it, and the account of each login. For threads."""
+        found, after = list[Record](), ""
+        while page := self.records.page(tenant, LOGIN, after=after, limit=_PAGE, at_s=self.clock()):
+            found += page
+            after = page[-1].id
+        return [owner for each in found if (owner := owner_of_login(self.opened(each))) is not None]
+
+
+class _Lease:
+    """One of the *leases*, for one holder. After `release` it is not taken any more: a thread that takes it goes on
+    when nobody waits for that any longer.
+    """
+
+    def __init__(self, leases: Leases, name: str) -> None:
+        self._leases = leases
+        self._lease = name, token_hex(8)
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def take(self) -> bool:
+        with self._lock:
+            return not self._is_over and self._leases.take(*self._lease, for_s=RENEWAL_S)
+
+    def release(self) -> None:
+        with self._lock:
+            self._is_over = True
+            self._leases.release(*self._lease)
+
+    async def hold(self) -> None:
+        """Keep it for as long as the authorization server takes."""
+        while True:
+            await asyncio.sleep(RENEWAL_S / 3)
+            with suppress(StorageError):
+                await in_thread(self._leases.renew, *self._lease, for_s=RENEWAL_S)
+
 
 class RecordedLogin:
     """A `LoginPersistence` in the store."""
@@ -80,7 +130,7 @@ class RecordedLogin:
     async def look(self) -> None:
         found = await self._store.get(self._tenant, LOGIN, self._id)
         if (found.version if found else 0) != self._version:
-            self._version, self._text = (found.version, self._opened(found)) if found else (0, "")
+            self._version, self._text = (found.version, self._store.opened(found)) if found else (0, "")
 
     async def write(self, text: str) -> None:
         sealed: JsonObject = {"sealed": self._store.seal.seal(text)}
@@ -88,36 +138,24 @@ class RecordedLogin:
         self._version, self._text = written.version, text
 
     async def forget(self) -> None:
-        await in_thread(self._store.records.delete, self._tenant, LOGIN, self._id)
+        if self._version:
+            await in_thread(self._store.records.delete, self._tenant, LOGIN, self._id, over=self._version)
         self._version, self._text = 0, ""
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:
-        leases, name, holder = self._store.leases, f"login {self._id}", token_hex(8)
-        async with asyncio.timeout(RENEWAL_S):
-            # No event of this process tells when another one is done.
-            while not await asyncio.to_thread(leases.take, name, holder, for_s=RENEWAL_S):  # noqa: ASYNC110
-                await asyncio.sleep(_POLL_S)
-        holding = asyncio.create_task(self._hold(name, holder))
+        lease = _Lease(self._store.leases, f"login {self._id}")
         try:
-            yield
+            async with asyncio.timeout(RENEWAL_S):
+                while not await in_thread(lease.take):  # noqa: ASYNC110  no event tells when another process is done
+                    await asyncio.sleep(_POLL_S)
+            holding = asyncio.create_task(lease.hold())
+            try:
+                yield
+            finally:
+                holding.cancel()
         finally:
-            holding.cancel()
-            await in_thread(leases.release, name, holder)
-
-    async def _hold(self, name: str, holder: str) -> None:
-        """Keep the lease for as long as the authorization server takes."""
-        while True:
-            await asyncio.sleep(RENEWAL_S / 3)
-            with suppress(StorageError):
-                await in_thread(self._store.leases.renew, name, holder, for_s=RENEWAL_S)
-
-    def _opened(self, record: Record) -> str:
-        try:
-            return self._store.seal.open(str(record.document["sealed"]))
-        except SealError as error:
-            logger.warning("a login cannot be read, and has to be made anew: %s", error)
-            return ""
+            await in_thread(lease.release)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +194,10 @@ class TenantLogins:
             return False
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                while tokens.stamp() == since:
-                    await asyncio.sleep(_POLL_S)
+                for pause_s in _pauses():
+                    if tokens.stamp() != since:
+                        break
+                    await asyncio.sleep(pause_s)
                     await tokens.look()
         return tokens.stamp() not in (0, since)
 
@@ -168,9 +208,12 @@ class LoginDesk:
     The replica at which a login begins waits for the answer, which any replica writes into the record of that login.
     """
 
-    def __init__(self, store: LoginStore) -> None:
+    def __init__(self, store: LoginStore, keys: Keys, servers: ServerDirectory) -> None:
         self._store = store
+        self._keys = keys
+        self._servers = servers
         self._logins = Logins(_no_record)
+        self._chores = Chores()
         self._waiting: dict[str, asyncio.Task[None]] = {}  # by the id of the record
 
     async def begin(
@@ -211,36 +254,91 @@ class LoginDesk:
         """Whether the login that was answered succeeds *within_s*."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                while (found := await self._store.get(grant.principal.id, BEGUN, _hashed(state))) is not None:
-                    if "failure" in found.document:
-                        return not found.document["failure"]
-                    await asyncio.sleep(_POLL_S)
+                for pause_s in _pauses():
+                    found = await self._store.get(grant.principal.id, BEGUN, _hashed(state))
+                    if found is None or "failure" in found.document:
+                        return found is not None and not found.document["failure"]
+                    await asyncio.sleep(pause_s)
         return False
+
+    async def end_of_keys(self, tenant: str) -> None:
+        """End the logins of keys that are not accepted any more, nor any that they were exchanged for."""
+
+        def found() -> list[tuple[str, str]]:
+            logins = self._store.owners(tenant)
+            keys = self._keys.owners(tenant)  # read last: who has logged in has a key
+            return [login for login in logins if not _is_of(login[1], keys)]
+
+        await self._end(tenant, found)
+
+    async def end_of_servers(self, tenant: str) -> None:
+        """End the logins at servers that are in no catalog any more."""
+
+        def found() -> list[tuple[str, str]]:
+            logins = self._store.owners(tenant)
+            sources = self._servers.sources.per_user(tenant)
+            servers = {identity_hash(self._servers.settings_of(each).server) for each in sources}
+            return [login for login in logins if login[0] not in servers]
+
+        await self._end(tenant, found)
+
+    async def end_all(self, tenant: str) -> None:
+        await self._end(tenant, partial(self._store.owners, tenant))
+
+    async def _end(self, tenant: str, find: Callable[[], list[tuple[str, str]]]) -> None:
+        """Forget the logins, and have their tokens revoked, for which nobody waits."""
+        revoke: list[httpx2.Request] = []
+        try:
+            for login in await asyncio.to_thread(find):
+                revoke += await tokens_of_login(TenantLogins(self._store, tenant), *login).forget()
+        except ToolSearchError as error:
+            logger.warning("logins that nobody can use any more stay in the store: %s", error)
+        finally:
+            self._chores.start(self._revoke(revoke))
+
+    async def _revoke(self, requests: Iterable[httpx2.Request]) -> None:
+        for each in requests:
+            await revoked([each], "a login that has ended", self._servers.open_transport)
 
     async def aclose(self) -> None:
         """Give up all logins."""
+        await self._chores.aclose()
         await end(*self._waiting.values())
         await self._logins.aclose()
 
     async def _finish(self, login: BegunLogin, begun: str) -> None:
         """Hand the answer from the record to *login*, and write there how it has ended."""
         tenant = login.grant.principal.id
-        document: JsonObject = {}
-        while not login.ended.is_set():
+        for pause_s in _pauses():
             with suppress(StorageError):  # it is looked for again
                 found = await self._store.get(tenant, BEGUN, begun)
-                document = found.document if found is not None else {}
-                if "answer" in document and not login.answer.done():
-                    answer = json.loads(self._store.seal.open(str(document["answer"])))
+                if found is not None and "answer" in found.document and not login.answer.done():
+                    answer = json.loads(self._store.seal.open(str(found.document["answer"])))
                     login.take(AuthorizationCodeResult.model_validate(answer))
-            await is_set_within(login.ended, _POLL_S)
-        with suppress(StorageError):
-            ended: JsonObject = {**document, "failure": login.failure}
-            await self._store.put(tenant, BEGUN, begun, ended, over=None, for_s=TTL_S)
+            if await is_set_within(login.ended, pause_s):
+                break
+        with suppress(StorageError, ConflictError):  # who has answered is told after a while that it has failed
+            if (found := await self._store.get(tenant, BEGUN, begun)) is not None:
+                ended: JsonObject = {**found.document, "failure": login.failure}
+                await self._store.put(tenant, BEGUN, begun, ended, over=found.version, for_s=TTL_S)
+
+
+def _pauses() -> Iterator[float]:
+    """Seconds to wait before each next look at the store, for what comes soon, late, or never."""
+    pause_s = _POLL_S
+    while True:
+        yield pause_s
+        pause_s = min(pause_s * _GROWTH, _LONGEST_POLL_S)
 
 
 async def _no_record(_: Grant, __: str) -> None:
     """The page has recorded it."""
+
+
+def _is_of(account: str, keys: Collection[str]) -> bool:
+    """Whether *account* is that of one of *keys*, or of a JWT, which nobody can revoke here. See `Grant.account`."""
+    key = str(json.loads(account)[1])
+    return key in keys or key.startswith(OF_ISSUER)
 
 
 def _hashed(text: str) -> str:

@@ -22,7 +22,7 @@ from starlette.authentication import AuthCredentials
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolsearch.access.principals import Grant, Principal
+from toolsearch.access.principals import Principal
 from toolsearch.access.scopes import includes
 from toolsearch.errors import NotPermittedError, UnknownSessionError
 from toolsearch.gateway.caller import Caller, GrantToken
@@ -338,5 +338,4 @@ def _user(kept: KeptSession, credential: Credential, corpus: Corpus) -> Authenti
     caller = credential.caller
     reach = corpus.asks_for(caller).reach & asked_reach(kept.plan.corpus, kept.plan.allow, kept.plan.deny)
     principal = Principal(caller.tenant, reach)
-    grant = Grant(principal, caller.scopes, key_id=caller.key_id, session=kept.id, claims=caller.claims)
-    return AuthenticatedUser(GrantToken.of(grant))
+    return AuthenticatedUser(GrantToken.of(caller.in_session(kept.id, principal)))

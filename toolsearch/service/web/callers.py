@@ -50,6 +50,7 @@ class ServiceCaller(Grant):
             grant.session,
             grant.end_s,
             claims=grant.claims,
+            first_key=grant.first_key,
             request_id=request_id,
             reached_at=reached_at,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import Final
 
@@ -43,6 +43,7 @@ class Imports:
         self.jobs = jobs
         self._importing = importing
         self.connecting = connecting
+        self.dropped: list[Callable[[str], Awaitable[None]]] = []  # awaited with the tenant after a server has gone
 
     @property
     def sources(self) -> Sources:
@@ -106,7 +107,10 @@ class Imports:
                 if error.kept is Kept.RECORDS:
                     continue
                 raise
-            return await self.connecting.disconnect(source)
+            gone = await self.connecting.disconnect(source)
+            for tell in self.dropped:
+                await tell(tenant)
+            return gone
         raise StillRunningError(f"imports of the source {name!r} are begun again and again; end that, and repeat")
 
     async def stop_catalog(self, tenant: str, catalog: str) -> None:
