@@ -31,7 +31,7 @@ FILLED = {
     "misses": "t, 'catalog/main', 'query' || n, 'query', 'weak', 1, n, n, '', 0",
     "usage": "t, 'term' || n, 'tool', 1.0, n",
     "sessions": "t, 's' || n, '{}', 1",
-    "pins": "t, 'server' || n % 3, 'tool' || n, n % 2 = 0, 'p', '{}', n, '', 0",
+    "pins": "t, 'server' || n % 3, 'tool' || n, n % 2 = 0, 'p', '{}', n, '', 0, ''",
     "counters": "t, 'counter' || n, n",
     "audit (at_us, who, action, subject, outcome, tenant, server, session, took_us, request_id, digest)": (
         "n, '', '', '', '', t, '', '', 0, '', ''"

@@ -174,8 +174,9 @@ async def test_what_is_too_much_to_be_deferred_is_defined_in_the_answer_and_run_
     assert '{"name":"pay_tax","callWith":"callTool",' in told
     assert (sent.has_shown("pay_bill"), sent.has_shown("pay_tax"), sent.has_shown("pay_rent")) == (True, True, False)
     assert "pay_tax" not in sent.visible
-    note = "a model can defer 2 tools, and the catalog has more: those are run by callTool"
-    assert engine.notes == [note]
+    [note] = engine.notes
+    assert "takes 2 deferred tools" in note
+    assert "callTool" in note
     assert [record.message for record in caplog.records].count(note) == 1
 
 
