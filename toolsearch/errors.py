@@ -34,16 +34,16 @@ def text_for_model(error: Exception) -> str:
 
 
 class BadToolError(ToolSearchError, ValueError, code="bad_tool", status=422):
-    """A tool has a bad name, schema or signature. The message names it."""
+    """A tool has an invalid name, schema or signature. The message names the tool."""
 
-    remedy = "Correct it in the definition of the tool."
+    remedy = "Correct the definition of the tool."
     model_text = "the definition of this tool cannot be used; go on without it"
 
 
 class DuplicateToolError(ToolSearchError, ValueError, code="duplicate_tool", status=409):
-    """Two tools have one name. The message names both owners."""
+    """Two tools have the same name. The message says where each comes from."""
 
-    remedy = "Rename one of the two tools, or load one with another `server`."
+    remedy = "Rename one of the two tools, or load one under another server name (`server=`)."
     model_text = "two tools have the same name, and neither can be used; go on without it"
 
     def __init__(self, name: str, *, first: str, second: str) -> None:
@@ -55,12 +55,12 @@ class DuplicateToolError(ToolSearchError, ValueError, code="duplicate_tool", sta
 
 
 class UnknownToolError(ToolSearchError, LookupError, code="unknown_tool", status=404):
-    """The caller's reach has no tool of that name. *near* has similar names in reach."""
+    """There is no tool of that name, or the caller may not use it. ``error.near`` lists similar names."""
 
-    remedy = "Use a similar name, or search. A tool out of reach gets this answer, too."
+    remedy = "Use a similar name, or search."
     GONE = Case(
-        *("tool_gone", 410, "The model had the tool. By now it is removed or out of reach, or its server is away."),
-        "Search for another tool, or try again when its server is back.",
+        *("tool_gone", 410, "The model had the tool. Now the tool is removed or forbidden, or its server is down."),
+        "Search for another tool, or try again when the tool's server is back.",
     )
     cases = (GONE,)
 
@@ -93,7 +93,7 @@ class ChangedSkillError(ToolSearchError, code="skill_changed", status=409):
     Nothing of its content is passed on.
     """
 
-    remedy = "List the server or load the folder again. The gateway and the service then hold the skill for approval."
+    remedy = "List the skills or load the folder again. In the gateway and the service, the skill then needs approval."
 
     def __init__(self, name: str, path: str, now: str = "load its folder again") -> None:
         """*now* says what became of the skill, or what to do."""
@@ -105,9 +105,9 @@ class ChangedSkillError(ToolSearchError, code="skill_changed", status=409):
 
 
 class UndiscoveredToolError(ToolSearchError, LookupError, code="undiscovered_tool", status=409):
-    """The session must find the tool by a search before it calls it."""
+    """A search must find the tool before the session calls it."""
 
-    remedy = "Search for `select:NAME` first, or set `expand_undiscovered`."
+    remedy = "Search for `select:NAME` first, or set `expand_undiscovered=True`."
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the tool {name!r} is not loaded; call toolSearchTool with the query 'select:{name}' first")
@@ -115,13 +115,13 @@ class UndiscoveredToolError(ToolSearchError, LookupError, code="undiscovered_too
 
 
 class SourceError(ToolSearchError, ValueError, code="source_error", status=422):
-    """A source of tools cannot be read. A single bad tool in a good source is skipped, and raises nothing."""
+    """A source of tools cannot be read. A single invalid tool is skipped without an error."""
 
     remedy = "Check the path, the format and the network of the source that the message names."
     model_text = "this tool's source cannot be read at the moment; go on without it, or try again later"
     BAD_REQUESTS = Case(
-        *("bad_requests_file", 422, "A file of users' requests is missing or damaged. None of it is used."),
-        "Correct or remove the line that the message names. `toolsearch enrich` writes it again.",
+        *("bad_requests_file", 422, "A file of example requests is missing or damaged. Nothing of it is used."),
+        "Correct or remove the line that the message names. `toolsearch enrich` writes missing lines again.",
     )
     cases = (BAD_REQUESTS,)
 
@@ -133,9 +133,11 @@ class ServerUnavailableError(ToolSearchError, ConnectionError, code="server_unav
     sent.
     """
 
-    remedy = "Check the server with `toolsearch gateway check`. Look for the effect of the call before you repeat it."
+    remedy = (
+        "Check the server with `toolsearch gateway check`. Before you repeat the call, check whether it took effect."
+    )
     BUSY = Case(
-        *("server_busy", 429, "Too many calls of this server are running and waiting. This call was not sent."),
+        *("server_busy", 429, "Too many calls to this server are running and waiting. This call was not sent."),
         "Wait and call again, or raise `maxRunning` of the server.",
     )
     cases = (BUSY,)
@@ -148,7 +150,7 @@ class ServerUnavailableError(ToolSearchError, ConnectionError, code="server_unav
 class LoginRequiredError(ServerUnavailableError, code="login_required", status=401):
     """A server requires that a person logs in."""
 
-    remedy = "Run `toolsearch gateway login SERVER`, or give the server a token in its headers."
+    remedy = "Run `toolsearch gateway login SERVER`, or configure a token in the server's headers."
 
 
 # What is stored
@@ -160,18 +162,18 @@ class Kept(Enum):
     """What a `StorageError` is about: how messages name it, its code, and what to do."""
 
     DATA = "data of the service", ""  # the code is that of the error's class
-    AUDIT = "records of decisions", "audit_store_error", "Check the store. Until then no decision is made."
+    AUDIT = "records of the audit", "audit_store_error", "Check the store. Actions that cannot be recorded are refused."
     CONTENTS = "tools of catalogs", "contents_store_error"
     CONVERSATIONS = "conversations", "message_store_error", "Restore a backup, or clear the damaged conversation."
-    FIGURES = "figures of use", "figure_store_error"
-    KEYS = "API keys", "key_store_error", "Check the store. Until then no key is accepted.", 503
-    MISSES = "requests without a good answer", "miss_store_error"
-    PINS = "approved tools", "pin_store_error", "Restore `trust.db` from a backup. Until then nothing is approved."
+    FIGURES = "figures of use and savings", "figure_store_error"
+    KEYS = "API keys", "key_store_error", "Check the store. Until it works, no key is accepted.", 503
+    MISSES = "searches without a good result", "miss_store_error"
+    PINS = "approved tools", "pin_store_error", "Restore `trust.db` from a backup. Until then, no tool is approved."
     RECEIPTS = "receipts of calls", "receipt_store_error"
     RECORDS = "records of tenants, catalogs and toolsets", "record_store_error"
-    SESSIONS = "sessions", "session_store_error", "Open the session and say what it may reach, or restore a backup."
-    USAGE = "counts of use", "usage_store_error", "Check the store. Searches use the counts in memory."
-    VECTORS = "vectors", "vector_store_error", "Check the store. Missing vectors are computed anew."
+    SESSIONS = "sessions", "session_store_error", "Open the session with `allow` and `deny`, or restore a backup."
+    USAGE = "counts of use", "usage_store_error", "Check the store. Meanwhile, searches use the counts in memory."
+    VECTORS = "vectors", "vector_store_error", "Check the store. Missing vectors are computed again."
 
     def __init__(self, contents: str, code: str, remedy: str = _SEE_THE_STORE, status: int = 500) -> None:
         self.contents = contents
@@ -189,11 +191,11 @@ class StorageError(ToolSearchError, code="storage_error"):
     remedy = _SEE_THE_STORE
     model_text = "stored data cannot be read or written at the moment; try again later"
     AWAY = Case(
-        *("store_unavailable", 503, "The database is away or busy, or takes no writes."),
-        "Wait as `Retry-After` or `error.retry_after_s` says, then repeat. With `error.outcome_is_unknown`, first look "
-        "whether the data was written.",
+        *("store_unavailable", 503, "The database cannot be reached, is busy, or accepts no writes."),
+        "Repeat the call after the time in `Retry-After` or `error.retry_after_s`. If `error.outcome_is_unknown` is "
+        "set, first check whether the data was written.",
     )
-    BAD_VALUE = Case("bad_value", 422, "No database can keep the value.", "Remove characters such as NUL from it.")
+    BAD_VALUE = Case("bad_value", 422, "No database can store the value.", "Remove characters such as NUL.")
     cases = (AWAY, BAD_VALUE, *(kept.case for kept in Kept if kept.case is not None))
 
     def __init__(
@@ -215,13 +217,13 @@ class StorageError(ToolSearchError, code="storage_error"):
 
 
 class ConflictError(StorageError, code="changed_meanwhile", status=409):
-    """Another writer was faster. Nothing was written.
+    """Somebody else has changed the data since you read it. Nothing was written.
 
     With *retry_after_s*, every attempt has failed in this way, because others write all the time; the status is 503.
     """
 
     remedy = "Read the data again and repeat the change."
-    OF_SESSION = Case("session_conflict", 409, "Another writer has saved or ended the session.", remedy)
+    OF_SESSION = Case("session_conflict", 409, "Somebody else has saved or ended the session.", remedy)
     cases = (OF_SESSION,)
 
     def __init__(self, kind: str, name: str, kept: Kept = Kept.RECORDS, *, retry_after_s: float | None = None) -> None:
@@ -234,7 +236,7 @@ class ConflictError(StorageError, code="changed_meanwhile", status=409):
 
 
 class SealError(StorageError, code="seal_error"):
-    """The given secret keys cannot open encrypted data."""
+    """None of the given secret keys can decrypt the stored data."""
 
     remedy = (
         "Give the service the secret key that encrypted the data, or "
@@ -256,7 +258,7 @@ class SealError(StorageError, code="seal_error"):
 class UnknownSessionError(ToolSearchError, LookupError, code="unknown_session", status=404):
     """The session was never opened, or it has been evicted."""
 
-    remedy = "Open it again. A persistence lets sessions survive eviction."
+    remedy = "Open the session again. With a persistence, sessions survive eviction."
     model_text = "this conversation is not known any more; begin a new one"
 
     def __init__(self, session_id: str) -> None:
@@ -267,7 +269,7 @@ class UnknownSessionError(ToolSearchError, LookupError, code="unknown_session", 
 class BadArgumentsError(ToolSearchError, ValueError, code="bad_arguments", status=422):
     """The arguments do not fit the tool's schema. The message says where."""
 
-    remedy = "Correct the arguments. A model that reads the message usually does so by itself."
+    remedy = "Correct the arguments. A model that reads the message usually corrects them."
 
 
 class UnfinishedCallError(ToolSearchError, code="unfinished_call", status=422):
@@ -284,16 +286,17 @@ class UnfinishedCallError(ToolSearchError, code="unfinished_call", status=422):
 
 
 class ToolExecutionError(ToolSearchError, code="tool_failed", status=502):
-    """A tool ran and failed; ``__cause__`` is its exception.
+    """A tool ran and failed.
 
-    A tool may raise it itself, for a failure that its author expects: the model reads the message, and the log has no
-    traceback.
+    ``__cause__`` is its exception. A tool may raise it itself, for a failure that its author expects: the model reads
+    the message, and the log has no traceback.
     """
 
     remedy = "Look for the tool's own error in `error.__cause__` or in the log."
     HELD = Case(
-        *("result_held", 409, "The tool ran, and the scan of its result found something."),
-        "An operator releases the result, on the status page or by `toolsearch gateway results`. Then repeat the call.",
+        *("result_held", 409, "The tool ran, but the scan of its result found something suspicious."),
+        "Ask an operator to release the result, on the status page or with `toolsearch gateway results`. Then repeat "
+        "the call.",
     )
     cases = (HELD,)
 
@@ -304,15 +307,15 @@ class ToolExecutionError(ToolSearchError, code="tool_failed", status=502):
 
 
 class ToolTimeoutError(ToolSearchError, TimeoutError, code="tool_timeout", status=504):
-    """A tool did not answer in time. It may still have had its effect."""
+    """A tool did not answer in time. The call may still have taken effect."""
 
-    remedy = "Look for its effect before you call again. Raise `timeout_s` if it needs longer."
+    remedy = "Before you call again, check whether the call took effect. If the tool needs longer, raise `timeout_s`."
 
 
 class ToolStuckError(ToolSearchError, code="tool_stuck", status=503):
-    """A function was not run, because too many others still run after a timeout or a cancellation."""
+    """The function was not run, because too many functions still run after a timeout or a cancellation."""
 
-    remedy = "Give your functions time limits of their own. A hanging function frees its place when it ends."
+    remedy = "Give your functions time limits of their own. Hanging functions can block new calls."
 
     def __init__(self, name: str, stuck: str, count: int) -> None:
         super().__init__(
@@ -338,7 +341,7 @@ class ToolNotHereError(ToolSearchError, code="tool_not_here", status=503):
 
 
 class CallLimitError(ToolSearchError, code="call_limit", status=429):
-    """A turn has used up its calls, of one tool or in all.
+    """A turn has reached its limit of calls, of one tool or of all tools.
 
     *results* are the `ToolResult`s of the batch that exceeded the limit, one for each call.
     """
@@ -350,17 +353,17 @@ class CallLimitError(ToolSearchError, code="call_limit", status=429):
 class RepeatedCallError(ToolSearchError, code="repeated_call", status=429):
     """The same call with the same result was made several times in a row."""
 
-    remedy = "Use the result that is there. For a tool that is polled, set `CallLimits(repeats_overrides=...)`."
+    remedy = "Use the earlier result. If a model has to poll the tool, set `CallLimits(repeats_overrides=...)`."
 
 
 class CallDeniedError(ToolSearchError, code="call_denied", status=403):
     """A hook or a person refused the call. The message says why."""
 
-    remedy = "Ask this person, or do without. If you repeat the call, it is refused again."
+    remedy = "Follow the message, or go on without the call. Do not just repeat it."
 
 
 class NotCallableHereError(ToolSearchError, code="not_callable_here", status=409):
-    """The application that listed the tool runs it. It can only be found here.
+    """Only the application that listed the tool can run it.
 
     *definition* is the tool's `ToolDefinition`, and *arguments* fit it; no hook has denied the call.
     """
@@ -381,16 +384,21 @@ class ChatModelError(ToolSearchError, code="chat_model_error", status=502):
     """A chat model refused a request, cannot be reached, or gave an invalid answer."""
 
     remedy = (
-        "Read the SDK's own error in `error.__cause__`: key, model name, quota or network. "
-        "Behind the proxy, read the message."
+        "Read the SDK's error in `error.__cause__`: often the key, model name, quota or network is wrong. "
+        "With the proxy, read the message."
     )
     model_text = "this tool asks a model, and the model did not answer; go on without it, or try again later"
-    TIMEOUT = Case("chat_model_timeout", 504, "A model API behind the proxy was silent for too long.", "Ask again.")
+    TIMEOUT = Case(
+        *("chat_model_timeout", 504, "A model API behind the proxy was silent for too long."), "Repeat the request."
+    )
     cases = (TIMEOUT,)
 
 
 class BadAnswerError(ChatModelError, code="bad_answer"):
-    """An answer does not have the requested type. The message quotes no value."""
+    """A model's answer does not have the requested type.
+
+    The message quotes no values of the answer.
+    """
 
     remedy = (
         "Ask with `entity(..., attempts=3)`, or use a model that takes a schema. `error.response` has the whole answer."
@@ -402,9 +410,9 @@ class BadAnswerError(ChatModelError, code="bad_answer"):
 
 
 class UnknownPriceError(ToolSearchError, LookupError, code="unknown_price", status=404):
-    """The table of prices lacks the model. *known* names the models that it has."""
+    """The price of the model is not known. ``error.known`` lists the models with known prices."""
 
-    remedy = "Give its prices, or name a model that the message lists."
+    remedy = "Give the model's prices, or name a model that the message lists."
     model_text = "the price of this model is not known; go on without it"
 
     def __init__(self, model: str, *, known: Sequence[str]) -> None:
@@ -419,9 +427,9 @@ class UnknownPriceError(ToolSearchError, LookupError, code="unknown_price", stat
 
 
 class BadSettingError(ToolSearchError, ValueError, code="bad_setting", status=400):
-    """An option has a wrong value. The message names the right ones."""
+    """An option or setting has an invalid value."""
 
-    remedy = "Use a value that the message names. [Settings](settings.md) lists every option."
+    remedy = "Use a value that the message names. [Settings](settings.md) lists every setting."
     model_text = "this is configured wrongly; go on without it"
 
 
@@ -429,7 +437,7 @@ class BadSettingError(ToolSearchError, ValueError, code="bad_setting", status=40
 
 
 class UnsafeUrlError(ToolSearchError, ValueError, code="unsafe_url", status=422):
-    """The service may not reach a URL that a tenant has named."""
+    """The service may not connect to a URL that a tenant has given."""
 
     remedy = "Use an address on the internet, or have an operator allow the host in `outbound.allowed_hosts`."
     model_text = "this tool cannot be reached from here; go on without it"
@@ -460,9 +468,9 @@ class NotPermittedError(ToolSearchError, code="not_permitted", status=403):
 
 
 class UnknownRecordError(ToolSearchError, LookupError, code="not_found", status=404):
-    """The caller may see no object of that kind and name."""
+    """There is no object of that kind and name, or the caller may not see it."""
 
-    remedy = "Check the name. Objects of other tenants and objects out of your reach get this answer, too."
+    remedy = "Check the name, and whether your key may see the object."
     model_text = "the requested object does not exist; go on without it"
 
     def __init__(self, kind: str, name: str) -> None:
@@ -471,19 +479,24 @@ class UnknownRecordError(ToolSearchError, LookupError, code="not_found", status=
 
 
 class StillRunningError(ToolSearchError, code="still_running", status=409):
-    """A running job must end before this request."""
+    """The request must wait until a running job has ended."""
 
     remedy = "Wait until the job has ended, or cancel it."
     model_text = "another job is still running; try again later"
 
 
 class TooManyError(ToolSearchError, code="too_many", status=429):
-    """A quota or a rate limit is used up. The message says which. *retry_after_s* is None if waiting does not help."""
+    """A quota or a rate limit is used up. The message says which.
 
-    remedy = "Wait as `Retry-After` says, or ask for a higher quota."
+    *retry_after_s* is None if waiting does not help.
+    """
+
+    remedy = "Wait for the time in `Retry-After`. If there is none, ask for a higher quota."
     RATE = Case(
-        *("rate_limited", 429, "A principal has called some tools too often, or received too many tokens from them."),
-        "Wait as long as the message says, then repeat the call. It was not sent.",
+        "rate_limited",
+        429,
+        "A principal calls some tools too often, or gets too many tokens from them. This call was not sent.",
+        "Wait as long as the message says, then repeat the call.",
     )
     cases = (RATE,)
 
@@ -498,7 +511,7 @@ class ServiceError(ToolSearchError, code="service_error", status=502):
     *code* and *status* are those of the answer; *request_id* identifies the request in the service's log.
     """
 
-    remedy = "Look up the code of the answer. `error.request_id` finds the request in the service's log."
+    remedy = "Look up `error.code` on these pages. Search the service's log for `error.request_id`."
     model_text = "the service did not do this; go on without it, or try again later"
 
     def __init__(self, message: str, *, code: str, status: int, request_id: str = "") -> None:

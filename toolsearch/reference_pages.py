@@ -28,9 +28,9 @@ from toolsearch_indexes.errors import Case
 _ERRORS_INTRODUCTION = """\
 # Errors by code
 
-Every error has a `code`, which stays the same over versions. Look it up:
+Every error has a `code`, which stays the same in later versions. These pages explain the codes:
 
-- [Errors of tools and calls](errors-tools.md), with servers and skills
+- [Errors of tools and calls](errors-tools.md): also of servers and skills
 - [Errors of the library](errors-library.md): searches, sources, sessions, models and settings
 - [Errors of data and access](errors-data.md): stores, keys and quotas
 - [Errors of the service](errors-service.md): requests over HTTP, and the command line
@@ -45,14 +45,14 @@ Every error has a `code`, which stays the same over versions. Look it up:
 | gateway | `toolsearch/error` in `_meta` of a result with `isError` |
 | command line | `code`, with `--json` |
 
-The message tells what was wrong with this call. The number beside a class is the HTTP status of the service's answer.
+Beside each class, these pages give the HTTP status of the service's answer.
 
 ## Catch an error
 
-The classes stand in `toolsearch.errors`. `ToolSearchError` catches all of them.
+Import the classes from `toolsearch.errors`. To catch every error, catch `ToolSearchError`.
 """
 
-_TOLD_THERE = "See [how a code reaches you](errors.md#read-an-error).\n"
+_TOLD_THERE = "See the page [Errors by code](errors.md#read-an-error).\n"
 _OF_TOOLS = f"# Errors of tools and calls\n\n{_TOLD_THERE}"
 _LIBRARY = f"# Errors of the library\n\n{_TOLD_THERE}"
 _OF_DATA = f"# Errors of data and access\n\n{_TOLD_THERE}"
@@ -63,7 +63,7 @@ _HTTP = f"""\
 {_TOLD_THERE}
 ## Requests over HTTP
 
-No class has these codes. The client raises a `ServiceError` with the code.
+For each of these codes, the Python client raises a `ServiceError`.
 """
 
 _COMMAND = """\
@@ -81,67 +81,75 @@ class Told(NamedTuple):
 
 OF_HTTP = {
     "bad_cursor": Told(
-        "400", "`after` is not from an earlier page of this list.", "Leave it out, and begin with the first page."
+        "400", "`after` does not come from an earlier page of this list.", "Ask for the first page, without `after`."
     ),
     "bad_request": Told(
         "400, 422",
-        "The request cannot be read, or fields do not fit.",
+        "The request cannot be read, or some fields are invalid.",
         "Correct the fields that `detail` and `errors` name.",
     ),
-    "body_too_large": Told("413", "The body has too many bytes.", "Send several smaller requests."),
+    "body_too_large": Told("413", "The request's body has too many bytes.", "Send several smaller requests."),
     "foreign_page": Told(
         "403",
         "The request comes from a web page of another origin.",
-        "Send it from your server, or allow the host in `serve.allowed_hosts`.",
+        "Send the request from your server, or allow the page's host in `serve.allowed_hosts`.",
     ),
     "idempotency_in_progress": Told(
-        "409", "A request with this `Idempotency-Key` has not ended.", "Wait as `Retry-After` says, and ask again."
+        "409",
+        "A request with this `Idempotency-Key` is still running.",
+        "Repeat the request after the time in `Retry-After`.",
     ),
     "idempotency_mismatch": Told(
         "422", "This `Idempotency-Key` was used for another request.", "Make a new key for each request."
     ),
     "idempotency_unknown": Told(
         "409",
-        "A request with this `Idempotency-Key` was begun, and nobody knows its answer.",
-        "Look whether it had its effect. If not, repeat it with a new key.",
+        "A request with this `Idempotency-Key` has begun, but its answer is lost.",
+        "Check whether the request took effect. If not, repeat it with a new key.",
     ),
     "internal_error": Told(
-        "500", "The service has failed.", "Find the request in the service's log by `x-request-id`, and report it."
+        "500",
+        "The service has failed.",
+        "Search the service's log for the id in the answer's header `x-request-id`, and report the fault.",
     ),
     "method_not_allowed": Told(
-        "405", "This address does not take this method.", "Look up its methods in the service's `openapi.json`."
+        "405",
+        "This URL does not support this HTTP method.",
+        "Look up the URL's methods in the service's `openapi.json`.",
     ),
     "more_than_own": Told(
-        "403", "The new key may do more than the key that makes it.", "Ask somebody whose key may do that."
+        "403", "The new key would have more rights than the key that makes it.", "Ask somebody who has these rights."
     ),
     "last_operator": Told(
         "409",
-        "This would revoke the last operator's key.",
-        "Make another operator's key first. If all are lost, `toolsearch keys` makes one.",
+        "The request would revoke the last operator's key.",
+        "Make another operator's key first. If all such keys are lost, `toolsearch keys` makes one.",
     ),
     "no_provider": Told(
         "404",
         "The tenant has no provider for this model API.",
-        "Have an administrator name one by `POST /v1/providers`.",
+        "Ask an administrator to add one with `POST /v1/providers`.",
     ),
     "operators_only": Told("403", "Only an operator may make this request.", "Ask an operator."),
     "own_tenant": Told(
         "409", "An operator's key cannot delete the tenant that the key belongs to.", "Use a key of another tenant."
     ),
     "precondition_failed": Told(
-        "412", "The object was changed since you read it.", "Read it again, and repeat with the new ETag."
+        "412",
+        "The object has changed since you read it.",
+        "Read the object again, and repeat the request with the new ETag.",
     ),
-    "precondition_required": Told("428", "A write needs `If-Match`.", "Send the object's ETag, or `*`."),
+    "precondition_required": Told("428", "A write needs the header `If-Match`.", "Send the object's ETag, or `*`."),
     "request_timeout": Told(
-        "504", "The request took too long.", "Look whether it had its effect; then repeat, or ask for less."
+        "504", "The request took too long.", "Check whether the request took effect. Then repeat it, or ask for less."
     ),
     "service_unreachable": Told(
-        "503", "The client cannot reach the service.", "Check the URL and the network, and repeat."
+        "503", "The client cannot reach the service.", "Check the URL and the network, and repeat the request."
     ),
     "tool_of_source": Told(
         "409",
-        "The tool belongs to a source. The next import would write it again.",
-        "Change it in the source, or name it anew in a toolset.",
+        "The tool comes from a source. The next import would undo your change.",
+        "Change the tool in the source, or rename it in a toolset.",
     ),
     "unknown_answer": Told(
         "502", "The answer does not come from the service.", "Check the URL, and the proxy in front of the service."
@@ -153,15 +161,17 @@ OF_HTTP = {
     ),
     "unsupported_media_type": Told("415", "`Content-Type` is missing or wrong.", "Send the type that `detail` names."),
     "whole_reach_needed": Told(
-        "403", "The request concerns all tools, but the key has rules.", "Use a key whose rules allow all tools."
+        "403",
+        "The request concerns all tools, but rules limit the key to some tools.",
+        "Use a key whose rules allow all tools.",
     ),
 }
 
 OF_THE_COMMAND = {
-    "file_error": Told("exit 3", "A file or folder cannot be read or written.", "Check its path and its permissions."),
-    "internal": Told("exit 70", "toolsearch itself failed.", "Report the fault with the printed text."),
-    "interrupted": Told("exit 130", "Ctrl-C.", "Nothing."),
-    "usage": Told("exit 2", "The command line cannot be understood.", "Run the command with `--help`."),
+    "file_error": Told("exit 3", "A file or folder cannot be read or written.", "Check the path and the permissions."),
+    "internal": Told("exit 70", "toolsearch itself failed.", "Report the bug, with the printed text."),
+    "interrupted": Told("exit 130", "Ctrl-C stopped the command.", "Nothing."),
+    "usage": Told("exit 2", "The command or one of its options is invalid.", "Run the command with `--help`."),
 }
 
 
@@ -234,18 +244,17 @@ def _entry(code: str, origin: str, means: str, remedy: str) -> str:
 _SETTINGS_INTRODUCTION = """\
 # Settings
 
-The [gateway](settings-gateway.md) and the [service](settings-service.md) have pages of their own. The service reads
-the settings below, too.
+Other pages list the settings of the [gateway](settings-gateway.md) and of the [service](settings-service.md).
 
-A duration is `30m`, `1h30m`, `500ms`, or a number of seconds. `none` lifts a bound, or leaves something out. An
+A duration is `30m`, `1h30m`, `500ms`, or a number of seconds. `none` means no limit, or no value. A setting with an
 unknown name is an error.
 
 ## Library and command line
 
-Settings come from the environment and from a TOML file. The environment wins. In code, call
-`Settings.from_environment(os.environ, "toolsearch.toml")`. On the command line, name the file by
-`--settings toolsearch.toml`; other options of a command win over both. In a `pyproject.toml` the tables are called
-`[tool.toolsearch.search]` and so on.
+toolsearch reads settings from environment variables and from a TOML file. A variable overrides the file. In code, call
+`Settings.from_environment(os.environ, "toolsearch.toml")`. On the command line, name the file with
+`--settings toolsearch.toml`; a command's other options override both. In a `pyproject.toml`, begin each table's name
+with `tool`: `[tool.toolsearch.search]`.
 
 ```toml
 [toolsearch.search]
@@ -255,17 +264,17 @@ limit = 8
 git__log = 3
 ```
 
-In the environment a list is `a,b` or JSON, and a table is JSON. One entry of a table has a variable of its own:
-`TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__git__log=3`. In code a setting is an option of the same name:
+In an environment variable, write a list as `a,b` or as JSON, and a table as JSON. You can also set one entry of a
+table: `TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__git__log=3`. In code, a setting is a parameter of the same name:
 `budget.max_tools` is `Budget(max_tools=...)`.
 """
 
 _GATEWAY = """\
 # Settings of the gateway
 
-Settings of the gateway stand in the section `toolsearch` of the file that holds `mcpServers`. The environment does not
-change them. [Callers and servers](settings-gateway-servers.md) have a page of their own. A name may be written in
-either way: `maxTools` or `max_tools`. `null` means none.
+The gateway reads its settings from the section `toolsearch` of the file with `mcpServers`. It reads none from
+environment variables. [Another page](settings-gateway-servers.md) lists the settings of callers and servers. Write a
+name as `maxTools` or as `max_tools`. `null` means none.
 
 ```json
 {
@@ -273,25 +282,23 @@ either way: `maxTools` or `max_tools`. `null` means none.
   "toolsearch": {"search": {"limit": 8}, "servers": {"git": {"callTimeoutS": "20s"}}}
 }
 ```
-
-*See* names the section that describes a setting of the same name.
 """
 
 _GATEWAY_SERVERS = """\
 # Settings of callers and servers
 
-[Settings of the gateway](settings-gateway.md) says where they stand. `<name>` stands for the name of a principal or of
-a server; the server `*` holds for all. *See* names the section that describes a setting of the same name.
+These settings belong in the same file as the other [settings of the gateway](settings-gateway.md). Replace `<name>`
+with the name of a principal, a server or a tool.
 """
 
 _SERVICE = """\
 # Settings of the service
 
-`toolsearch serve` reads [the settings of the library](settings.md) and these. Name the file by
-`--config toolsearch.toml`. *See* names the section that describes a setting of the same name.
+`toolsearch serve` reads [the settings of the library](settings.md) and the settings on this page. Name the file with
+`--config toolsearch.toml`.
 
-Secrets are no settings: [Storage](storage.md#credentials-and-the-secret-key) explains `TOOLSEARCH_SECRET_KEY`,
-`TOOLSEARCH_SECRET_KEY_FILE` and `TOOLSEARCH_STORE`.
+Secrets are not settings: [Storage](storage.md#credentials-and-the-secret-key) explains the variables
+`TOOLSEARCH_SECRET_KEY`, `TOOLSEARCH_SECRET_KEY_FILE` and `TOOLSEARCH_STORE`.
 
 ```toml
 [toolsearch.serve]
@@ -303,7 +310,7 @@ tools = 20_000
 """
 
 _OF_OTHERS: Final = {"http", "jwt", "principals", "servers"}  # sections of the gateway's settings
-_GENERATED = "This page is generated: change the code, then run `just reference`.\n"
+_GENERATED = "`just reference` writes these pages from the code.\n"
 
 
 def settings_pages() -> dict[str, str]:
@@ -316,7 +323,8 @@ def settings_pages() -> dict[str, str]:
         ("settings-gateway-servers.md", _GATEWAY_SERVERS, _of_the_gateway(of_others=True), _key),
         ("settings-service.md", _SERVICE, _of_the_service_alone(), _variable),
     ):
-        pages[name] = "\n".join([introduction, *_tables(settings, written, told, name), _GENERATED])
+        pages[name] = "\n".join([introduction, *_tables(settings, written, told, name)])
+    pages["settings.md"] += f"\n{_GENERATED}"
     return pages
 
 
@@ -353,7 +361,7 @@ def _tables(
         known = ((told[what], row) for what, row in rows.items() if what in told)
         for where, shared in groupby(sorted(known, key=itemgetter(0)), key=itemgetter(0)):
             names = ", ".join(f"`{name(row)}`" for _, row in shared)
-            yield f"See {where} for {names}.\n"
+            yield f"The section {where} describes {names}.\n"
         told.update((_as_told(row), f"[{title}]({page}#{title.lower().replace(' ', '-')})") for row in new)
 
 

@@ -213,25 +213,26 @@ class RankingSettings(SettingsSection):
     """How tools are searched."""
 
     strategy: StrategyName = Field(
-        default="auto", description="The ranking; auto is hybrid with an encoder, else keyword."
+        default="auto", description="How tools are ranked; auto: hybrid if there is an encoder, else keyword."
     )
     encoder: str | None = Field(
         default=AUTO,
-        description="auto (transformer where it is installed, else built-in), built-in, transformer, multilingual, a "
-        "folder, or a sentence-transformers model; hybrid and semantic need one.",
+        description="The encoder: auto (transformer if installed, else built-in), built-in, transformer, multilingual, "
+        "a folder, or a sentence-transformers model. Hybrid and semantic ranking need an encoder.",
     )
     reader: str = Field(
         default=AUTO,
-        description="The reader, which judges the first tools of an answer: auto (the installed one, if any), none, or "
-        "a folder.",
+        description="The model that judges the first tools of a search: auto (the installed one, if any), none, or a "
+        "folder.",
     )
     requests: bool = Field(
         default=True,
-        description="Also find widely used tools by the example requests in the package.",
+        description="Also find widely used tools by example requests that come with the package.",
     )
     requests_files: tuple[Path, ...] = Field(
         default=(),
-        description="Files of toolsearch enrich, with requests for your own tools. They win over shipped requests.",
+        description="Files of example requests for your tools, from `toolsearch enrich`. They come before those of "
+        "the package.",
     )
 
 
@@ -239,34 +240,34 @@ class IndexSettings(RankingSettings):
     """How tools are searched, and where the index is kept."""
 
     index_dir: Folder | None = Field(
-        default=None, description="Where the index is kept between starts; none: in memory."
+        default=None, description="The folder that keeps the index between starts; none: memory only."
     )
 
 
 class AdvisorSettings(SettingsSection):
     """Tool search in the chat client."""
 
-    enabled: bool = Field(default=False, description="Search for tools, and do not send the model all of them.")
+    enabled: bool = Field(default=False, description="Give the model a search tool instead of all tools.")
     system_suffix: str | None = Field(
-        default=None, description="Added to the system text; none: a short default; empty: nothing."
+        default=None, description="Text added to the system message; none: a short default text; empty: no text."
     )
-    search_first: bool = Field(default=False, description="Search by the user's words even before the model is asked.")
+    search_first: bool = Field(default=False, description="Search with the user's message before the model is asked.")
 
 
 class EvictionSettings(SettingsSection):
-    """The eviction of sessions."""
+    """When sessions are evicted from memory."""
 
     max_sessions: Count = Field(
-        default=MAX_SESSIONS, description="Sessions kept; the least recently used one goes first."
+        default=MAX_SESSIONS, description="Sessions in memory; the least recently used one is evicted first."
     )
-    ttl_s: Seconds | None = Field(default=None, description="How long a session may be idle; none: no bound.")
+    ttl_s: Seconds | None = Field(default=None, description="How long a session may be idle; none: no limit.")
 
 
 class TelemetrySettings(SettingsSection):
-    """The data that OpenTelemetry gets, if your program sets it up."""
+    """The data recorded for OpenTelemetry, if your program sets it up."""
 
-    capture_content: bool = Field(default=False, description="Record queries, arguments, results and messages too.")
-    capture_definitions: bool = Field(default=False, description="Record the descriptions and schemas of tools too.")
+    capture_content: bool = Field(default=False, description="Also record queries, arguments, results and messages.")
+    capture_definitions: bool = Field(default=False, description="Also record the descriptions and schemas of tools.")
 
 
 class Settings(SettingsSection):

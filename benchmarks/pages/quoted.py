@@ -37,10 +37,10 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _EVIDENCE,
         "abstention",
-        "Hybrid search answers {all sets/hybrid (left out)/answered:.0%} of the requests that no tool of their set "
-        "serves. Most of these answers are [weak](scores.md), that is, of low confidence. Only "
-        "{all sets/hybrid (left out)/fitting:.0%} of the requests get an answer that is not weak. Hybrid search gives "
-        "no answer to {all sets/hybrid (left out)/refused:.1%} of the requests that a tool serves.",
+        "Hybrid search still finds tools for {all sets/hybrid (left out)/answered:.0%} of these requests. Most of "
+        "these answers are marked as [weak](scores.md): only {all sets/hybrid (left out)/fitting:.0%} of the requests "
+        "get an answer that is not weak. Requests that a tool serves get no answer in "
+        "{all sets/hybrid (left out)/refused:.1%} of the cases.",
     ),
     Sentence(_EVIDENCE, "savings", f"| 14 tools, {{filesystem server, 14, {_QUESTION}/tokens:,}} tokens |"),
     Sentence(_EVIDENCE, "savings", f"| 50 tools, {{five MCP servers, 50, {_QUESTION}/tokens:,}} tokens |"),
@@ -48,32 +48,31 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _EVIDENCE,
         "latency",
-        "A hybrid search takes {1000, hybrid/median_ms:.2f} ms of CPU among 1,000 tools, and "
-        "{36900, hybrid/median_ms:.2f} ms among 36,900.",
+        "A hybrid search over 1,000 tools takes {1000, hybrid/median_ms:.2f} ms of CPU time, and over 36,900 tools "
+        "{36900, hybrid/median_ms:.2f} ms.",
     ),
     Sentence(
         _EVIDENCE,
         "service_stores",
-        "A search in the service takes {loads/search, 1000, 1, sqlite, 1/cpu_ms:.1f} ms of CPU among 1,000 tools.",
+        "The service needs {loads/search, 1000, 1, sqlite, 1/cpu_ms:.1f} ms of CPU time for a search over 1,000 tools",
     ),
     Sentence(_EVIDENCE, "large", "One process searches 200,000 tools in {200000/search_ms/hybrid/median:.1f} ms"),
     Sentence(
         _EVIDENCE,
         "gateway_load",
-        "Under {concurrent:,} sessions for ten minutes on two busy cores, the gateway added {added_ms/p50:.0f} ms to a "
-        "call at the median, and {added_ms/p99:.0f} ms at the 99th percentile.",
+        "With {concurrent:,} sessions on two busy cores, the gateway added {added_ms/p50:.0f} ms to a call at the "
+        "median, and {added_ms/p99:.0f} ms at the 99th percentile.",
     ),
     Sentence(
         _EVIDENCE,
         "proxy",
-        "The proxy adds {added/*, begin, False/p50_ms:.0f} ms at the median to a request with 500 tools.",
+        "The proxy adds {added/*, begin, False/p50_ms:.0f} ms at the median to a request with 500 tools",
     ),
     Sentence(
         _EVIDENCE,
         "scanning",
-        "It finds {hand c/poisoned/held:.0%} of the poisoned texts of one writer and {hand d/poisoned/held:.0%} of "
-        "another's. It also reports {hand c/harmless/held:.0%} and {hand d/harmless/held:.0%} of their harmless "
-        "texts.",
+        "It finds {hand c/poisoned/held:.0%} and {hand d/poisoned/held:.0%} of two writers' poisoned texts, and "
+        "reports {hand c/harmless/held:.0%} and {hand d/harmless/held:.0%} of their harmless texts",
     ),
     Sentence(
         _SEARCH,
@@ -89,8 +88,8 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _ENCODERS,
         "recall",
-        "hybrid search with this encoder finds {*/hybrid (transformer)/recall_5:.3f} of the right tools among the "
-        "first five. With the built-in encoder it finds {*/hybrid (left out)/recall_5:.3f}.",
+        "Hybrid search finds {*/hybrid (transformer)/recall_5:.3f} of the right tools among the first five with the "
+        "transformer, and {*/hybrid (left out)/recall_5:.3f} with the built-in encoder.",
     ),
     Sentence(
         _SEARCH,
@@ -106,12 +105,12 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
         _READER,
         "reading",
-        "A search takes about {rows/all catalogues, hybrid, read/median_ms:.0f} ms of CPU instead of half a",
+        "With a reader, a search takes about {rows/all catalogues, hybrid, read/median_ms:.0f} ms of CPU time",
     ),
     Sentence(
         _READER,
         "reading",
-        "Loading the reader takes {loading/cpu_s:.2f} s of CPU time and {loading/memory_mib:.0f} MiB of memory.",
+        "Loading takes {loading/cpu_s:.2f} s of CPU time and {loading/memory_mib:.0f} MiB of memory.",
     ),
     Sentence(_GATEWAY, "gateway_load", "There were {calls:,} calls and {searches:,} searches"),
     Sentence(

@@ -15,7 +15,7 @@ class Case(NamedTuple):
 
 
 class ToolSearchError(Exception):
-    """The base class. Catch it to catch every error of toolsearch.
+    """The base class of all errors.
 
     A message is for the person who can act on it. If that is a developer or an operator, models get *model_text*
     instead. It is "" if models may read the message. *remedy* is Markdown, for the page of all codes.
@@ -23,7 +23,7 @@ class ToolSearchError(Exception):
 
     code: str = "toolsearch_error"  # stable; logged, and sent by the service and the gateway
     status: int = 500  # the HTTP status of the service's answer
-    remedy: str = "Nothing raises it by itself."
+    remedy: str = "Nothing. toolsearch only raises its subclasses."
     model_text: str = ""
     cases: ClassVar[tuple[Case, ...]] = ()
 
@@ -47,7 +47,7 @@ class BadQueryError(ToolSearchError, ValueError, code="bad_query", status=400):
 class BadPatternError(BadQueryError, code="bad_pattern"):
     """The pattern is too long, malformed, or uses features that RE2 lacks."""
 
-    remedy = "Write it in RE2's syntax, without look-around and references, or search by words."
+    remedy = "Write the pattern in RE2's syntax, without look-around and backreferences, or search by words."
 
 
 class MissingExtraError(ToolSearchError, ImportError, code="missing_extra", status=501):
@@ -62,7 +62,7 @@ class MissingExtraError(ToolSearchError, ImportError, code="missing_extra", stat
 
 
 class EncoderError(ToolSearchError, code="encoder_error", status=503):
-    """An encoder's model cannot be loaded, or gives wrong vectors."""
+    """An encoder's model cannot be loaded, or returns invalid vectors."""
 
     remedy = "Check the model's folder or name. Meanwhile, search with the strategy `keyword`."
     model_text = "searching by meaning does not work at the moment; search by a /pattern/, or by select:NAME"
@@ -71,5 +71,5 @@ class EncoderError(ToolSearchError, code="encoder_error", status=503):
 class IndexStoreError(ToolSearchError, code="index_store_error"):
     """An index directory cannot be read or written."""
 
-    remedy = "Remove the folder. `toolsearch index`, or the next start with `index_dir=`, builds it anew."
+    remedy = "Remove the folder. `toolsearch index`, or the next start with `index_dir=`, builds the index again."
     model_text = "what is stored of the tools cannot be read at the moment; go on without it, or try again later"

@@ -221,7 +221,7 @@ async def test_a_call_ends_and_is_not_sent_if_the_audit_breaks_in_another_way(
 
 async def test_a_gateway_does_not_start_without_its_audit(tmp_path: Path) -> None:
     (tmp_path / AUDIT_FILE).write_text("no database")
-    with pytest.raises(StorageError, match="records of decisions"):
+    with pytest.raises(StorageError, match="records of the audit"):
         async with audited(tmp_path):
             pass
 

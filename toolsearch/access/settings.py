@@ -36,14 +36,14 @@ def _readable(rules: tuple[str, ...]) -> tuple[str, ...]:
 _Rules: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_readable)]
 
 AllowRules: TypeAlias = Annotated[
-    _Rules, Field(description="A tool must fit one of these rules; an empty list: no tool.")
+    _Rules, Field(description="Callers may use only tools that match one of these rules; an empty list: no tool.")
 ]
 
-DenyRules: TypeAlias = Annotated[_Rules, Field(description="A tool must fit none of these rules.")]
+DenyRules: TypeAlias = Annotated[_Rules, Field(description="Callers may use no tool that matches one of these rules.")]
 
 
 class PrincipalSettings(SettingsSection):
-    """A caller, known by a bearer token or by the ``sub`` of a JWT. Only the hash of the token is kept.
+    """A principal is a caller with a bearer token or a JWT. Only the hash of a bearer token is kept.
 
     In the document ``token`` stands for the hash, as what `References` can fill in. The entry ``*`` has neither token
     nor subject: it says what every subject may do that no other entry names.
@@ -53,42 +53,45 @@ class PrincipalSettings(SettingsSection):
         default=None,
         pattern="^[0-9a-f]{64}$",
         repr=False,
-        description="The SHA-256 of the bearer token, in hex. Or write token, as ${NAME} or ${file:PATH}.",
+        description="The SHA-256 of the bearer token, in hex. Instead, set `token` to `${NAME}` or `${file:PATH}`.",
     )
-    subject: str | None = Field(default=None, min_length=1, description="The sub of the caller's JWT.")
+    subject: str | None = Field(default=None, min_length=1, description="The `sub` of the caller's JWT.")
     allow: AllowRules = EVERY_TOOL
     deny: DenyRules = ()
     operator: bool = Field(
         default=False,
-        description="May see on the status page what everybody does, and decide about tools, held results and servers.",
+        description="true: the principal sees everybody's activity on the status page, and decides about tools, held "
+        "results and servers.",
     )
 
 
 class IssuerSettings(SettingsSection):
     """Who issues JWTs, and how they are verified."""
 
-    issuer: str = Field(pattern="^https?://", description="The URL of who issues the tokens, as in their iss.")
-    audience: str = Field(min_length=1, description="The aud that a token must be issued for.")
+    issuer: str = Field(pattern="^https?://", description="The issuer's URL, as in `iss` of its tokens.")
+    audience: str = Field(min_length=1, description="The value that a token must have in `aud`.")
     jwks_url: str | None = Field(
-        default=None, description="Where the issuer's keys are; none: as its own configuration says."
+        default=None, description="The URL of the issuer's keys; none: the URL in the issuer's OpenID configuration."
     )
     algorithms: tuple[SignatureAlgorithm, ...] = Field(
         default=("RS256", "ES256"), min_length=1, description="Algorithms that a token may be signed with."
     )
     leeway_s: float = Field(
-        default=0.0, ge=0, le=300, description="Seconds by which the issuer's clock and this one may differ."
+        default=0.0, ge=0, le=300, description="Seconds by which the issuer's clock and the local clock may differ."
     )
 
 
 class JwtSettings(IssuerSettings):
-    """How JWTs are verified, as an OAuth resource server does.
+    """The gateway is an OAuth resource server. These settings say how it verifies JWTs.
 
     Where there are principals, a subject that none of them names is refused, unless there is one for everybody else;
     where there are none, whoever the issuer vouches for may do what the rules for everybody allow.
     """
 
     required_scopes: tuple[str, ...] = Field(default=(), description="Scopes that a token must have.")
-    resource: str | None = Field(default=None, description="The URL that clients reach us by; none: the audience.")
+    resource: str | None = Field(
+        default=None, description="The URL at which clients reach the gateway; none: the audience."
+    )
 
 
 class AccessSettings(Protocol):

@@ -23,18 +23,18 @@ OnBreach: TypeAlias = Literal["error", "raise"]
 Limit: TypeAlias = Natural | None
 
 RepeatsOverrides: TypeAlias = Annotated[
-    Mapping[str, Limit], Field(description="The limit of repeats for single tools, by name.")
+    Mapping[str, Limit], Field(description="Limits of repeats for single tools, by tool name.")
 ]
 
 Repeats: TypeAlias = Annotated[
     Limit,
-    Field(description="Identical calls in a row with the same result, with no other call between."),
+    Field(description="Identical calls in a row that give the same result."),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """Limits of one turn. None: no limit.
+    """Limits of the calls in one turn. None: no limit.
 
     excluded   tools that are neither limited nor counted
     on_breach  what a call over a limit is: an error that the model reads, or CallLimitError, raised
@@ -47,7 +47,7 @@ class CallLimits:
     per_tool: Annotated[Limit, Field(description="Calls of one tool.")] = 40
     total: Annotated[Limit, Field(description="Calls of all tools.")] = 150
     per_tool_overrides: Annotated[
-        Mapping[str, Limit], Field(description="Calls of single tools, by name, in place of the limit for every tool.")
+        Mapping[str, Limit], Field(description="Limits for single tools, by tool name, instead of `per_tool`.")
     ] = field(default_factory=dict[str, int | None])
     excluded: frozenset[str] = frozenset()
     repeats: Repeats = 3
@@ -159,13 +159,13 @@ class CallOptions:
     not above 0.
     """
 
-    timeout_s: Annotated[Seconds, Field(description="Time for one call of a tool that sets no time of its own.")] = 60.0
+    timeout_s: Annotated[Seconds, Field(description="Time limit for one call, unless the tool sets its own.")] = 60.0
     max_parallel: int = 16
     max_threads: Annotated[
-        Count, Field(description="Plain functions that run at once on one event loop; the others wait.")
+        Count, Field(description="Non-async functions that one event loop runs at the same time; others wait.")
     ] = 64
     max_result_characters: Annotated[
-        Count, Field(description="Characters of text in one result; the rest is cut off, and the result says so.")
+        Count, Field(description="Most characters of text in one result. A longer text is cut, and the result says so.")
     ] = 100_000
 
     def __post_init__(self) -> None:

@@ -18,17 +18,20 @@ LimitName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9 ._-]{1,64}$")]
 
 
 class ToolRate(SettingsSection):
-    """A limit of the calls of some tools. Each principal has a count of its own, for all these tools together.
+    """A limit for calls of some tools. For each principal, it counts the calls of all these tools together.
 
     What is None is not limited.
     """
 
-    tools: AllowRules = EVERY_TOOL
+    tools: AllowRules = Field(
+        default=EVERY_TOOL,
+        description="The limit applies to tools that match one of these rules; an empty list: no tool.",
+    )
     principals: tuple[str, ...] = Field(
-        default=("*",), min_length=1, description="Globs of the principals that the limit holds for."
+        default=("*",), min_length=1, description="Globs for the names of the limited principals."
     )
     per_minute: Count | None = Field(default=None, description="Calls in a minute; none: no limit.")
-    at_once: Count | None = Field(default=None, description="Calls that run at once; none: no limit.")
+    at_once: Count | None = Field(default=None, description="Concurrent calls; none: no limit.")
     tokens_per_minute: Count | None = Field(default=None, description="Tokens of results in a minute; none: no limit.")
 
     @model_validator(mode="after")

@@ -25,7 +25,7 @@ _BOUNDS = (
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Bounds of what a session holds between turns, and of one definition at any time. The value none lifts a bound.
+    """Limits of the found tools that a session keeps between turns and sends to the model. None: no limit.
 
     When a bound is crossed, tools are evicted until only the share *low_water* (0 to 1) of every bound is used, so that
     the next turns need no eviction.
@@ -42,14 +42,18 @@ class Budget:
     """
 
     max_tools: Annotated[Count | None, Field(description="Tools that a session keeps between turns.")] = 50
-    max_tokens: Annotated[Count | None, Field(description="Tokens of these tools' definitions.")] = 20_000
-    ttl_s: Annotated[Seconds | None, Field(description="How long a tool may go without being found or called.")] = None
+    max_tokens: Annotated[Count | None, Field(description="Tokens of the kept tools' definitions.")] = 20_000
+    ttl_s: Annotated[
+        Seconds | None, Field(description="How long a tool is kept after it was last found or called.")
+    ] = None
     low_water: float = 0.75
     max_definition_tokens: int | None = 8_000  # the longest of 6,700 real tools takes 5,800
-    max_sent_tools: Annotated[Count | None, Field(description="Found tools that the model is sent at any time.")] = (
+    max_sent_tools: Annotated[Count | None, Field(description="Found tools in one request to the model.")] = (
         100  # OpenAI refuses more than 128, and an application may list tools of its own
     )
-    max_sent_tokens: Annotated[Count | None, Field(description="Tokens of these tools' definitions.")] = 60_000
+    max_sent_tokens: Annotated[
+        Count | None, Field(description="Tokens of found tools' definitions in one request.")
+    ] = 60_000
     max_skill_page_tokens: int | None = 8_000
     max_skill_tokens: int | None = 40_000
 

@@ -29,9 +29,11 @@ class PassThrough:
     """
 
     max_tools: Annotated[
-        Natural, Field(description="Tools up to which a catalog is shown whole; 0: always search.")
+        Natural, Field(description="The most tools of a catalog that is shown whole; 0: always search.")
     ] = 10
-    max_tokens: Annotated[Natural, Field(description="Tokens of definitions up to which it is shown whole.")] = 1_500
+    max_tokens: Annotated[
+        Natural, Field(description="The most tokens of all definitions in a catalog that is shown whole.")
+    ] = 1_500
     slack: float = 0.0
 
     def __post_init__(self) -> None:

@@ -57,14 +57,14 @@ Exposing: TypeAlias = Literal["fixed", "expand", "whole"]
 
 @dataclass(frozen=True, slots=True)
 class GatewayAnswerOptions(AnswerOptions):
-    """The answers of the search. They may hold whole definitions, so they may be longer."""
+    """Answers of the search tool. They may contain whole definitions, so the limit is higher than the library's."""
 
     answer_tokens: AnswerTokens = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayPassThrough(PassThrough):
-    """A client with few tools is listed all of them, because a search would cost more than it saves.
+    """A client with few tools gets all of them listed, because a search would cost more than it saves.
 
     Servers list a tool more or less without anybody's doing, and no client's list should change completely for that.
     """
@@ -73,24 +73,26 @@ class GatewayPassThrough(PassThrough):
 
 
 class ExposureSettings(SettingsSection):
-    """The tools that clients are listed."""
+    """How tools are shown to clients."""
 
-    pins: tuple[str, ...] = Field(default=(), description="Tools in the list of every client that may use them.")
+    pins: tuple[str, ...] = Field(
+        default=(), description="Tools that every client has in its list, if its principal may use them."
+    )
     call_tools: Literal["split", "single"] = Field(
         default="split",
-        description="split: one call tool each for reading, writing and destroying; single: one for all.",
+        description="The tools that run found tools. split: one each to read, write and destroy; single: one for all.",
     )
     first_list_wait_s: Wait = Field(
         default=2.0,
-        description="How long the first list waits for servers whose tools are not known from before.",
+        description="How long a client's first list waits for servers whose tools are not known yet.",
     )
     clients: Mapping[str, Exposing] = Field(
-        default={}, description="How a client is shown tools, by globs of the name that the client gives itself."
+        default={}, description="How tools are shown to clients. Each key is a glob for names of clients."
     )
 
 
 class RuleSettings(SettingsSection):
-    """Rules for everybody. The rules of a principal can only narrow them."""
+    """Rules for all callers. The rules of a principal can only forbid more."""
 
     allow: AllowRules = EVERY_TOOL
     deny: DenyRules = ()
@@ -108,23 +110,24 @@ class TrustSettings(SettingsSection):
     """How new, changed and suspicious definitions are treated."""
 
     first_seen: Literal["allow", "quarantine"] = Field(
-        default="allow", description="A tool that is seen for the first time; quarantine: it waits for approval."
+        default="allow", description="Treatment of a new tool; quarantine: it waits for approval."
     )
     changed: Treatment = Field(
-        default="quarantine", description="A tool whose definition differs from the approved one."
+        default="quarantine", description="Treatment of a tool whose definition differs from the approved one."
     )
     suspicious: Treatment = Field(
-        default="quarantine", description="A tool with a finding of the scan in its definition."
+        default="quarantine", description="Treatment of a tool if the scan finds something in its definition."
     )
     results: ResultTreatment = Field(
         default="flag",
-        description="flag: findings of the scan in a result go into the log and its _meta. mask: secrets and personal "
-        "data are replaced, too. hold: a result with a finding is not passed on. allow: nobody looks.",
+        description="flag: what the scan finds goes into the log and the result's `_meta`. mask: as flag, and secrets "
+        "and personal data are replaced. hold: if the scan finds something, the result waits for an operator. allow: "
+        "no scan.",
     )
 
 
 class LimitSettings(SettingsSection):
-    """Limits of calls. There are none unless they are set."""
+    """Limits of calls. By default there is no limit."""
 
     rates: Mapping[LimitName, ToolRate] = Field(
         default={}, description="Limits by principal and tool, each under a name of yours."
@@ -141,31 +144,33 @@ class LimitSettings(SettingsSection):
 
 
 class AuditSettings(SettingsSection):
-    """Records who called which tool, and with which outcome, but no contents. Without this section there is no audit.
+    """The audit records who called which tool, and the outcome, but no arguments or results. By default, it is off.
 
     A call that cannot be recorded is refused.
     """
 
-    keep_days: Count = Field(default=400, description="Days that the records are kept.")
+    keep_days: Count = Field(default=400, description="Days for which records are kept.")
 
 
 class HttpSettings(SettingsSection):
-    """How the gateway is served over HTTP. The address is an option of the command, and by default loopback."""
+    """How the gateway serves HTTP. An option of the command sets the address; the default is loopback."""
 
     allow_anonymous: bool = Field(
-        default=False, description="Serve callers without a token on addresses other than loopback."
+        default=False, description="Serve callers without a token even on addresses other than loopback."
     )
     allowed_hosts: tuple[str, ...] = Field(
         default=(),
-        description="Hosts that requests may name in addition to the gateway's own address, as HOST or HOST:PORT.",
+        description="Hosts that the `Host` header may name besides the gateway's own address, as HOST or HOST:PORT.",
     )
     allowed_origins: tuple[str, ...] = Field(
         default=(), description="Origins of web pages that may send requests, as https://HOST:PORT."
     )
-    max_sessions: Count = Field(default=10_000, description="Sessions kept; the least recently used one goes first.")
+    max_sessions: Count = Field(
+        default=10_000, description="Sessions in memory; the least recently used one is evicted first."
+    )
     allow_adding: bool = Field(
         default=False,
-        description="Let operators add servers. A server's command runs on this machine with the gateway's rights.",
+        description="Let operators add servers. The command of such a server runs with the gateway's rights.",
     )
 
 
@@ -199,25 +204,27 @@ class ResultPart(TypedDict, total=False):
 
 
 class ToolSettings(SettingsSection):
-    """Changes of a tool. Its key is the server's own name for the tool, or a glob."""
+    """Changes to a tool. The key is the server's own name for the tool, or a glob."""
 
     enabled: bool = Field(default=True, description="false: no client sees or calls the tool.")
     name: str | None = Field(
-        default=None, pattern="^[A-Za-z0-9_-]+$", description="A new name. The name of the server stays before it."
+        default=None,
+        pattern="^[A-Za-z0-9_-]+$",
+        description="A new name. The gateway still puts the server's name before it.",
     )
     description: str | None = Field(default=None, min_length=1, description="A new description.")
     arguments: Annotated[Mapping[str, Any], AfterValidator(_with_whole_claims)] = Field(
         default={},
-        description="Fixed arguments, which callers neither see nor send. `${claim:NAME}` stands for a claim of the "
-        "caller's JWT.",
+        description="Fixed arguments, which callers neither see nor send. A claim of the caller's JWT replaces "
+        "`${claim:NAME}`.",
     )
     hidden: tuple[str, ...] = Field(
-        default=(), description="Arguments that callers do not see, and that are never sent."
+        default=(), description="Arguments that callers do not see, and that the server never gets."
     )
     result: ResultPart = Field(
         default=ResultPart(),
-        description="The part of a result that is passed on: `pick`, the parts at a list of JSON pointers; `cut`, at "
-        "most so many tokens.",
+        description="Which part of a result is passed on. `pick`: JSON pointers to the wanted parts; `cut`: the "
+        "largest number of tokens.",
     )
 
 
@@ -240,18 +247,19 @@ def _usable(tools: Mapping[str, ToolSettings]) -> Mapping[str, ToolSettings]:
 
 
 class GatewayServerSettings(ServerSettings):
-    """Settings of one server; the entry ``*`` gives the defaults of all."""
+    """Settings of one server. The entry ``*`` has the defaults for all servers."""
 
     lazy: bool = Field(
-        default=True, description="Start the server only when it is needed, if its tools are known from an earlier run."
+        default=True,
+        description="If a server's tools are known from an earlier run, start the server only when it is needed.",
     )
     results: ResultTreatment | None = Field(
-        default=None, description="As trust.results, for this server alone; none: trust.results holds."
+        default=None, description="Replaces trust.results for this server; none: trust.results applies."
     )
     credentials: Credentials = Field(
         default="shared",
         description="shared: everybody uses the same login. per-user: each principal logs in. exchange: each caller's "
-        "JWT is exchanged (RFC 8693) at oauth.issuer. none: nobody logs in, even if the server asks for it.",
+        "JWT is exchanged (RFC 8693) at oauth.issuer. none: nobody logs in, even if the server asks.",
     )
     oauth: OAuthClient = OAuthClient()
     tools: Annotated[Mapping[str, ToolSettings], AfterValidator(_usable)] = {}
@@ -266,9 +274,12 @@ class GatewaySettings(RankingSettings):
     """Settings of the whole gateway."""
 
     state_dir: Folder | None = Field(
-        default=None, description="Folder of listings, approvals and tokens; none: one among the user's own."
+        default=None,
+        description="Folder for lists of tools, approvals and tokens; none: one in the user's state folder.",
     )
-    usage: bool = Field(default=False, description="Let searches learn from what each principal then calls.")
+    usage: bool = Field(
+        default=False, description="Let each principal's searches learn from the calls that follow them."
+    )
     search: GatewayAnswerOptions = GatewayAnswerOptions()
     budget: Budget = Budget()
     pass_through: GatewayPassThrough = GatewayPassThrough()

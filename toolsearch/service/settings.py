@@ -18,47 +18,53 @@ _DAY_S = 86_400.0
 
 
 class ServeSettings(SettingsSection):
-    """How the service is reached. The address that it is bound to is an option of the command."""
+    """How clients reach the service. An option of the command sets the address on which it listens."""
 
     public_url: str | None = Field(
-        default=None, description="Where clients reach the service, as https://HOST; none: at the bound address."
+        default=None, description="Where clients reach the service, as https://HOST; none: where it listens."
     )
     allowed_hosts: tuple[str, ...] = Field(
-        default=(), description="Hosts that requests may name beside the bound address, as HOST or HOST:PORT."
+        default=(),
+        description="Hosts that the `Host` header may name besides the service's address, as HOST or HOST:PORT.",
     )
-    max_body_bytes: Count = Field(default=16 * 1024 * 1024, description="Bytes of one request.")
-    request_timeout_s: Seconds = Field(default=60.0, description="How long a request may take, except imports.")
+    max_body_bytes: Count = Field(default=16 * 1024 * 1024, description="Most bytes in the body of a request.")
+    request_timeout_s: Seconds = Field(default=60.0, description="Time limit for a request, except for imports.")
     shutdown_timeout_s: Count = Field(
-        default=30, description="Whole seconds that running requests get when the service is told to end."
+        default=30, description="Whole seconds for running requests to end when the service shuts down."
     )
     local_metrics: bool = Field(
-        default=False, description="Show /metrics to programs on this machine without an operator's key."
+        default=False, description="Let programs on this machine read /metrics without an operator's key."
     )
-    session_ttl_s: Seconds = Field(default=_DAY_S, description="How long a session lasts if its request does not say.")
-    visit_s: Seconds = Field(default=_DAY_S / 3, description="How long a browser stays signed in to the pages.")
+    session_ttl_s: Seconds = Field(
+        default=_DAY_S, description="How long a session lasts, unless the request that opens it gives a time."
+    )
+    visit_s: Seconds = Field(
+        default=_DAY_S / 3, description="How long a browser stays signed in to the service's pages."
+    )
 
 
 class MemorySettings(SettingsSection):
     """Limits of memory."""
 
     index_bytes: Count = Field(
-        default=1024 * 1024 * 1024, description="Bytes of all indexes; the least recently used one leaves first."
+        default=1024 * 1024 * 1024,
+        description="Most bytes of all indexes together; the least recently used index is removed first.",
     )
 
 
 class QuotaSettings(SettingsSection):
-    """Quotas of one tenant."""
+    """The most that one tenant may have."""
 
     catalogs: Count = Field(default=100, description="Catalogs.")
     toolsets: Count = Field(default=200, description="Toolsets.")
-    tools: Count = Field(default=100_000, description="Tools of all catalogs.")
+    tools: Count = Field(default=100_000, description="Tools in all catalogs together.")
     sources: Count = Field(default=200, description="Sources that catalogs import from.")
-    sessions: Count = Field(default=10_000, description="Sessions at a time.")
+    sessions: Count = Field(default=10_000, description="Concurrent sessions.")
     keys: Count = Field(default=200, description="Keys that are not revoked.")
 
 
 class RateSettings(SettingsSection):
-    """The limits of one key in a minute, for all replicas together.
+    """These limits apply to one API key, per minute, over all replicas together.
 
     Replicas exchange their counts every second. Meanwhile, each further replica may let through at most the limit once
     more. The excess is subtracted in the minutes after it.
@@ -71,61 +77,63 @@ class RateSettings(SettingsSection):
 
 
 class RetentionSettings(SettingsSection):
-    """How long growing data are kept."""
+    """How long records are kept."""
 
     receipts_s: Seconds = Field(default=30 * _DAY_S, description="Receipts of calls.")
     figures_s: Seconds = Field(default=400 * _DAY_S, description="Figures of use and savings.")
-    misses_s: Seconds = Field(default=90 * _DAY_S, description="Requests without a good answer.")
-    audit_s: Seconds = Field(default=400 * _DAY_S, description="The audit.")
+    misses_s: Seconds = Field(default=90 * _DAY_S, description="Searches without a good result.")
+    audit_s: Seconds = Field(default=400 * _DAY_S, description="Records of the audit.")
 
 
 class ServiceJwtSettings(IssuerSettings):
-    """Callers from an identity provider (OIDC): their JWTs name their tenant and their scopes.
+    """Callers with a JWT from an identity provider (OIDC). The JWT names the caller's tenant and scopes.
 
     Without any of these settings no JWT is accepted; with one, issuer and audience are needed. A claim within an object
     is named with dots, such as realm_access.roles.
     """
 
-    tenant_claim: str = Field(default="tenant", min_length=1, description="The claim with the name of the tenant.")
-    scopes_claim: str = Field(default="scope", min_length=1, description="The claim with the scopes.")
-    scope_prefix: str = Field(default="", description="How scopes of this service begin there, such as toolsearch:.")
+    tenant_claim: str = Field(default="tenant", min_length=1, description="The claim that names the tenant.")
+    scopes_claim: str = Field(default="scope", min_length=1, description="The claim that lists the scopes.")
+    scope_prefix: str = Field(
+        default="", description="The prefix of this service's scopes in a JWT, such as `toolsearch:`."
+    )
 
 
 class OutboundSettings(SettingsSection):
-    """The addresses that the service may connect to for tenants, besides those on the internet. Others are refused."""
+    """For tenants, the service connects only to addresses on the internet, and to the hosts and networks below."""
 
     allowed_hosts: tuple[str, ...] = Field(
-        default=(), description="Names of hosts that may be reached wherever they are, such as jira.corp.example."
+        default=(), description="Hosts to which the service may connect at any address, such as jira.corp.example."
     )
     allowed_networks: tuple[str, ...] = Field(
-        default=(), description="Networks that may be reached, such as 10.20.0.0/16."
+        default=(), description="Networks to which the service may connect, such as 10.20.0.0/16."
     )
 
 
 class ImportSettings(SettingsSection):
     """How documents are imported."""
 
-    timeout_s: Seconds = Field(default=600.0, description="How long one import may take, however its server answers.")
+    timeout_s: Seconds = Field(default=600.0, description="Time limit for one running import.")
     at_once: Count = Field(
         default=2,
-        description="Imports of one tenant that a replica runs at once, and imports of all tenants that it reads and "
-        "writes at once. The others wait.",
+        description="Imports that a replica runs at once for one tenant, and imports of all tenants that use the CPU "
+        "at once. Others wait.",
     )
 
 
 class ActivitySettings(SettingsSection):
-    """The kept records of activity."""
+    """Which activity is recorded."""
 
     keep_queries: bool = Field(
-        default=True, description="Keep the words of searches that nothing fits well, without what may be a credential."
+        default=True, description="Keep the queries of searches without a good result, but remove possible credentials."
     )
 
 
 class ReplicaSettings(SettingsSection):
-    """Several replicas of the service over one PostgreSQL database."""
+    """Several replicas of the service share one PostgreSQL database."""
 
     max_connections: Count = Field(
-        default=10, description="Connections of one replica to PostgreSQL, beside the one by which it hears of changes."
+        default=10, description="PostgreSQL connections of one replica, besides the one that listens for changes."
     )
 
 

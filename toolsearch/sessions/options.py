@@ -17,9 +17,9 @@ from toolsearch.wire.capabilities import RevealSetting
 
 MAX_HINT = 400
 SearchHint: TypeAlias = Annotated[
-    str, Field(max_length=MAX_HINT, description="Your own words at the end of the search tool's description.")
+    str, Field(max_length=MAX_HINT, description="Your text, added at the end of the search tool's description.")
 ]
-AnswerTokens: TypeAlias = Annotated[Count, Field(description="Tokens of one answer.")]
+AnswerTokens: TypeAlias = Annotated[Count, Field(description="Token limit of one search answer.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class AnswerOptions:
     *limit* raises it, and a *max_limit* below the default *limit* lowers *limit*.
     """
 
-    limit: Annotated[Count, Field(description="Tools in one answer, unless the model asks for another number.")] = (
-        DEFAULT_LIMIT
-    )
+    limit: Annotated[
+        Count, Field(description="Number of tools in one search answer, unless the model asks for another number.")
+    ] = DEFAULT_LIMIT
     max_limit: int = MAX_LIMIT
-    min_score: Annotated[Share, Field(description="The least score (0 to 1) of a tool that is found.")] = 0.0
+    min_score: Annotated[Share, Field(description="Tools with a lower score (0 to 1) are not found.")] = 0.0
     answer_tokens: AnswerTokens = ANSWER_TOKENS
     search_hint: SearchHint = ""
 
@@ -60,15 +60,15 @@ class SearchOptions(AnswerOptions):
 
     expand_undiscovered: Annotated[
         bool,
-        Field(description="Run a tool that the model calls without a search; false: refuse the call."),
+        Field(description="Run a tool even if no search has found it; false: refuse the call."),
     ] = True
     exposure: Annotated[
-        RevealSetting, Field(description="How found tools reach the model; auto: by what its API takes.")
+        RevealSetting, Field(description="How found tools are shown to the model; auto: a way that its API supports.")
     ] = "auto"
     name_servers: bool = False  # in the search tool's description, in up to 80 characters
     cache_ttl_s: Annotated[
         Wait | None,
-        Field(description="How long the model's provider caches a prompt; none: the known time of this model."),
+        Field(description="How long the model's provider caches a prompt; none: the known time for the model."),
     ] = None
 
     def __post_init__(self) -> None:

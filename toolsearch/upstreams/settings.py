@@ -28,18 +28,20 @@ OpenTransport: TypeAlias = "Callable[[], httpx2.AsyncBaseTransport]"
 
 
 class ServerSettings(SettingsSection):
-    """Settings of each server."""
+    """Settings of each MCP server."""
 
     connect_timeout_s: Seconds = Field(
-        default=CONNECT_TIMEOUT_S, description="Time to start and to answer the first request."
+        default=CONNECT_TIMEOUT_S, description="Time limit for the server to start and answer its first request."
     )
     call_timeout_s: Seconds = Field(
-        default=CALL_TIMEOUT_S, description="Time for one call, with the wait for the server."
+        default=CALL_TIMEOUT_S, description="Time limit for one call, including the wait for the server."
     )
-    max_running: Count = Field(default=16, description="Requests sent to it at once. Four times as many may wait.")
+    max_running: Count = Field(
+        default=16, description="Requests that a server gets at once. Four times as many may wait."
+    )
     listing_ttl_s: Seconds | None = Field(
         default=300.0,  # finds changes that were not announced; listing this often costs little
-        description="List its tools anew after that long, or sooner if it says so; none: only when it says so.",
+        description="How long a server's list of tools is used if the server announces no change; none: no limit.",
     )
 
 
@@ -72,23 +74,24 @@ class OAuthClient(SettingsSection):
 
     client_id: str = Field(
         default="",
-        description="The id of the gateway's registration, or the https URL of its client id metadata document; empty: "
-        "the gateway registers itself.",
+        description="The gateway's registered client id, or the https URL of a client id metadata document; empty: the "
+        "gateway registers itself.",
     )
     client_secret: Annotated[SecretStr | None, BeforeValidator(_secret)] = Field(
         default=None,
-        description="`${NAME}`, `${file:PATH}` or `${keyring:SERVICE/NAME}`: where the secret is. It wants an issuer.",
+        description="The place of the secret: `${NAME}`, `${file:PATH}` or `${keyring:SERVICE/NAME}`. A secret needs "
+        "`clientId` and `issuer`.",
     )
     issuer: str | None = Field(
-        default=None, description="The only authorization server that logins are made at, as it names itself."
+        default=None, description="The issuer identifier of the only authorization server that logins may use."
     )
     redirect_uri: Annotated[str, Field(pattern=_LOOPBACK), AfterValidator(_with_usable_port)] = Field(
         default=LOOPBACK_PAGE,
-        description="The registered address on this computer to which the browser returns. Without a port, any free "
-        "one is used.",
+        description="The registered address on this computer to which the browser returns. If it has no port, the "
+        "gateway uses a free one.",
     )
     scopes: tuple[Annotated[str, Field(pattern=_SCOPE)], ...] = Field(
-        default=(), description="The only scopes that a login asks for at first; empty: those that the server names."
+        default=(), description="The only scopes that a first login asks for; empty: the scopes that the server names."
     )
 
     @model_validator(mode="after")
