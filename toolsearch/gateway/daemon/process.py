@@ -62,8 +62,8 @@ class Daemon:
         """*reached_at* is the socket that clients connect to, and *lock* belongs to it. The process ends once it has
         had no client for *linger_s*.
 
-        Raises ToolSearchError if the
-        configuration cannot be used, and NoDaemonError if clients of the file look for another socket by now.
+        Raises ToolSearchError if the configuration cannot be used, and NoDaemonError if clients of the file look for
+        another socket by now.
         """
         self._lock = lock
         self._linger_s = linger_s

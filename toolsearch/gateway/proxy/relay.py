@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import Any, TypeAlias
@@ -126,7 +126,19 @@ class ServerLevels:
 MOST_ROUNDS = 8
 _ROUND_BACKOFF_S = 0.05  # pause before the next round when a server asks nothing and only wants to be called again
 Show: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
-_Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Awaitable[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One request of a client on its way to *upstream*; see `Relay.send`."""
+
+    caller: Caller
+    upstream: Upstream
+    binding: Binding
+    params: Mapping[str, Any]
+    downstream: Downstream
+    admit: Callable[[], object]
+    room: Room
 
 
 class Relay:
@@ -181,8 +193,8 @@ class Relay:
         called before each round, as in `UpstreamRequest`. *show* gives what is passed on of the result; None:
         `inspected`. *room* is entered for as long as the server works on the call or waits for an answer in it.
 
-        Raises the errors of *admit*, *show*, *room* and `Upstream.request`, ServerUnavailableError for a server that
-        was removed, and MCPError for a state that is too old or belongs to another caller.
+        Raises the errors of *admit*, *show*, *room* and `Upstream.request`, ServerUnavailableError for a
+        server that was removed, and MCPError for a state that is too old or belongs to another caller.
         """
         if self._before is not None:
             await self._before()
@@ -192,13 +204,14 @@ class Relay:
         upstream = shared.of(caller.grant)
         if downstream.log_level is not None and not upstream.is_modern:
             await self._levels.ask_for(upstream, downstream.log_level)
-        binding = Binding(caller.owner, server, method, target_of(params))
         held = self._held.of_request(caller, server, method, params) if self._results.holds(server) else None
         if held is not None:
             admit()
             outcome = await self._held.outcome_of(held, downstream)
         else:
-            outcome, found = await self._outcome(caller, upstream, binding, params, downstream, admit, show, room)
+            binding = Binding(caller.owner, server, method, target_of(params))
+            request = _Request(caller, upstream, binding, params, downstream, admit, room)
+            outcome, found = await self._outcome(request, show)
             if found:
                 held = await self._held.hold(caller, server, method, params, outcome, found)
                 outcome = await self._held.outcome_of(held, downstream)
@@ -219,21 +232,11 @@ class Relay:
                 is_held=True,
             )
 
-    async def _outcome(
-        self,
-        caller: Caller,
-        upstream: Upstream,
-        binding: Binding,
-        params: Mapping[str, Any],
-        downstream: Downstream,
-        admit: Callable[[], object],
-        show: Show | None,
-        room: Room,
-    ) -> tuple[Outcome, list[str]]:
+    async def _outcome(self, request: _Request, show: Show | None) -> tuple[Outcome, list[str]]:
         """The inspected result of a request, or the error of a server that refused it; and the reasons to hold it."""
-        server, method = binding.server, binding.method
+        server, method = request.binding.server, request.binding.method
         try:
-            result = await self._sent(caller, upstream, binding, params, downstream, admit, room)
+            result = await self._sent(request)
         except MCPError as error:
             return await self._results.error(server, method, error)
         shown = await (self.inspected(server, method, result) if show is None else show(result))
@@ -249,67 +252,50 @@ class Relay:
         await self._suspended.aclose()
         await self._tasks.aclose()
 
-    async def _sent(
-        self,
-        caller: Caller,
-        upstream: Upstream,
-        binding: Binding,
-        params: Mapping[str, Any],
-        downstream: Downstream,
-        admit: Callable[[], object],
-        room: Room,
-    ) -> dict[str, Any]:
-        asked = without_round(params)
-        if meta := _meta(caller, upstream, params, downstream):
+    async def _sent(self, request: _Request) -> dict[str, Any]:
+        asked = without_round(request.params)
+        if meta := _meta(request):
             asked = with_meta(asked, meta)
+        if request.caller.era is not Era.LEGACY:
+            return await self._with_states(request, asked)
+        with request.room:
+            result = await self._with_answers(request, asked)
+            return await self._of_task(request, result, request.downstream)
 
-        async def request(sent: Mapping[str, Any], client: Downstream) -> dict[str, Any]:
-            era = Era.MODERN if upstream.is_modern else Era.LEGACY
-            with self._telemetry.server_request(upstream.name, method=binding.method, era=era.value) as span:
-                if carrier := span.carrier:
-                    sent = with_meta(sent, carrier)
-                made = UpstreamRequest(
-                    binding.method,
-                    sent,
-                    downstream=client,
-                    admit=admit,
-                    reached_at=self._reached_at or caller.reached_at,
-                )
-                try:
-                    return await upstream.request(made)
-                except MCPError as error:
-                    if binding.method != CALL_TOOL or not requires_tasks(error):
-                        raise
-                    return await upstream.request(replace(made, takes_tasks=True))  # it was refused, so it has not run
+    async def _round(self, request: _Request, sent: Mapping[str, Any], client: Downstream) -> dict[str, Any]:
+        """What the server answers to *request* as it is *sent* this time, when its questions go to *client*."""
+        upstream, method = request.upstream, request.binding.method
+        era = Era.MODERN if upstream.is_modern else Era.LEGACY
+        with self._telemetry.server_request(upstream.name, method=method, era=era.value) as span:
+            if carrier := span.carrier:
+                sent = with_meta(sent, carrier)
+            reached_at = self._reached_at or request.caller.reached_at
+            made = UpstreamRequest(method, sent, downstream=client, admit=request.admit, reached_at=reached_at)
+            try:
+                return await upstream.request(made)
+            except MCPError as error:
+                if method != CALL_TOOL or not requires_tasks(error):
+                    raise
+                return await upstream.request(replace(made, takes_tasks=True))  # it was refused, so it has not run
 
-        if caller.era is Era.LEGACY:
-            with room:
-                result = await self._with_answers(request, asked, downstream)
-                return await self._of_task(upstream, binding, result, downstream)
-        return await self._with_states(upstream, request, binding, params, asked, downstream, room)
-
-    async def _of_task(
-        self, upstream: Upstream, binding: Binding, result: dict[str, Any], client: Downstream
-    ) -> dict[str, Any]:
+    async def _of_task(self, request: _Request, result: dict[str, Any], client: Downstream) -> dict[str, Any]:
         """*result*, or that of the task in it, for a client that can be asked: one that follows it, or waits for it."""
-        task = _task_in(result, binding.method)
+        task = _task_in(result, request.binding.method)
         if task is None:
             return result
         follower = client.as_task()
-        patience_s = upstream.call_timeout_s if follower is None else None
-        return await self._tasks.result(upstream, task, follower or client, patience_s=patience_s)
+        patience_s = request.upstream.call_timeout_s if follower is None else None
+        return await self._tasks.result(request.upstream, task, follower or client, patience_s=patience_s)
 
-    async def _with_answers(
-        self, request: _Request, asked: Mapping[str, Any], downstream: Downstream
-    ) -> dict[str, Any]:
+    async def _with_answers(self, request: _Request, asked: Mapping[str, Any]) -> dict[str, Any]:
         """For a client of the older protocol: ask it the server's questions until there is a result."""
         sent = asked
         for tries in range(MOST_ROUNDS + 1):
-            result = await request(sent, downstream)
+            result = await self._round(request, sent, request.downstream)
             if not asks_for_input(result):
                 return result
             answers = {
-                key: await downstream.ask(method, as_live_request(params, next(self._asked)))
+                key: await request.downstream.ask(method, as_live_request(params, next(self._asked)))
                 for key, method, params in questions_in(result)
             }
             if not answers:
@@ -319,19 +305,10 @@ class Relay:
                 sent = with_state(sent, state_in(result))
         raise MCPError(INTERNAL_ERROR, f"the server asked for input more than {MOST_ROUNDS} times, and was given up")
 
-    async def _with_states(
-        self,
-        upstream: Upstream,
-        request: _Request,
-        binding: Binding,
-        params: Mapping[str, Any],
-        asked: dict[str, Any],
-        downstream: Downstream,
-        room: Room,
-    ) -> dict[str, Any]:
+    async def _with_states(self, request: _Request, asked: dict[str, Any]) -> dict[str, Any]:
         """For a client of 2026: return the questions to it, with a sealed state that only it can bring back."""
-        answers = answers_in(params)
-        sealed = state_in(params)
+        binding, downstream, room = request.binding, request.downstream, request.room
+        answers, sealed = answers_in(request.params), state_in(request.params)
         state = self._seal.unseal(binding, sealed) if isinstance(sealed, str) else {}
         if "call" in state:
             return await self._suspended.go_on(binding, state, answers or {}, downstream)
@@ -341,15 +318,15 @@ class Relay:
             asked = with_state(asked, state["server"])
 
         async def ended(result: dict[str, Any], client: Downstream) -> dict[str, Any]:
-            return self._sealed(binding, await self._of_task(upstream, binding, result, client))
+            return self._sealed(binding, await self._of_task(request, result, client))
 
         async def whole(client: Downstream) -> dict[str, Any]:
-            return await ended(await request(asked, client), client)
+            return await ended(await self._round(request, asked, client), client)
 
-        if not upstream.is_modern and any(name in downstream.capabilities for name in ASKABLE):
+        if not request.upstream.is_modern and any(name in downstream.capabilities for name in ASKABLE):
             return await self._suspended.begin(binding, whole, downstream, room)
         with room:
-            result = await request(asked, downstream)
+            result = await self._round(request, asked, downstream)
             if _task_in(result, binding.method) is not None:
                 return await self._suspended.begin(binding, partial(ended, result), downstream, room)
         return self._sealed(binding, result)
@@ -370,9 +347,10 @@ def _task_in(result: Mapping[str, Any], method: str) -> ServerTask | None:
     return None
 
 
-def _meta(caller: Caller, upstream: Upstream, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
+def _meta(request: _Request) -> dict[str, Any]:
     """The client's ``_meta`` for the server, with the wanted log level if the server reads it from each request."""
-    meta = forwarded_meta(params)
-    if downstream.log_level is not None and (caller.era is Era.MODERN or upstream.is_modern):
-        meta[LOG_LEVEL_META_KEY] = downstream.log_level
+    meta = forwarded_meta(request.params)
+    level = request.downstream.log_level
+    if level is not None and (request.caller.era is Era.MODERN or request.upstream.is_modern):
+        meta[LOG_LEVEL_META_KEY] = level
     return meta
