@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -23,10 +23,11 @@ from tests.kit.service import ServiceKit, serving
 from tests.service.test_issued_tokens import SETTINGS, issued, key, token
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.errors import ConflictError, LoginRequiredError, StorageError
+from toolsearch.service.logins import logins as service_logins
 from toolsearch.service.logins.logins import BEGUN, LOGIN, LoginStore, RecordedLogin, TenantLogins, _pauses
 from toolsearch.service.service import Outbound
 from toolsearch.service.web.callers import ServiceCaller
-from toolsearch.storage.replicas import ProcessLeases
+from toolsearch.storage.replicas import Leases, ProcessLeases
 from toolsearch.storage.seal import Seal
 from toolsearch.threads import in_thread
 from toolsearch.upstreams import logins as upstream_logins
@@ -158,6 +159,28 @@ async def test_a_refresh_that_is_cancelled_while_it_takes_its_lease_keeps_none(k
         pass
 
 
+async def test_a_thread_that_begins_late_takes_no_lease_that_nobody_waits_for_any_more() -> None:
+    leases = ProcessLeases()
+    lease = service_logins._Lease(leases, "login")
+    await in_thread(lease.release)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await lease.hold()
+    assert leases.held({"login"}) == frozenset()
+
+
+async def test_a_lease_is_renewed_while_a_refresh_takes_long(kit: ServiceKit, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = asyncio.Event()
+
+    async def renew(_: object) -> None:
+        begun.set()
+
+    monkeypatch.setattr(service_logins._Lease, "renew_now_and_then", renew)
+    login, _ = two_of(kit)
+    async with login.alone(), asyncio.timeout(5):
+        await begun.wait()
+
+
 @pytest.mark.parametrize("steps", range(8))
 async def test_a_refresh_that_is_cancelled_at_any_moment_keeps_no_lease(kit: ServiceKit, steps: int) -> None:
     one, two = two_of(kit)
@@ -172,8 +195,9 @@ async def test_a_refresh_that_is_cancelled_at_any_moment_keeps_no_lease(kit: Ser
         pass
 
 
-def tokens_of(kit: ServiceKit) -> StoredTokens:
-    settings = replace(SERVER, credentials="per-user", user_logins=TenantLogins(store_of(kit), "acme"))
+def tokens_of(kit: ServiceKit, leases: Leases | None = None) -> StoredTokens:
+    store = replace(store_of(kit), leases=leases or kit.service.storage.leases)
+    settings = replace(SERVER, credentials="per-user", user_logins=TenantLogins(store, "acme"))
     tokens = stored_tokens(settings, "alice")
     assert tokens is not None
     return tokens
@@ -183,6 +207,119 @@ async def sent(tokens: StoredTokens) -> str:
     """The credential of the first request that is sent."""
     request = await anext(tokens.auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp")))
     return str(request.headers["authorization"])
+
+
+class ShortLeases(ProcessLeases):
+    """Leases that run out when a test says so, or when they are renewed for the time *at*: then `meanwhile` is done."""
+
+    def __init__(self, at: int = 0, meanwhile: Callable[[], object] = lambda: None) -> None:
+        super().__init__()
+        self._at, self._meanwhile, self._renewals = at, meanwhile, 0
+        self.has_refused = threading.Event()
+
+    def run_out(self) -> None:
+        self._holders.clear()
+
+    def take(self, name: str, holder: str, *, for_s: float) -> bool:
+        is_taken = super().take(name, holder, for_s=for_s)
+        if not is_taken:
+            self.has_refused.set()
+        return is_taken
+
+    def renew(self, name: str, holder: str, *, for_s: float) -> bool:
+        self._renewals += 1
+        if self._renewals == self._at:
+            self.run_out()
+            self._meanwhile()
+        return super().renew(name, holder, for_s=for_s)
+
+
+OLD = OAuthToken(access_token="old", refresh_token="old refresh", expires_in=-1)
+THEIRS = OAuthToken(access_token="theirs", refresh_token="their refresh", expires_in=3_600)
+OURS = {"access_token": "ours", "refresh_token": "our refresh", "token_type": "Bearer", "expires_in": 3_600}
+
+
+async def refreshing(tokens: StoredTokens) -> tuple[AsyncGenerator[httpx2.Request, httpx2.Response], httpx2.Request]:
+    """A request that is being sent, and what it sends first."""
+    flow = tokens.auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
+    return flow, await anext(flow)
+
+
+async def with_old_tokens(kit: ServiceKit) -> None:
+    tokens = tokens_of(kit)
+    await tokens.set_client_info(OAuthClientInformationFull(client_id="c", redirect_uris=[AnyUrl("http://x/callback")]))
+    await tokens.set_tokens(OLD)
+
+
+async def kept_by(kit: ServiceKit) -> OAuthToken | None:
+    tokens = tokens_of(kit)
+    await tokens.look()
+    return tokens.current
+
+
+@pytest.mark.parametrize("answer", [httpx2.Response(200, json=OURS), httpx2.Response(400)])
+async def test_a_refresh_that_has_lost_its_lease_waits_for_the_other_one_and_uses_what_that_has_got(
+    kit: ServiceKit, monkeypatch: pytest.MonkeyPatch, answer: httpx2.Response
+) -> None:
+    monkeypatch.setattr(service_logins, "_POLL_S", 0.01)
+    await with_old_tokens(kit)
+    leases, other = ShortLeases(), tokens_of(kit)
+    flow, _ = await refreshing(tokens_of(kit, leases))
+    leases.run_out()
+    leases.take(f"login {other._kept._id}", "another replica", for_s=60)
+
+    async def renewed_by_the_other() -> OAuthToken | None:
+        """What was kept while the other one had the lease."""
+        assert await in_thread(leases.has_refused.wait, 5)
+        before = await kept_by(kit)
+        await other.look()
+        await other.set_tokens(THEIRS)
+        leases.release(f"login {other._kept._id}", "another replica")
+        return before
+
+    renewing = asyncio.create_task(renewed_by_the_other())
+    assert (await flow.asend(answer)).headers["authorization"] == "Bearer theirs"
+    assert (await renewing, await kept_by(kit)) == (OLD, THEIRS)
+
+
+async def test_a_refresh_that_never_gets_its_lease_back_keeps_and_sends_nothing(
+    kit: ServiceKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await with_old_tokens(kit)
+    leases, other = ShortLeases(), tokens_of(kit)
+    flow, _ = await refreshing(tokens_of(kit, leases))
+    leases.run_out()
+    leases.take(f"login {other._kept._id}", "another replica", for_s=60)
+    monkeypatch.setattr(service_logins, "RENEWAL_S", 0.05)
+    with pytest.raises(httpx2.ConnectError):
+        await flow.asend(httpx2.Response(200, json=OURS))
+    assert await kept_by(kit) == OLD
+
+
+async def test_a_refresh_whose_lease_ran_out_without_another_one_is_kept(kit: ServiceKit) -> None:
+    await with_old_tokens(kit)
+    leases = ShortLeases()
+    flow, _ = await refreshing(tokens_of(kit, leases))
+    leases.run_out()
+    sent = await flow.asend(httpx2.Response(200, json=OURS))
+    assert sent.headers["authorization"] == "Bearer ours"
+    kept = await kept_by(kit)
+    assert kept is not None
+    assert kept.access_token == "ours"
+
+
+async def test_no_refresh_token_is_sent_that_another_replica_has_used_while_this_one_stood_still(
+    kit: ServiceKit,
+) -> None:
+    await with_old_tokens(kit)
+    loop, other = asyncio.get_running_loop(), tokens_of(kit)
+    await other.look()
+
+    def meanwhile() -> None:
+        asyncio.run_coroutine_threadsafe(other.set_tokens(THEIRS), loop).result()
+
+    _, first = await refreshing(tokens_of(kit, ShortLeases(2, meanwhile)))
+    assert first.headers["authorization"] == "Bearer theirs"
 
 
 async def test_each_request_is_sent_with_what_is_kept_at_that_moment_and_with_nothing_after_a_log_out(

@@ -3,9 +3,10 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 import httpx2
@@ -14,9 +15,12 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToke
 from pydantic import AnyUrl, SecretStr
 
 from tests.kit.clock import Clock
-from tests.kit.upstream_actors import settings_of
+from tests.kit.upstream_actors import Told, settings_of
 from toolsearch.access.claims import Claims
+from toolsearch.errors import ConflictError
+from toolsearch.upstreams import login_files
 from toolsearch.upstreams import tokens as tokens_module
+from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.exchange import ExchangedTokens
 from toolsearch.upstreams.http import NoTokenError
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
@@ -73,12 +77,7 @@ async def test_with_a_token_that_cannot_be_refreshed_nothing_is_sent(tmp_path):
 
 
 async def test_tokens_that_a_refresh_brings_after_the_log_out_are_revoked_and_neither_kept_nor_sent(tmp_path):
-    tokens = await logged_in("alice", tmp_path, expires_in=-1)
-    made = tokens.provider()
-    made.context.oauth_metadata = OAuthMetadata.model_validate(
-        {**Issuer().metadata, "revocation_endpoint": f"{ISSUER}/revoke"}
-    )
-    await tokens.keep_servers_of(made)
+    tokens = await revocable("alice", tmp_path)
     flow = tokens.auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
 
     refreshing = await anext(flow)
@@ -97,7 +96,7 @@ async def test_tokens_that_a_refresh_brings_after_the_log_out_are_revoked_and_ne
 
 
 async def test_a_login_that_was_made_during_a_refresh_is_kept_and_sent(tmp_path):
-    tokens = await logged_in("alice", tmp_path, expires_in=-1)
+    tokens = await revocable("alice", tmp_path)  # but no token is revoked: that could end the new login
     flow = tokens.auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
 
     refreshing = await anext(flow)
@@ -149,7 +148,7 @@ async def test_a_token_that_two_processes_were_refused_at_once_is_refreshed_once
 
 
 async def test_a_request_is_not_sent_if_another_process_does_not_end_its_refresh(tmp_path, monkeypatch):
-    monkeypatch.setattr(tokens_module, "RENEWAL_S", 0.0)
+    monkeypatch.setattr(login_files, "RENEWAL_S", 0.0)
     tokens = await logged_in("alice", tmp_path, expires_in=-1)
     async with tokens.alone():
         with pytest.raises(httpx2.ConnectError, match="renewed now"):
@@ -186,6 +185,121 @@ async def test_a_login_that_is_being_made_changes_nothing_before_it_is_done(tmp_
 
     await tokens.take(made)
     assert (await tokens_of("alice", tmp_path).get_tokens()).access_token == "new"
+
+
+async def revocable(user: str, folder: Path, *, expires_in: int = -1) -> StoredTokens:
+    """A login at an authorization server that revokes tokens. By default its tokens have ended."""
+    tokens = await logged_in(user, folder, expires_in=expires_in)
+    made = tokens.provider()
+    told = {**Issuer().metadata, "revocation_endpoint": f"{ISSUER}/revoke"}
+    made.context.oauth_metadata = OAuthMetadata.model_validate(told)
+    await tokens.keep_servers_of(made)
+    return tokens
+
+
+def tokens_in(requests: Iterable[httpx2.Request]) -> list[str]:
+    return [parse_qs(each.content.decode())["token"][0] for each in requests]
+
+
+def before_next(kept: Any, method: str, meanwhile: Callable[[], Awaitable[object]]) -> None:
+    """Have something done *meanwhile* when the next *method* of *kept* has begun."""
+
+    async def first(*given: str) -> None:
+        delattr(kept, method)
+        await meanwhile()
+        await getattr(kept, method)(*given)
+
+    setattr(kept, method, first)
+
+
+async def test_what_another_process_renews_during_a_log_out_is_revoked_and_deleted_as_well(tmp_path):
+    one, two = await revocable("alice", tmp_path), tokens_of("alice", tmp_path)
+    renewed = OAuthToken(access_token="second", refresh_token="next")
+    before_next(one._kept, "forget", lambda: two.set_tokens(renewed))
+
+    assert tokens_in(await one.forget()) == ["next", "second"]
+    assert not tokens_of("alice", tmp_path).is_there
+
+
+async def test_a_login_that_is_made_during_a_log_out_stays_and_the_one_before_is_revoked(tmp_path):
+    one, two = await revocable("alice", tmp_path), tokens_of("alice", tmp_path)
+    made = two.anew()
+    await made.set_tokens(OAuthToken(access_token="of a new login"))
+    before_next(one._kept, "forget", lambda: two.take(made))
+
+    assert tokens_in(await one.forget()) == ["refresh of alice", "access of alice"]
+    assert tokens_of("alice", tmp_path).current == OAuthToken(access_token="of a new login")
+
+
+async def test_nobody_is_logged_in_again_by_a_refresh_that_has_read_the_login_before_its_end(tmp_path):
+    tokens = await revocable("alice", tmp_path)
+    flow = tokens.auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
+    refreshing = await anext(flow)
+    before_next(tokens._kept, "write", tokens_of("alice", tmp_path).forget)
+
+    late = {"access_token": "late access", "refresh_token": "late refresh", "token_type": "Bearer"}
+    revoking = await flow.asend(httpx2.Response(200, json=late, request=refreshing))
+    assert tokens_in([revoking]) == ["late refresh"]
+    assert not tokens_of("alice", tmp_path).is_there
+
+
+async def test_a_refresh_is_written_over_the_login_alone_that_it_has_compared(tmp_path, monkeypatch):
+    tokens = await revocable("alice", tmp_path)
+    context, kept = tokens.provider().context, tokens._kept
+    refreshed, context.current_tokens = tokens.current, OAuthToken(access_token="late")
+    read = kept.read
+
+    def read_just_before_the_log_out() -> str:
+        text = read()
+        kept._path.unlink(missing_ok=True)  # as another process does
+        return text
+
+    monkeypatch.setattr(kept, "read", read_just_before_the_log_out)
+    assert not await tokens.renew(refreshed, context)
+    assert not tokens_of("alice", tmp_path).is_there
+
+
+async def test_a_login_is_kept_whatever_is_written_at_the_same_moment(tmp_path):
+    one, two = await revocable("alice", tmp_path), tokens_of("alice", tmp_path)
+    made = one.anew()
+    await made.set_tokens(OAuthToken(access_token="new"))
+    before_next(one._kept, "write", lambda: two.set_tokens(OAuthToken(access_token="renewed")))
+
+    await one.take(made)
+    assert tokens_of("alice", tmp_path).current == OAuthToken(access_token="new")
+
+
+async def test_what_is_read_while_a_write_waits_is_not_written_over(tmp_path):
+    one, two = tokens_of("alice", tmp_path)._kept, tokens_of("alice", tmp_path)._kept
+    await one.write("first")
+    await two.look()
+    async with two._locked("change"):
+        writing = asyncio.ensure_future(two.write("third"))
+        await asyncio.sleep(0)  # it looks for the lock
+        two._path.write_bytes(b"second")
+        await two.look()
+    with pytest.raises(ConflictError):
+        await writing
+    assert two._path.read_bytes() == b"second"
+
+
+async def test_a_connection_is_not_cut_off_before_a_refresh_has_ended(tmp_path):
+    tokens = await revocable("alice", tmp_path)
+    actor = UpstreamActor(replace(settings(tmp_path), tokens=tokens), Told().sinks)
+    async with tokens.alone():
+        closing = asyncio.create_task(actor.aclose())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not closing.done()
+    async with asyncio.timeout(5):
+        await closing
+
+
+async def test_a_connection_is_cut_off_at_last_if_a_refresh_does_not_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(tokens_module, "_SETTLE_S", 0.01)
+    tokens = await revocable("alice", tmp_path)
+    async with tokens.alone(), asyncio.timeout(5):
+        await tokens.settled()
 
 
 class Issuer:

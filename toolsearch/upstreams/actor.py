@@ -269,6 +269,8 @@ class UpstreamActor:
         await self._listings.relist(await self._connection.get())
 
     async def aclose(self) -> None:
+        if self._tokens is not None:
+            await self._tokens.settled()
         self._connection.close()
         if self._keeping is not None:
             await end(self._keeping)

@@ -28,8 +28,9 @@ from pydantic import ValidationError
 from toolsearch.access.addresses import is_loopback
 from toolsearch.access.claims import Claims
 from toolsearch.upstreams.http import NoTokenError
+from toolsearch.upstreams.oauth_client import client_information
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
-from toolsearch.upstreams.tokens import StoredTokens, client_information
+from toolsearch.upstreams.tokens import StoredTokens
 
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105  a type of tokens
@@ -72,6 +73,9 @@ class ExchangedTokens:
 
     async def look(self) -> None:
         """They are in memory alone."""
+
+    async def settled(self) -> None:
+        """They are exchanged anew at any time."""
 
     async def forget(self) -> list[httpx2.Request]:
         """As `StoredTokens.forget`: there is nothing to revoke."""

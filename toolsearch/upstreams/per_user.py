@@ -41,8 +41,9 @@ from toolsearch.upstreams.interface import (
     UpstreamStatus,
 )
 from toolsearch.upstreams.listing import listing_store
+from toolsearch.upstreams.oauth_client import revoke
 from toolsearch.upstreams.settings import UpstreamSettings, UserLogins
-from toolsearch.upstreams.tokens import StoredTokens, revoked, stored_tokens
+from toolsearch.upstreams.tokens import StoredTokens, stored_tokens
 from toolsearch.upstreams.user_lists import Key, UserLists
 from toolsearch.wire.mcp.eras import check_askable
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TOOLS
@@ -422,9 +423,9 @@ class UserConnection:
 
     async def log_out(self) -> None:
         """Forget the user's tokens, end the connection, and have the tokens revoked."""
-        revoke = await self.tokens.forget() if self.tokens is not None else []
+        requests = await self.tokens.forget() if self.tokens is not None else []
         await self.forgotten()
-        await revoked(revoke, self.name, self._settings.open_transport)
+        await revoke(requests, self.name, self._settings.open_transport)
 
     def forgotten(self) -> Coroutine[Any, Any, None]:
         """As `close`. What the user is listed is not known any more."""

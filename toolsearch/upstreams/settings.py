@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,16 +134,19 @@ class LoginPersistence(Protocol):
         ...
 
     async def write(self, text: str) -> None:
-        """Raises ToolSearchError: ConflictError if another process has written since the last look."""
+        """Raises ToolSearchError: ConflictError if another text is there by now than `read` has returned last."""
         ...
 
     async def forget(self) -> None:
-        """Raises StorageError, and ConflictError if another process has written since the last look."""
+        """Raises StorageError, and ConflictError as `write` does."""
         ...
 
-    def alone(self) -> AbstractAsyncContextManager[None]:
-        """While the block runs, nobody else refreshes the login. Raises StorageError, and TimeoutError if somebody does
-        so for too long.
+    def alone(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[bool]]]:
+        """While the block runs, nobody else refreshes the login, unless this process stands still for so long that
+        others believe it gone. To be sure, await what the block is given: it returns False if others may have refreshed
+        the login since, and not before they are done.
+
+        Both raise StorageError, and TimeoutError if somebody refreshes the login for too long.
         """
         ...
 
@@ -190,6 +193,10 @@ class Tokens(Protocol):
 
     async def look(self) -> None:
         """Have `stamp` tell of what other processes have changed. Raises StorageError."""
+        ...
+
+    async def settled(self) -> None:
+        """To be awaited before requests are cut off, since a token may just be renewed."""
         ...
 
 

@@ -23,7 +23,7 @@ import httpx2
 from mcp.shared.auth import AuthorizationCodeResult
 
 from toolsearch.access.principals import OF_ISSUER, Grant
-from toolsearch.chores import Chores, end, is_set_within
+from toolsearch.chores import Chores, end, is_set_within, running
 from toolsearch.errors import ConflictError, LoginRequiredError, SealError, StorageError, ToolSearchError
 from toolsearch.service.catalogs.imports.servers import ServerDirectory
 from toolsearch.service.keys.keys import Keys
@@ -34,9 +34,11 @@ from toolsearch.storage.seal import Seal
 from toolsearch.threads import in_thread
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.config import identity_hash
+from toolsearch.upstreams.login_files import RENEWAL_S
 from toolsearch.upstreams.logins import TTL_S, BegunLogin, Logins
+from toolsearch.upstreams.oauth_client import revoke
 from toolsearch.upstreams.settings import UpstreamSettings
-from toolsearch.upstreams.tokens import RENEWAL_S, owner_of_login, revoked, tokens_of_login
+from toolsearch.upstreams.tokens import owner_of_login, tokens_of_login
 
 LOGIN: Final = "login"  # the kind of the records of logins
 BEGUN: Final = "begun login"  # the kind of the records of logins that somebody has begun
@@ -95,21 +97,30 @@ class _Lease:
         self._lock = threading.Lock()
         self._is_over = False
 
-    def take(self) -> bool:
-        with self._lock:
-            return not self._is_over and self._leases.take(*self._lease, for_s=RENEWAL_S)
+    async def hold(self) -> bool:
+        """Have it, once nobody else has it. Return whether it was held all the time. Raises TimeoutError."""
+        if await in_thread(self._leases.renew, *self._lease, for_s=RENEWAL_S):
+            return True
+        async with asyncio.timeout(RENEWAL_S):
+            while not await in_thread(self._take):  # noqa: ASYNC110  no event tells when another process is done
+                await asyncio.sleep(_POLL_S)
+        return False
+
+    async def renew_now_and_then(self) -> None:
+        """Keep it for as long as the authorization server takes. If that fails, `hold` notices it."""
+        while True:
+            await asyncio.sleep(RENEWAL_S / 3)
+            with suppress(StorageError):
+                await in_thread(self._leases.renew, *self._lease, for_s=RENEWAL_S)
 
     def release(self) -> None:
         with self._lock:
             self._is_over = True
             self._leases.release(*self._lease)
 
-    async def hold(self) -> None:
-        """Keep it for as long as the authorization server takes."""
-        while True:
-            await asyncio.sleep(RENEWAL_S / 3)
-            with suppress(StorageError):
-                await in_thread(self._leases.renew, *self._lease, for_s=RENEWAL_S)
+    def _take(self) -> bool:
+        with self._lock:
+            return not self._is_over and self._leases.take(*self._lease, for_s=RENEWAL_S)
 
 
 class RecordedLogin:
@@ -143,17 +154,12 @@ class RecordedLogin:
         self._version, self._text = 0, ""
 
     @asynccontextmanager
-    async def alone(self) -> AsyncGenerator[None]:
+    async def alone(self) -> AsyncGenerator[Callable[[], Awaitable[bool]]]:
         lease = _Lease(self._store.leases, f"login {self._id}")
         try:
-            async with asyncio.timeout(RENEWAL_S):
-                while not await in_thread(lease.take):  # noqa: ASYNC110  no event tells when another process is done
-                    await asyncio.sleep(_POLL_S)
-            holding = asyncio.create_task(lease.hold())
-            try:
-                yield
-            finally:
-                holding.cancel()
+            await lease.hold()
+            async with running(lease.renew_now_and_then()):
+                yield lease.hold
         finally:
             await in_thread(lease.release)
 
@@ -287,18 +293,18 @@ class LoginDesk:
 
     async def _end(self, tenant: str, find: Callable[[], list[tuple[str, str]]]) -> None:
         """Forget the logins, and have their tokens revoked, for which nobody waits."""
-        revoke: list[httpx2.Request] = []
+        requests: list[httpx2.Request] = []
         try:
             for login in await asyncio.to_thread(find):
-                revoke += await tokens_of_login(TenantLogins(self._store, tenant), *login).forget()
+                requests += await tokens_of_login(TenantLogins(self._store, tenant), *login).forget()
         except ToolSearchError as error:
             logger.warning("logins that nobody can use any more stay in the store: %s", error)
         finally:
-            self._chores.start(self._revoke(revoke))
+            self._chores.start(self._revoke(requests))
 
     async def _revoke(self, requests: Iterable[httpx2.Request]) -> None:
         for each in requests:
-            await revoked([each], "a login that has ended", self._servers.open_transport)
+            await revoke([each], "a login that has ended", self._servers.open_transport)
 
     async def aclose(self) -> None:
         """Give up all logins."""
