@@ -16,7 +16,7 @@ from tests.kit.fake_servers import FakeServer, Nobody, call, entry, search
 from tests.kit.fake_servers import names as all_names
 from toolsearch.access.principals import LOCAL, Grant, Principal
 from toolsearch.access.reach import Reach
-from toolsearch.errors import CallDeniedError, LoginRequiredError, ServerUnavailableError
+from toolsearch.errors import CallDeniedError, ServerUnavailableError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
@@ -26,6 +26,7 @@ from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.upstreams import per_user
 from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks, UpstreamStatus
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.upstreams.user_login import owner_of
 from toolsearch.wire.mcp.eras import Era
 
 OPEN = OpenGate()
@@ -209,7 +210,7 @@ async def test_tokens_of_other_scopes_are_exchanged_for_another_connection():
     async with gateway() as (running, _):
         exchanged = replace(running.per_user["s"]._settings, credentials="exchange")
         reads, writes = (caller_with("alice", scopes=(each,)).grant for each in ("read", "write"))
-        assert per_user._owner(reads, exchanged) != per_user._owner(writes, exchanged)
+        assert owner_of(reads, exchanged) != owner_of(writes, exchanged)
 
 
 async def test_what_a_principal_may_not_reach_stays_so_where_its_account_is_listed_it():
@@ -248,8 +249,7 @@ async def test_nothing_is_sent_for_who_has_no_such_claim_or_one_that_no_header_c
 async def test_a_request_of_nobody_is_not_sent():
     async with gateway() as (running, _):
         await both(running)
-        with pytest.raises(LoginRequiredError, match="whose request"):
-            await running.upstreams["s"].request(UpstreamRequest("tools/call", {"name": "common"}))
+        assert not hasattr(running.upstreams["s"], "request")  # only the connection of somebody has that
 
 
 async def test_a_change_of_a_resource_is_told_to_the_sessions_of_the_user_who_is_told_it():
@@ -353,7 +353,7 @@ async def test_connections_that_nobody_uses_are_closed_and_those_of_subscribers_
     clock = Clock()
     async with gateway() as (running, made):
         server = running.per_user["s"]
-        server._clock = clock
+        server.clock = clock
         await both(running)
         await running.subscriptions.subscribe(BOB.grant, Address("s", "any://thing"), "bob", lambda: None)
         clock.now_s += per_user.IDLE_S + 1
@@ -369,7 +369,7 @@ async def test_only_so_many_users_are_remembered_and_the_one_unused_for_the_long
     async with gateway() as (running, made):
         await both(running)
         await names(running, caller_with("carol"))
-        assert sorted(each.account for each in running.per_user["s"]._connections.values()) == ["alice", "carol"]
+        assert sorted(each.login.account for each in running.per_user["s"]._connections.values()) == ["alice", "carol"]
         assert await names(running, BOB) == ["s__common", "s__his", "s__pay"]  # nobody is left who is listed another
         assert [each.user for each in made] == ["alice", "bob", "carol", "bob"]
 

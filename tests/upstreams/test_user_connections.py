@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from tests.kit.fake_servers import FakeServer, entry
 from tests.kit.upstream_actors import settings_of
+from tests.upstreams.test_user_tokens import revocable, tokens_of
 from toolsearch.access.claims import Claims
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.errors import CallDeniedError, ToolSearchError
@@ -65,10 +66,13 @@ async def test_a_token_of_one_user_with_other_claims_is_exchanged_apart_and_a_re
     running = server(told)
     admin = running.of(vouched("alice", "admin", org="acme", iat=1, jti="a"))
     guest = running.of(vouched("alice", "guest", org="beta", iat=1, jti="b"))
-    assert isinstance(admin.tokens, ExchangedTokens)
-    assert isinstance(guest.tokens, ExchangedTokens)
+    assert isinstance(admin.login.tokens, ExchangedTokens)
+    assert isinstance(guest.login.tokens, ExchangedTokens)
 
-    assert (await admin.tokens.token(but=""), await guest.tokens.token(but="")) == ("for admin", "for guest")
+    assert (await admin.login.tokens.token(but=""), await guest.login.tokens.token(but="")) == (
+        "for admin",
+        "for guest",
+    )
     assert running.of(vouched("alice", "renewed", org="acme", iat=2, nbf=2, exp=9, jti="c")) is admin
 
 
@@ -121,12 +125,28 @@ async def test_a_login_of_an_earlier_run_ends_with_the_log_out_too(tmp_path):
     assert not tokens.is_there
 
 
+async def test_a_log_out_ends_and_revokes_the_login_of_this_user_alone(tmp_path):
+    revoked: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        revoked.append(httpx2.QueryParams(request.content.decode())["token"])
+        return httpx2.Response(200)
+
+    running = server(settings(tmp_path, open_transport=lambda: httpx2.MockTransport(answer)))
+    for user in ("alice", "bob"):
+        await revocable(user, tmp_path)
+        assert running.of(Grant(Principal(user))).login.is_usable
+    await running.log_out(Grant(Principal("alice")))
+    assert revoked == ["refresh of alice", "access of alice"]
+    assert [tokens_of(user, tmp_path).is_there for user in ("alice", "bob")] == [False, True]
+
+
 async def test_a_subject_of_another_issuer_does_not_use_the_login_of_the_same_subject(tmp_path):
     given, user = settings(tmp_path), "jwt:1001"
     hers = server(given).of(vouched(user, iss="https://old.example"))
-    assert isinstance(hers.tokens, StoredTokens)
-    await hers.tokens.set_tokens(OAuthToken(access_token="hers"))
+    assert isinstance(hers.login.tokens, StoredTokens)
+    await hers.login.tokens.set_tokens(OAuthToken(access_token="hers"))
 
     again, other = (f"https://{name}.example" for name in ("old", "other"))
-    assert server(given).of(vouched(user, iss=f"{again}/")).is_usable
-    assert not server(given).of(vouched(user, iss=other)).is_usable
+    assert server(given).of(vouched(user, iss=f"{again}/")).login.is_usable
+    assert not server(given).of(vouched(user, iss=other)).login.is_usable

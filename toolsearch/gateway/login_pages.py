@@ -66,9 +66,9 @@ class _LoginPages:
         grant = _grant_of(request)
         reached_at = self._gateway.user_reach.reached_at or str(request.base_url).removesuffix("/")
         rows = [
-            _row(name, "" if theirs.is_usable else await theirs.link(reached_at))
+            _row(name, "" if login.is_usable else await login.link(reached_at))
             for name, each in sorted(self._gateway.per_user.items())
-            if (theirs := each.of(grant)).can_log_in
+            if (login := each.of(grant).login).is_possible
         ]
         return _page("".join(rows) or "<p>There is no server at which each user logs in.")
 

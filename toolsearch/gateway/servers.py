@@ -18,7 +18,7 @@ from toolsearch.gateway.settings import are_ambiguous
 from toolsearch.gateway.trust.verdicts import ToolGate
 from toolsearch.repeated_warnings import RepeatedWarning
 from toolsearch.upstreams.config import server_identity
-from toolsearch.upstreams.interface import Listing, Upstream, UpstreamSinks, UpstreamState
+from toolsearch.upstreams.interface import Listing, SharedUpstream, Upstream, UpstreamSinks, UpstreamState
 from toolsearch.upstreams.logins import Logins
 from toolsearch.upstreams.per_user import PerUserUpstream
 from toolsearch.upstreams.secrets import redacted
@@ -124,7 +124,7 @@ class LogGuard(logging.Filter):
         return True
 
 
-UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
+UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], SharedUpstream]
 
 
 class Servers:

@@ -70,12 +70,12 @@ class UserReach:
         """
         connections = [each.of(caller.grant) for each in list(self._servers.values())]
         await asyncio.gather(*(each.look() for each in connections))
-        await asyncio.gather(*(each.listed(patience_s) for each in connections if not each.is_listed))
+        await asyncio.gather(*(each.listed(patience_s) for each in connections))
 
     async def invitations(self, caller: Caller) -> list[str]:
         """For each server of which *caller* sees nothing before it logs in there, how it logs in."""
         unseen = self._unseen(caller, lambda each: each.wants_login)
-        return [await each.invitation(self._reached_by(caller)) for each in unseen]
+        return [await each.login.invitation(self._reached_by(caller)) for each in unseen]
 
     async def unseen_of(self, caller: Caller, name: str) -> ServerUnavailableError | None:
         """The error for a call of the unknown tool *name* if it could be one of a server that *caller* sees nothing of:
@@ -83,10 +83,10 @@ class UserReach:
         """
         for each in self._unseen(caller, lambda each: name.startswith(f"{legal_name(each.name)}{SEPARATOR}")):
             if each.wants_login:
-                return LoginRequiredError(await each.invitation(self._reached_by(caller)))
+                return LoginRequiredError(await each.login.invitation(self._reached_by(caller)))
             if each.state is UpstreamState.NEEDS_LOGIN:
-                return each.not_accepted()
-            if each.is_usable:
+                return each.login.not_accepted()
+            if each.login.is_usable:
                 reason = each.status().last_error or f"MCP server {each.name!r} has not listed its tools yet"
                 return ServerUnavailableError(f"{reason}; the request did not run")
         return None

@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import mcp.types as types
 from mcp import MCPError
@@ -25,7 +25,7 @@ from toolsearch.upstreams.config import StdioServer
 from toolsearch.upstreams.connection import Connection, ConnectionHealth, Connector, Event
 from toolsearch.upstreams.faults import Breaker, Fault, FaultKind, ServerErrors, delay_s
 from toolsearch.upstreams.follower import ListingFollower
-from toolsearch.upstreams.interface import Upstream, UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
 from toolsearch.upstreams.sender import Sender
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
@@ -105,7 +105,7 @@ _CHANGES = (
 
 
 class UpstreamActor:
-    """An `Upstream` over stdio or HTTP.
+    """A `SharedUpstream` over stdio or HTTP.
 
     One task keeps the server up: it connects, lists, follows changes, and starts again after a loss, waiting longer
     each time. A request in the meantime tries to connect at once. *random* gives numbers in [0, 1).
@@ -119,6 +119,9 @@ class UpstreamActor:
         clock: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = random.random,
     ) -> None:
+        self.name = settings.name
+        self.owner = ""
+        self.call_timeout_s = settings.policy.call_timeout_s
         self._settings = settings
         self._sinks = sinks
         self._clock = clock
@@ -172,15 +175,7 @@ class UpstreamActor:
         self._losses = 0  # short sessions in a row
         self._calls = self._failed = self._junk_lines = self._junk_in_a_row = 0
 
-    @property
-    def name(self) -> str:
-        return self._settings.name
-
-    @property
-    def owner(self) -> str:
-        return ""
-
-    def of(self, grant: Grant) -> Upstream:  # noqa: ARG002
+    def of(self, grant: Grant) -> Self:  # noqa: ARG002
         return self
 
     @property
@@ -191,10 +186,6 @@ class UpstreamActor:
     def is_modern(self) -> bool:
         session = self._connection.live
         return session is not None and not session.shook_hands
-
-    @property
-    def call_timeout_s(self) -> float:
-        return self._settings.policy.call_timeout_s
 
     def status(self) -> UpstreamStatus:
         session = self._connection.live

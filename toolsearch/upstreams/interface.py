@@ -16,7 +16,7 @@ from toolsearch.wire.mcp.definitions import read_tool, tool_name
 
 
 class UpstreamState(Enum):
-    """The state of a server, as answers to searches and the status show it. The transitions are in module `health`."""
+    """The state of a server, as answers to searches and the status show it. The transitions are in `connection`."""
 
     IDLE = "idle"  # known from an earlier run; started when a call needs it
     STARTING = "starting"  # connecting for the first time or after it was idle
@@ -152,8 +152,8 @@ class UpstreamRequest:
     reached_at: str = ""
 
 
-class Upstream(Protocol):
-    """One server. All methods belong to the gateway's event loop; none of them blocks it."""
+class UpstreamConnection(Protocol):
+    """What requests go to: a server that all users share, or the connection of one user with a server."""
 
     @property
     def name(self) -> str: ...
@@ -161,10 +161,6 @@ class Upstream(Protocol):
     @property
     def owner(self) -> str:
         """Tells apart the connections of a per-user server; "" for a connection that all users share."""
-        ...
-
-    def of(self, grant: Grant) -> Upstream:
-        """The connection for the requests of *grant*; this one if all share it. Raises nothing."""
         ...
 
     @property
@@ -181,10 +177,6 @@ class Upstream(Protocol):
         ...
 
     def status(self) -> UpstreamStatus: ...
-
-    def start(self) -> None:
-        """Begin to connect and to stay connected; returns at once. Its listings go to the sink."""
-        ...
 
     def wake(self) -> None:
         """Start it if it is IDLE, because somebody may be about to use it; returns at once."""
@@ -206,9 +198,37 @@ class Upstream(Protocol):
         """List the server again, and give the listing to the sink; raises as `request` does."""
         ...
 
-    async def aclose(self) -> None:
-        """End the connection and the process behind it. May be called twice."""
+
+class Upstream(Protocol):
+    """One server. All methods belong to the gateway's event loop; none of them blocks it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def state(self) -> UpstreamState: ...
+
+    def of(self, grant: Grant) -> UpstreamConnection:
+        """The connection for the requests of *grant*; this one if all share it. Raises nothing."""
         ...
+
+    def status(self) -> UpstreamStatus: ...
+
+    def start(self) -> None:
+        """Begin to connect and to stay connected; returns at once. Its listings go to the sink."""
+        ...
+
+    async def relist(self) -> None:
+        """List the server again for everybody who is connected; raises as `UpstreamConnection.request`."""
+        ...
+
+    async def aclose(self) -> None:
+        """End the connections and the process behind them. May be called twice."""
+        ...
+
+
+class SharedUpstream(Upstream, UpstreamConnection, Protocol):
+    """A server with one connection, which all share."""
 
 
 @dataclass(frozen=True, slots=True)

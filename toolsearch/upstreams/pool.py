@@ -64,7 +64,7 @@ class UpstreamPool:
     async def request(self, server: str, request: EntryRequest) -> dict[str, Any]:
         """Send *request* and give the raw result, after connecting if need be; works in any loop, and can be cancelled.
 
-        Raises as `Upstream.request`, and ToolExecutionError if the server refuses the request.
+        Raises as `UpstreamConnection.request`, and ToolExecutionError if the server refuses the request.
         """
         target = target_of(request.params)
         try:
@@ -79,7 +79,7 @@ class UpstreamPool:
         return raw
 
     async def relist(self, server: str) -> None:
-        """List *server* again. Raises as `Upstream.relist`."""
+        """List *server* again. Raises as `UpstreamConnection.relist`."""
         await asyncio.wrap_future(self.submit(self.upstreams[server].relist()))
 
     def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:

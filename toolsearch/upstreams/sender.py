@@ -103,7 +103,7 @@ class Sender:
         )
 
     async def send(self, request: UpstreamRequest) -> dict[str, Any]:
-        """See `Upstream.request`."""
+        """See `UpstreamConnection.request`."""
         timeout_s = request.timeout_s or self._call_timeout_s
         ends_at = asyncio.get_running_loop().time() + timeout_s
         clock = asyncio.timeout_at(ends_at)

@@ -53,7 +53,7 @@ async def logged_in(people: Team, era: str = "auto") -> dict[str, Client]:
 
 
 def connections(people: Team) -> dict[str, UserConnection]:
-    return {each.account: each for each in people.gateway.per_user["guarded"]._connections.values()}
+    return {each.login.account: each for each in people.gateway.per_user["guarded"]._connections.values()}
 
 
 async def said(clients: dict[str, Client], numbers: range) -> list[tuple[str, str]]:
@@ -148,7 +148,7 @@ async def test_what_is_kept_of_a_login_is_encrypted_and_worth_nothing_in_the_pla
             await said(clients, range(1))
             files = dict.fromkeys(clients, people.gateway.per_user["guarded"]._connections)
             assert files
-            paths = {user: each.tokens._kept._path for user, each in connections(people).items()}
+            paths = {user: each.login.tokens._kept._path for user, each in connections(people).items()}
         kept = b"".join(path.read_bytes() for path in paths.values())
         tokens = [token for each in guarded.seen.values() for token in each]
         assert tokens
@@ -202,13 +202,13 @@ async def test_a_login_that_is_never_finished_leaves_the_earlier_one_and_its_lin
         alice = await people.client("alice")
         await people.log_in("alice", alice)
         connection = connections(people)["alice"]
-        link = await connection.link(people.url.removesuffix("/mcp"))
+        link = await connection.login.link(people.url.removesuffix("/mcp"))
         browser = await people.browser("alice")
         assert (await browser.open(link)).status_code == 302  # and the page is closed
         assert await call(alice, 1) == "alice 1 alice"
         people.gateway.logins._clock = lambda: 1e9
         assert (await browser.open(link)).status_code == 404
-        assert await connection.link(people.url.removesuffix("/mcp")) != link
+        assert await connection.login.link(people.url.removesuffix("/mcp")) != link
 
 
 async def test_an_access_that_is_denied_says_so_and_a_new_link_works(tmp_path):
@@ -227,7 +227,7 @@ async def test_who_logs_out_on_the_page_is_logged_out_there_too_and_others_are_n
         clients = await logged_in(people)
         base = people.url.removesuffix("/mcp")
         browser = await people.browser("alice")
-        revoked = connections(people)["alice"].tokens.revocation()
+        revoked = connections(people)["alice"].login.tokens.revocation()
         assert [each.url.path for each in revoked] == ["/token/revocation"] * 2
         assert "guarded: logged in" in (await browser.visit(f"{base}/logins")).text
 

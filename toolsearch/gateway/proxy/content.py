@@ -395,7 +395,7 @@ class Subscriptions:
         self._chores = Chores()
 
     async def subscribe(self, grant: Grant, address: Address, session_key: str, tell: Tell) -> None:
-        """Have *tell* called after each change that the server tells *grant* of. Raises as `Upstream.request` does."""
+        """Have *tell* called after each change that the server tells *grant* of. Raises as a request does."""
         upstream = self._upstreams[address.server].of(grant)
         place = _Place(address, upstream.owner)
         async with self._changing[address.server]:
@@ -406,7 +406,7 @@ class Subscriptions:
             self._grants[place] = grant
 
     async def unsubscribe(self, grant: Grant, address: Address, session_key: str) -> None:
-        """End a session's subscription, and with the last one the server's. Raises as `Upstream.request` does."""
+        """End a session's subscription, and with the last one the server's. Raises as a request does."""
         upstream = self._upstreams[address.server].of(grant)
         await self._unsubscribe(_Place(address, upstream.owner), session_key)
 

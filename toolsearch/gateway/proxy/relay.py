@@ -32,7 +32,7 @@ from toolsearch.gateway.trust.results import Results
 from toolsearch.recent import Recent
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.results import link_uri
-from toolsearch.upstreams.interface import Downstream, Upstream, UpstreamRequest
+from toolsearch.upstreams.interface import Downstream, Upstream, UpstreamConnection, UpstreamRequest
 from toolsearch.wire.mcp.eras import (
     ASKABLE,
     Era,
@@ -104,10 +104,10 @@ class ServerLevels:
 
     def __init__(self) -> None:
         # connection -> number of its start when it was told, and the level
-        self._levels_told: WeakKeyDictionary[Upstream, tuple[int, str]] = WeakKeyDictionary()
-        self._locks: WeakKeyDictionary[Upstream, asyncio.Lock] = WeakKeyDictionary()
+        self._levels_told: WeakKeyDictionary[UpstreamConnection, tuple[int, str]] = WeakKeyDictionary()
+        self._locks: WeakKeyDictionary[UpstreamConnection, asyncio.Lock] = WeakKeyDictionary()
 
-    async def ask_for(self, upstream: Upstream, level: str) -> None:
+    async def ask_for(self, upstream: UpstreamConnection, level: str) -> None:
         """Make the server log from *level* on, unless it does already. A server without a log is asked once in its
         lifetime.
         """
@@ -133,7 +133,7 @@ class _Request:
     """One request of a client on its way to *upstream*; see `Relay.send`."""
 
     caller: Caller
-    upstream: Upstream
+    upstream: UpstreamConnection
     binding: Binding
     params: Mapping[str, Any]
     downstream: Downstream
@@ -193,7 +193,7 @@ class Relay:
         called before each round, as in `UpstreamRequest`. *show* gives what is passed on of the result; None:
         `inspected`. *room* is entered for as long as the server works on the call or waits for an answer in it.
 
-        Raises the errors of *admit*, *show*, *room* and `Upstream.request`, ServerUnavailableError for a
+        Raises the errors of *admit*, *show*, *room* and `UpstreamConnection.request`, ServerUnavailableError for a
         server that was removed, and MCPError for a state that is too old or belongs to another caller.
         """
         if self._before is not None:
@@ -243,7 +243,7 @@ class Relay:
         return shown, self._results.reasons_to_hold(server, shown)
 
     async def relist(self, caller: Caller, server: str) -> None:
-        """Have *server* list everything again, and have that judged; raises as `Upstream.request`."""
+        """Have *server* list everything again, and have that judged; raises as `UpstreamConnection.request`."""
         if (upstream := self._upstreams.get(server)) is not None:
             await upstream.of(caller.grant).relist()
 

@@ -21,7 +21,7 @@ from toolsearch.chores import Chores
 from toolsearch.documents.json_values import as_object
 from toolsearch.errors import LoginRequiredError, ServerUnavailableError, ToolSearchError, ToolTimeoutError
 from toolsearch.upstreams.faults import delay_s
-from toolsearch.upstreams.interface import Downstream, Upstream, UpstreamRequest
+from toolsearch.upstreams.interface import Downstream, UpstreamConnection, UpstreamRequest
 from toolsearch.upstreams.talkback import ASK_TIMEOUT_S
 from toolsearch.wire.mcp.eras import as_live_request, questions_in, with_answers
 from toolsearch.wire.mcp.requests import CANCEL_TASK, GET_TASK, TASK_RESULT, UPDATE_TASK
@@ -44,13 +44,13 @@ class ServerTasks:
         self._cancelling = Chores()
 
     async def result(
-        self, upstream: Upstream, task: ServerTask, client: Downstream, *, patience_s: float | None = None
+        self, upstream: UpstreamConnection, task: ServerTask, client: Downstream, *, patience_s: float | None = None
     ) -> dict[str, Any]:
         """The raw result of *task*. *client* is asked the server's questions. After *patience_s* the task is cancelled;
         the time in which a person is asked does not count. None: it may take a day.
 
         Raises MCPError with the error of a task that has failed, ToolTimeoutError, and the errors of
-        `Upstream.request`. Cancelling this cancels the task.
+        `UpstreamConnection.request`. Cancelling this cancels the task.
         """
         polled = _PolledTask(upstream, task, client, self._shortest_poll_s)
         try:
@@ -73,12 +73,12 @@ class ServerTasks:
     async def aclose(self) -> None:
         await self._cancelling.aclose()
 
-    def _cancel(self, upstream: Upstream, task: ServerTask) -> None:
+    def _cancel(self, upstream: UpstreamConnection, task: ServerTask) -> None:
         """Tell the server that nobody wants the result any more. Nobody waits for that."""
         self._cancelling.start(_cancelled(upstream, task))
 
 
-async def _cancelled(upstream: Upstream, task: ServerTask) -> None:
+async def _cancelled(upstream: UpstreamConnection, task: ServerTask) -> None:
     try:
         await upstream.request(UpstreamRequest(CANCEL_TASK, {"taskId": task.id}, _CANCEL_S, takes_tasks=True))
     except (MCPError, ToolSearchError) as error:
@@ -94,7 +94,9 @@ class _PolledTask:
 
     pausing: asyncio.Timeout | None = None
 
-    def __init__(self, upstream: Upstream, task: ServerTask, client: Downstream, shortest_poll_s: float) -> None:
+    def __init__(
+        self, upstream: UpstreamConnection, task: ServerTask, client: Downstream, shortest_poll_s: float
+    ) -> None:
         self.is_over = task.status.is_final
         self._upstream = upstream
         self._task: ServerTask = task

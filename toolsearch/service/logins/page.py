@@ -54,7 +54,7 @@ async def begin(request: Request, service: _Service, sent: _Sent, catalog: str, 
     caller, address = sent.visit.caller, public_url(request, "")
     async with _connection(service, caller, catalog, server) as theirs:
         try:
-            url = await service[LoginDesk].begin(caller, theirs.settings, address, on_success=theirs.wake)
+            url = await service[LoginDesk].begin(caller, theirs.login.settings, address, on_success=theirs.wake)
         except LoginRequiredError as error:
             return _told(request, sent.visit, 502, f"You are not logged in to {server}", str(error))
     return frame.page(request, "login.html", visit=sent.visit, server=server, url=url, host=urlsplit(url).netloc)
@@ -92,7 +92,7 @@ def _may_use(caller: ServiceCaller, source: CatalogSource) -> bool:
 async def _login(service: ServiceParts, caller: ServiceCaller, source: CatalogSource) -> ServerLogin:
     async with _connection(service, caller, source.catalog, source.name) as theirs:
         await theirs.look()
-        return ServerLogin(source, theirs.is_usable)
+        return ServerLogin(source, theirs.login.is_usable)
 
 
 @asynccontextmanager
