@@ -21,7 +21,9 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.trust import held_results
 from toolsearch.gateway.trust.held_results import KEPT_S, MAX_HELD, HeldResults
 from toolsearch.wire.mcp.eras import Era
+from toolsearch.wire.mcp.tasks import TASKS_EXTENSION, TaskStatus
 
+TASKS = {"extensions": {TASKS_EXTENSION: {}}}
 ANN, BOB = (Caller(Grant(Principal(name)), Era.MODERN) for name in ("ann", "bob"))
 
 
@@ -105,7 +107,7 @@ def of_issuer(issuer: str) -> Caller:
             Caller(Grant(Principal("ann"), session="1"), Era.MODERN),
             Caller(Grant(Principal("ann"), session="2"), Era.MODERN),
         ),
-        (Caller(ANN.grant, Era.LEGACY, connection="1"), Caller(ANN.grant, Era.LEGACY, connection="2")),
+        (Caller(LEGACY.grant, Era.LEGACY, connection="1"), LEGACY),
         (of_issuer("https://a.example"), of_issuer("https://b.example")),
     ],
 )
@@ -117,6 +119,32 @@ async def test_nobody_else_gets_a_released_result(one: Caller, other: Caller) ->
         await held(gateway, other)
         assert len(server.called) == 2
         assert text(await call(gateway, "hub__it", {}, one)) == POISON
+
+
+async def test_a_client_over_stdio_that_has_connected_anew_gets_it() -> None:
+    before, after = (Caller(LEGACY.grant, era, connection=era.value) for era in (Era.LEGACY, Era.MODERN))
+    async with holding() as (gateway, server):
+        server.has["it"] = of_text(POISON)
+        held_id = await held(gateway, before)
+        assert held_id in text(await call(gateway, "hub__it", {}, after))
+        await gateway.held_results.act("release", held_id, "op")
+        assert text(await call(gateway, "hub__it", {}, after)) == POISON
+        assert len(server.called) == 1
+
+
+async def test_a_task_of_a_client_over_stdio_that_has_left_does_not_take_it() -> None:
+    before, after = (Caller(MODERN.grant, Era.MODERN, connection=name, capabilities=TASKS) for name in ("1", "2"))
+    async with holding() as (gateway, server):
+        server.has["it"] = of_text(POISON)
+        assert (await call(gateway, "hub__it", {}, before))["resultType"] == "task"
+        (waiting,) = gateway.held_results.waiting()
+        gateway.tasks.left("2")
+        assert [task.status for task in gateway.tasks.of(before)] == [TaskStatus.WORKING]
+        gateway.tasks.left("1")
+        await asyncio.sleep(0)
+        await gateway.held_results.act("release", waiting.id, "op")
+        assert text(await call(gateway, "hub__it", {}, after)) == POISON
+        assert len(server.called) == 1
 
 
 async def test_another_call_does_not_get_it() -> None:

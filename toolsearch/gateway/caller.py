@@ -95,14 +95,20 @@ class Caller:
         return self.grant.is_operator and not self.session
 
     @property
-    def owner(self) -> str:
-        """The owner of the states, links and tasks in its requests: the user, the session made for the user, or its
-        connection over stdio, because clients that share a process are strangers to each other. A token of the same
-        user with other claims owns nothing of it if these lead to other connections.
+    def user(self) -> tuple[str, str, str]:
+        """The owner of what outlives a connection: the user, and the session that was made for the user. Over stdio all
+        clients are the one user who can open the socket. A token of the same user with other claims owns nothing of it
+        if these lead to other connections.
         """
-        who, apart = self.grant.account, self.session or self.connection
         claims = self.user_reach.claims_key(self.grant) if self.user_reach is not None else ""
-        return " ".join(filter(None, (who, apart, claims)))
+        return self.grant.account, self.session or ("stdio" if self.connection else ""), claims
+
+    @property
+    def owner(self) -> str:
+        """The owner of the states, links and tasks in its requests: the user, with its connection over stdio, because
+        clients that share a process are strangers to each other.
+        """
+        return " ".join(filter(None, (*self.user, self.connection)))
 
 
 class GrantToken(AccessToken):

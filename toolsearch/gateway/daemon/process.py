@@ -60,7 +60,7 @@ class Daemon:
         self, reached_at: Path, lock: int, config: Path, log_level: str, log: Path, *, linger_s: float = _LINGER_S
     ) -> None:
         """*reached_at* is the socket that clients connect to, and *lock* belongs to it. The process ends once it has
-        had no client for *linger_s*.
+        had no client for *linger_s*, and keeps no result for one.
 
         Raises ToolSearchError if the configuration cannot be used, and NoDaemonError if clients of the file look for
         another socket by now.
@@ -110,10 +110,11 @@ class Daemon:
         """A socket that somebody has removed is noticed within seconds."""
         while not self._is_ending:
             left_s = self._linger_s - (time.monotonic() - self._idle_since_s)
-            if not self._clients and (left_s <= 0 or self._has_moved or not self._address.is_here(self._lock)):
+            is_due = left_s <= 0 and self._gateway.held_results.is_empty
+            if not self._clients and (is_due or self._has_moved or not self._address.is_here(self._lock)):
                 return
             self._news.clear()
-            await is_set_within(self._news, _LOOK_S if self._clients else min(_LOOK_S, left_s))
+            await is_set_within(self._news, _LOOK_S if self._clients or left_s <= 0 else min(_LOOK_S, left_s))
 
     def _end(self) -> None:
         self._is_ending = True
@@ -161,6 +162,7 @@ class Daemon:
         try:
             await serve_lines(self._server, _Lines(reader, writer), self._gateway, own)
         finally:
+            self._gateway.tasks.left(key)
             del self._clients[key]
             self._idle_since_s = time.monotonic()
             self._news.set()

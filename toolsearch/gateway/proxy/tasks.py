@@ -55,6 +55,7 @@ class Task:
         """*keep* says whether there is room for the task. *now* gives seconds since 1970."""
         self.id = secrets.token_urlsafe(24)
         self.owner = caller.owner
+        self.connection = caller.connection
         self.name = name  # of the tool
         self.session_key = live.session_key
         self.capabilities = live.capabilities
@@ -244,6 +245,12 @@ class Tasks:
             if not task.run.done():
                 await changed.wait()
         return with_meta(task.result(), related_to(task.id))
+
+    def left(self, connection: str) -> None:
+        """Cancel the calls of a client over stdio that has left, since nobody can fetch their results."""
+        for each in [*self._kept.values()]:
+            if each.connection == connection:
+                each.cancel()
 
     async def aclose(self) -> None:
         """Cancel all calls that still run."""

@@ -52,15 +52,16 @@ class Decision(Enum):
 class HeldResult:
     """One result.
 
-    who, owner  the principal whose call it was, and what tells callers apart who may not see each other's results
-    request     a digest of the call
-    name        of the tool or prompt, or the URI of the resource
-    found       the rules of the scan that found something
-    since_s     the time of the call or, later, of the decision
+    who      the principal whose call it was
+    user     tells callers apart who may not see each other's results
+    request  a digest of the call
+    name     of the tool or prompt, or the URI of the resource
+    found    the rules of the scan that found something
+    since_s  the time of the call or, later, of the decision
     """
 
     who: str
-    owner: tuple[str, str]
+    user: tuple[str, str, str]
     request: str
     server: str
     name: str
@@ -114,12 +115,11 @@ class HeldResults:
         self._kept: dict[str, HeldResult] = {}
 
     def of_request(self, caller: Caller, server: str, method: str, params: Mapping[str, Any]) -> HeldResult | None:
-        """The result of the same request of *caller*, if one is kept."""
-        self._forget_old()
-        if not self._kept:
+        """The result of the same request of the same user, if one is kept: its client may have connected anew."""
+        if self.is_empty:
             return None
-        owner, request = _owner_of(caller), _digest(server, method, params)
-        return next((each for each in self._kept.values() if (each.owner, each.request) == (owner, request)), None)
+        asked = caller.user, _digest(server, method, params)
+        return next((each for each in self._kept.values() if (each.user, each.request) == asked), None)
 
     async def hold(
         self,
@@ -133,7 +133,7 @@ class HeldResults:
         """Keep *outcome* for an operator. Raises ToolExecutionError if there is no room, and StorageError."""
         held = HeldResult(
             caller.grant.principal.id,
-            _owner_of(caller),
+            caller.user,
             _digest(server, method, params),
             server,
             target_of(params),
@@ -173,6 +173,12 @@ class HeldResults:
             raise _withheld(f"An operator has discarded the result {held.id} of {held.shown_name}. Go on without it")
         return held.outcome
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no result is kept: none waits for an operator, and none for its caller."""
+        self._forget_old()
+        return not self._kept
+
     def waiting(self) -> list[HeldResult]:
         """Those about which nobody has decided, the oldest first."""
         self._forget_old()
@@ -211,9 +217,9 @@ class HeldResults:
         return held
 
     def _has_room_for(self, held: HeldResult) -> bool:
-        of_owner = sum(each.owner == held.owner for each in self._kept.values())
+        of_user = sum(each.user == held.user for each in self._kept.values())
         characters = sum(len(each.text) for each in self._kept.values()) + len(held.text)
-        return of_owner < MAX_HELD and len(self._kept) < MAX_HELD_IN_ALL and characters <= MAX_CHARACTERS
+        return of_user < MAX_HELD and len(self._kept) < MAX_HELD_IN_ALL and characters <= MAX_CHARACTERS
 
     def _forget_old(self) -> None:
         oldest_s = self._clock() - KEPT_S
@@ -223,10 +229,6 @@ class HeldResults:
 
 async def _no_note(who: str, action: str, subject: str, *, server: str = "") -> None:
     """There is no audit."""
-
-
-def _owner_of(caller: Caller) -> tuple[str, str]:
-    return caller.grant.account, caller.owner
 
 
 def _digest(server: str, method: str, params: Mapping[str, Any]) -> str:
