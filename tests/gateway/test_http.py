@@ -434,10 +434,25 @@ async def test_the_page_is_for_operators_where_there_are_principals(monkeypatch,
     assert ("www-authenticate" in answer.headers) == (status == 401)
 
 
-async def test_the_page_is_open_on_loopback_where_nobody_is_named(monkeypatch):
-    monkeypatch.setattr(gateway_http, "status_routes", lambda _: [Route("/status", _page)])
-    async with asked(made()) as client:
-        assert (await client.get("/status")).text == "everything"
+@pytest.mark.parametrize(
+    ("origin", "headers", "status"),
+    [
+        ("127.0.0.1", {}, 200),
+        ("::1", {}, 200),
+        ("10.0.0.9", {}, 403),
+        ("127.0.0.1", {"x-forwarded-for": "10.0.0.9"}, 403),
+        ("127.0.0.1", {"forwarded": "for=10.0.0.9"}, 403),
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/status", "/status.json", "/metrics"])
+async def test_where_nobody_is_named_only_this_machine_sees_pages_and_metrics(origin, headers, status, path):
+    app = http_app(made(allowAnonymous=True, allowedHosts=["tools.example"]), host="0.0.0.0")  # noqa: S104
+    transport = httpx2.ASGITransport(app, client=(origin, 1))
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=transport, base_url="http://tools.example") as client,
+    ):
+        assert (await client.get(path, headers=headers)).status_code == status
 
 
 @pytest.mark.parametrize(("token", "status"), [(ALICE, 200), (BOB, 403), (None, 401)])

@@ -166,19 +166,19 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
     mcp: ASGIApp = RetryAfter(StreamableHTTPASGIApp(manager), idle_s=SESSION_IDLE_S)
     routes: list[BaseRoute] = [Route(_HEALTH, _healthy)]
     pages = status_routes(gateway)
+    scopes: tuple[str, ...] = ()
     if directory is None:
-        routes += [Route(_PATH, endpoint=mcp), *pages, *login_routes(gateway)]
+        routes += [Route(_PATH, endpoint=mcp), *login_routes(gateway)]
     else:
         resource = _resource(settings.jwt, host, port)
         metadata = build_resource_metadata_url(AnyHttpUrl(resource)) if resource else None
-        guarded = BearerOnly(mcp, directory.required_scopes, str(metadata or ""))
-        routes += [Route(_PATH, endpoint=guarded)]
-        pages += operator_routes(gateway)  # without tokens, nobody could tell an operator from their model
         scopes = directory.required_scopes
-        routes += [guarded_route(page, scopes, is_for_operators=True) for page in pages]
+        routes += [Route(_PATH, endpoint=BearerOnly(mcp, scopes, str(metadata or "")))]
         routes += [guarded_route(page, scopes, is_for_operators=False) for page in login_routes(gateway)]
+        pages += operator_routes(gateway)  # without tokens, nobody could tell an operator from their model
         if settings.jwt is not None and resource is not None:
             routes += _metadata_routes(settings.jwt, resource)
+    routes += [guarded_route(page, scopes, is_for_operators=True) for page in pages]
     return Starlette(
         routes=routes,
         middleware=[

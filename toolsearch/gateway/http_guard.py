@@ -148,8 +148,16 @@ def page_headers(policy: str) -> dict[str, str]:
     }
 
 
+def is_of_this_machine(request: HTTPConnection) -> bool:
+    """Whether *request* comes from this machine itself, and not through a proxy on it."""
+    is_forwarded = any(name in request.headers for name in ("forwarded", "x-forwarded-for"))
+    return request.client is not None and is_loopback(request.client.host) and not is_forwarded
+
+
 def guarded_route(page: Route, scopes: Iterable[str], *, is_for_operators: bool) -> Route:
-    """*page* for credentials that are good for *scopes*, and for operators only if *is_for_operators*."""
+    """*page* for credentials that are good for *scopes*, and for operators only if *is_for_operators*. Where no
+    credential is asked for, whoever is on this machine counts as an operator.
+    """
     methods = sorted(page.methods or {"GET"})
     return Route(page.path, endpoint=_Guarded(page.app, scopes, is_for_operators=is_for_operators), methods=methods)
 
@@ -167,7 +175,9 @@ class _Guarded:
         if grant is None:
             challenge = {"www-authenticate": 'Basic realm="toolsearch: any name, and your token"'}
             await PlainTextResponse("Say who you are", 401, headers=challenge)(scope, receive, send)
-        elif self._is_for_operators and not grant.is_operator:
+        elif self._is_for_operators and not (
+            grant.is_operator if "auth" in scope else is_of_this_machine(HTTPConnection(scope))
+        ):
             await PlainTextResponse("This page is for operators only", 403)(scope, receive, send)
         elif not self._scopes.issubset(grant.scopes):
             await PlainTextResponse("This token lacks a scope", 403)(scope, receive, send)

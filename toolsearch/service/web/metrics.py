@@ -13,9 +13,9 @@ from prometheus_client.core import Metric
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolsearch.access.addresses import is_loopback
 from toolsearch.api.base import Health
 from toolsearch.errors import Kept, SealError, StorageError
+from toolsearch.gateway.http_guard import is_of_this_machine
 from toolsearch.gateway.reports.exposition import CONTENT_TYPE, Exposition, Figures, present, total, totals
 from toolsearch.proxy.app import ProxiedRequest
 from toolsearch.service.web.callers import ServiceCaller, metrics_reader
@@ -178,15 +178,9 @@ async def ready(service: _Service, response: Response) -> Health:
 )
 async def metrics(request: Request, service: _Service) -> Response:
     """For operators. With the setting `serve.local_metrics` also for programs on this machine, without a key."""
-    if not (service.settings.serve.local_metrics and _is_local(request)):
+    if not (service.settings.serve.local_metrics and is_of_this_machine(request)):
         await metrics_reader(request)
     return Response(await asyncio.to_thread(service[Metrics].text), media_type=CONTENT_TYPE)
-
-
-def _is_local(request: Request) -> bool:
-    """Whether the request comes from this machine itself, and not through a proxy on it."""
-    is_forwarded = any(name in request.headers for name in ("forwarded", "x-forwarded-for"))
-    return request.client is not None and is_loopback(request.client.host) and not is_forwarded
 
 
 request_logger = logging.getLogger("toolsearch.service.requests")
