@@ -1,9 +1,11 @@
 """Changing the servers in the gateway's file by commands."""
 
+import getpass
 import json
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 from toolsearch.cli import main
 from toolsearch.documents.editing import edit, text_of
 from toolsearch.errors import SourceError
+from toolsearch.gateway.audit import AUDIT_FILE
+from toolsearch.storage.sqlite.stores import SqliteAuditLog
 
 BEFORE = """{
     "other": [1,  2],
@@ -128,6 +132,48 @@ def test_add_makes_the_file_for_its_user_alone_and_the_mode_of_a_file_that_is_th
     path.unlink()
     assert run("add", "git", "--", "git")[0] == 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def recorded(folder: Path) -> list[tuple[str, str, str, str]]:
+    with closing(SqliteAuditLog(folder / AUDIT_FILE)) as log:
+        return [(each.who, each.action, each.subject, each.server) for each in log.records(limit=20)]
+
+
+@pytest.fixture
+def state(path: Path) -> Path:
+    """The folder of the audit of a gateway whose other settings cannot be read here: a variable is not set."""
+    folder = path.parent / "state"
+    principals = {"ann": {"token": "${NO_SUCH_VARIABLE}"}}
+    section = {"audit": {}, "stateDir": str(folder), "principals": principals}
+    path.write_text(json.dumps({"mcpServers": {"git": {"command": "git"}}, "toolsearch": section}))
+    return folder
+
+
+def test_the_audit_says_which_user_of_the_system_made_a_change_and_what_an_added_server_is(run, path, state):
+    assert [run(action, "git")[0] for action in ("pause", "pause", "resume", "remove")] == [0] * 4
+    before = json.loads(path.read_text())
+    before["toolsearch"].pop("principals")
+    path.write_text(json.dumps(before))
+    assert run("add", "crm", "https://u:s3cret@crm.example/s3cret")[0] == 0
+    assert recorded(state) == [
+        (getpass.getuser(), f"{action} server", subject, server)
+        for action, subject, server in (
+            *((action, "git", "git") for action in ("pause", "resume", "remove")),
+            ("add", "crm: https://crm.example", "crm"),
+        )
+    ]
+
+
+def test_a_change_that_cannot_be_recorded_is_not_made(run, path, state):
+    state.write_text("a file where the folder belongs")
+    before = path.read_text()
+    code, err = run("pause", "git")
+    assert (code != 0, "audit" in err, path.read_text()) == (True, True, before)
+
+
+def test_without_an_audit_nothing_is_recorded(run, path):
+    assert run("pause", "git")[0] == 0
+    assert list(path.parent.rglob(AUDIT_FILE)) == []
 
 
 def test_edits_in_threads_lose_nothing(path):

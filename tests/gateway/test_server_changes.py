@@ -1,5 +1,7 @@
 """Changes of servers by the status page's API: the same as by commands, for operators alone, and in the audit."""
 
+import asyncio
+import getpass
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -123,7 +125,8 @@ def test_the_audit_names_what_an_added_server_runs_or_reaches_without_secrets(en
 
 async def test_the_file_is_read_again_on_request(tmp_path: Path) -> None:
     async with serving(tmp_path) as served:
-        assert main(["gateway", "pause", "git", "--config", str(served.path)]) == 0
+        assert await asyncio.to_thread(main, ["gateway", "pause", "git", "--config", str(served.path)]) == 0
+        assert served.noted() == [(getpass.getuser(), "pause server", "git")]
         assert "git" in served.running
         assert (await served.change("reload")).status_code == 204
         assert served.running == ["mail"]

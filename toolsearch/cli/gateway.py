@@ -98,7 +98,7 @@ def login(
     opens = browser and has_screen(os.environ, sys.platform)
 
     async def recorded() -> None:
-        await record(read.settings, "log in", server)
+        await record(read.settings, "log in", server, server=server)
         await log_in(settings, read.settings.state_folder, show=print_text, open_page=open_page if opens else None)
 
     asyncio.run(recorded())

@@ -81,8 +81,8 @@ def audit(
 _AT: Final = attrgetter("at_s")
 
 
-async def record(settings: GatewaySettings, action: str, server: str) -> None:
-    """Record what is about to be done to *server*, if *settings* ask for an audit. Raises StorageError."""
+async def record(settings: GatewaySettings, action: str, subject: str, *, server: str) -> None:
+    """Record what the user of this process is about to do, if *settings* ask for an audit. Raises StorageError."""
     if settings.audit is None:
         return
     from toolsearch.gateway.approvals.waiting import local_person
@@ -90,7 +90,7 @@ async def record(settings: GatewaySettings, action: str, server: str) -> None:
 
     kept = GatewayAudit.of(settings.audit, settings.state_folder)
     try:
-        await kept.note(local_person(), action, server, server=server)
+        await kept.note(local_person(), action, subject, server=server)
     finally:
         await kept.aclose()
 

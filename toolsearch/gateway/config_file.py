@@ -22,9 +22,10 @@ from toolsearch.gateway.settings import GatewayConfig, GatewaySettings, are_ambi
 from toolsearch.repeated_warnings import RepeatedWarning
 from toolsearch.setting_sections import UNKNOWN_SETTING
 from toolsearch.tools.definition import Refusal
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import did_you_mean
 from toolsearch.upstreams.config import HttpServer, McpServer, mcp_document, read_mcp_config
-from toolsearch.upstreams.sections import GATEWAY
+from toolsearch.upstreams.sections import GATEWAY, gateway_section
 from toolsearch.upstreams.settings import UpstreamSettings
 
 logger = logging.getLogger(__name__)
@@ -164,6 +165,16 @@ def read_gateway_config(
         refused=(*mcp.refused, *ambiguous, *unusable),
         warnings=tuple(warnings),
     )
+
+
+def audit_settings(document: JsonObject, environment: Mapping[str, str], *, folder: Path) -> GatewaySettings:
+    """The settings in *document* that say whether and where changes are recorded. The others need not be usable now.
+
+    Raises BadSettingError.
+    """
+    section = gateway_section(document) or {}
+    kept = {name: section[name] for name in ("audit", "stateDir", "state_dir") if name in section}
+    return _read_section(kept, References(environment, folder))
 
 
 def _upstream(server: McpServer, settings: GatewaySettings) -> UpstreamSettings:

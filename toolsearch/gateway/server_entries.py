@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from toolsearch.documents.editing import edit, text_of
 from toolsearch.documents.json_text import JsonText
@@ -21,6 +21,12 @@ from toolsearch.tools.naming import did_you_mean
 _SETTINGS: Final = JsonText("toolsearch", "servers")
 _ORIGIN: Final = re.compile(r"([^:/?#]*://)?(?:[^/?#]*@)?([^/?#]*)")
 Action: TypeAlias = Literal["add", "remove", "pause", "resume"]
+
+
+class Note(Protocol):
+    """Records in the audit what is about to be done. Raises StorageError: it must not be done then."""
+
+    def __call__(self, action: str, subject: str, *, server: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +44,20 @@ class ServerChange:
         """
         return ": ".join([self.name, *_places(self.entry or {})])
 
-    def check(self, path: Path, environment: Mapping[str, str]) -> None:
-        """Raise as `make` if the change cannot be made in the file at *path* as it is now."""
-        self._text_after(text_of(path), path.parent, environment)
+    def make(self, path: Path, environment: Mapping[str, str], note: Note) -> bool:
+        """Make the change in the file at *path*, once *note* has recorded it. Return whether it changed anything.
 
-    def make(self, path: Path, environment: Mapping[str, str]) -> bool:
-        """Make the change in the file at *path*. Return whether it changed anything.
-
-        Raises SourceError for a file that cannot be changed in place, and BadSettingError for an unknown server, a name
-        that is taken, and an entry that no gateway could use, with the reason that a gateway gives.
+        Raises SourceError for a file that cannot be changed in place, BadSettingError for an unknown server, a name
+        that is taken, and an entry that no gateway could use, with the reason that a gateway gives, and as *note*.
         """
-        return edit(path, lambda text: self._text_after(text, path.parent, environment))
+
+        def changed(text: str) -> str:
+            after = self._text_after(text, path.parent, environment)
+            if after != text:
+                note(f"{self.action} server", self.subject, server=self.name)
+            return after
+
+        return edit(path, changed)
 
     def _text_after(self, text: str, folder: Path, environment: Mapping[str, str]) -> str:
         match self.action:

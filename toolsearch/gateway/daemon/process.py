@@ -135,9 +135,7 @@ class Daemon:
                 case "serve" if hello.get("identity") == self._address.identity:
                     await self._serve_client(reader, writer, hello)
                 case "reload":
-                    self._refused = b""
-                    await self._file.reload(self._gateway.reconfigure)
-                    writer.write(line_of({"problem": self._file.problem}))
+                    writer.write(line_of({"problem": await self._reloaded()}))
                 case "results":
                     writer.write(line_of(await self._results(hello)))
                 case "stop":
@@ -166,6 +164,16 @@ class Daemon:
             del self._clients[key]
             self._idle_since_s = time.monotonic()
             self._news.set()
+
+    async def _reloaded(self) -> str:
+        """Read the file at once. The reason why the process cannot work by it, or ""."""
+        try:
+            await self._gateway.note(local_person(), "reload", self._file.path.name)
+        except ToolSearchError as error:
+            return str(error)
+        self._refused = b""
+        await self._file.reload(self._gateway.reconfigure)
+        return self._file.problem
 
     async def _results(self, asked: JsonObject) -> JsonObject:
         """The results that wait for this user, or what comes of a decision about one of them."""

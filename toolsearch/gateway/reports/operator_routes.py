@@ -68,9 +68,12 @@ def _server_routes(operators: Operators, gateway: Gateway, file: ConfigFile) -> 
             raise BadSettingError("an added server has an entry, as in mcpServers; no other request has one")
         made = ServerChange(wanted.action, wanted.name, wanted.entry)
         await _reloaded(gateway, file)  # so that a fault in the file counts as nobody's change
-        await asyncio.to_thread(made.check, file.path, file.environment)
-        await gateway.note(who, f"{wanted.action} server", made.subject, server=wanted.name)
-        await asyncio.to_thread(made.make, file.path, file.environment)
+        loop = asyncio.get_running_loop()
+
+        def note(action: str, subject: str, *, server: str) -> None:
+            asyncio.run_coroutine_threadsafe(gateway.note(who, action, subject, server=server), loop).result()
+
+        await asyncio.to_thread(made.make, file.path, file.environment, note)
         await _reloaded(gateway, file)
 
     return operators.routes("/servers.json", show, _ServerRequest, change)
