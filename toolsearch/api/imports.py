@@ -201,6 +201,7 @@ class WaitingBody(_EntryBody):
 
     pin: str = Field(description="Hash of the waiting definition. An approval names it.")
     why: Literal["new", "changed", "suspicious", "withdrawn", "refused", "approvals cannot be read"]
+    refused_by: str = Field(description="The id of the key that refused it; empty if none did.")
     findings: list[FindingBody]
     changes: list[str] = Field(description="Differences from the approved definition: + new, - gone, ~ changed.")
     approved: dict[str, Any] | None = Field(description="The definition that was approved; null if none was.")

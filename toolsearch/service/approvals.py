@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -15,7 +15,7 @@ from toolsearch.access.scopes import includes
 from toolsearch.api.base import Page
 from toolsearch.api.imports import Approval, ApprovedBody, FindingBody, Revocation, WaitingBody
 from toolsearch.errors import ConflictError, UnknownRecordError
-from toolsearch.gateway.approvals.waiting import Waiting, waiting_in
+from toolsearch.gateway.approvals.waiting import Waiting, refused_last, waiting_in
 from toolsearch.gateway.trust.differences import Place
 from toolsearch.gateway.trust.gate import PinStore
 from toolsearch.gateway.trust.verdicts import Kind, shown_name, tool_entry
@@ -23,7 +23,7 @@ from toolsearch.service.catalogs.catalogs import Catalogs
 from toolsearch.service.catalogs.imports.imports import Imports
 from toolsearch.service.catalogs.imports.servers import ServerDirectory
 from toolsearch.service.corpora.corpora import Corpora
-from toolsearch.service.corpora.corpus import Corpus, CorpusRef
+from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.frame import PageRoute, SentForm, see_other, sent_with, visit_with
 from toolsearch.service.web.answers import Paging, paging
@@ -100,11 +100,18 @@ class Approvals:
         Raises UnknownRecordError if the catalog does not have the server, and ConflictError if the entry was
         changed or removed meanwhile.
         """
-        ref = CorpusRef(tenant, "catalog", catalog)
-        async with self.corpora.using(ref) as corpus:
-            pins = await self._pins(ref, entry.server)
-            done = await asyncio.to_thread(pins.approve, entry.server, entry.name, pin, by, entry.kind)
-            await self._decided(corpus, entry, done=done)
+        await self._decide(
+            tenant, catalog, entry, lambda pins: pins.approve(entry.server, entry.name, pin, by, entry.kind)
+        )
+
+    async def refuse(self, tenant: str, catalog: str, entry: Decided, pin: str, *, by: str) -> None:
+        """Refuse the definition *pin*, which waits, until somebody approves it or the server changes it.
+
+        Raises as `approve`.
+        """
+        await self._decide(
+            tenant, catalog, entry, lambda pins: pins.refuse(entry.server, entry.name, pin, by, entry.kind)
+        )
 
     async def revoke(self, tenant: str, catalog: str, entry: Decided, *, by: str) -> None:
         """Withdraw the approval of the entry with any definition. Nobody can find or call it once this returns.
@@ -112,11 +119,7 @@ class Approvals:
         Raises UnknownRecordError if the catalog does not have the server, and ConflictError if the entry is not
         approved.
         """
-        ref = CorpusRef(tenant, "catalog", catalog)
-        async with self.corpora.using(ref) as corpus:
-            pins = await self._pins(ref, entry.server)
-            done = await asyncio.to_thread(pins.revoke, entry.server, entry.name, by, entry.kind)
-            await self._decided(corpus, entry, done=done)
+        await self._decide(tenant, catalog, entry, lambda pins: pins.revoke(entry.server, entry.name, by, entry.kind))
 
     async def _pins(self, ref: CorpusRef, server: str | None = None) -> PinStore:
         identities = {each.name: server_identity(each.server) for each in await self.directory.of_corpus(ref)}
@@ -124,10 +127,14 @@ class Approvals:
             raise UnknownRecordError("server", server)
         return PinStore(self.storage.pins(ref.tenant), identities, clock=self.clock)
 
-    async def _decided(self, corpus: Corpus, entry: Decided, *, done: bool) -> None:
-        if not done:
-            raise ConflictError(APPROVAL, shown_name(entry.server, entry.kind, entry.name))
-        await corpus.gateway.servers.review()
+    async def _decide(self, tenant: str, catalog: str, entry: Decided, decide: Callable[[PinStore], bool]) -> None:
+        """Have *decide* record a decision about *entry*, which is in effect once this returns."""
+        ref = CorpusRef(tenant, "catalog", catalog)
+        async with self.corpora.using(ref) as corpus:
+            pins = await self._pins(ref, entry.server)
+            if not await asyncio.to_thread(decide, pins):
+                raise ConflictError(APPROVAL, shown_name(entry.server, entry.kind, entry.name))
+            await corpus.gateway.servers.review()
 
 
 def _approved(pins: PinStore, servers: list[str]) -> list[Approved]:
@@ -163,6 +170,12 @@ async def approve(catalog: str, body: Approval, service: _Service, caller: _Admi
     await service[Approvals].approve(caller.tenant, catalog, _decided(body), body.pin, by=caller.key_id)
 
 
+@router.post("/catalogs/{catalog}/approvals/refuse", status_code=204, summary="Refuse a definition that waits")
+async def refuse(catalog: str, body: Approval, service: _Service, caller: _Admin) -> None:
+    """It stays held until somebody approves it or the server changes it. 409 if another definition waits by now."""
+    await service[Approvals].refuse(caller.tenant, catalog, _decided(body), body.pin, by=caller.key_id)
+
+
 @router.post("/catalogs/{catalog}/approvals/revoke", status_code=204, summary="Withdraw an approval")
 async def revoke(catalog: str, body: Revocation, service: _Service, caller: _Admin) -> None:
     """It waits again, whatever its definition becomes, and can be neither found nor called once this returns."""
@@ -190,6 +203,7 @@ def _waiting_body(waiting: Waiting) -> WaitingBody:
         name=waiting.name,
         pin=held.pin,
         why=held.why.value,
+        refused_by=held.refused_by,
         findings=[FindingBody(rule=each.rule, place=each.place, evidence=each.evidence) for each in held.findings],
         changes=list(held.changes),
         approved=dict(waiting.before) if waiting.before is not None else None,
@@ -220,9 +234,11 @@ WHY: Final = {
     "changed": "It differs from the approved one.",
     "suspicious": "The scan has found something.",
     "withdrawn": "Somebody has withdrawn the approval.",
-    "refused": "Somebody has refused it.",
     "approvals cannot be read": "Approvals cannot be read.",
 }
+
+
+_Body = TypeVar("_Body", bound=Revocation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,17 +275,25 @@ async def approvals(request: Request, service: _Service, visit: _ReaderVisit) ->
 
 @page_router.post("/approvals/{catalog}/approve")
 async def approve_on_page(service: _Service, sent: _Sent, catalog: str) -> Response:
-    """Fields are taken as they were sent: a server's own name for something may begin with white space."""
-    body = Approval.model_validate({name: sent.exact(name) for name in ("server", "kind", "name", "pin")})
-    await approve(catalog, body, service, sent.visit.caller)
+    await approve(catalog, _sent_as(Approval, sent), service, sent.visit.caller)
+    return see_other(f"{frame.ROOT}/approvals")
+
+
+@page_router.post("/approvals/{catalog}/refuse")
+async def refuse_on_page(service: _Service, sent: _Sent, catalog: str) -> Response:
+    await refuse(catalog, _sent_as(Approval, sent), service, sent.visit.caller)
     return see_other(f"{frame.ROOT}/approvals")
 
 
 @page_router.post("/approvals/{catalog}/revoke")
 async def revoke_on_page(service: _Service, sent: _Sent, catalog: str) -> Response:
-    body = Revocation.model_validate({name: sent.exact(name) for name in ("server", "kind", "name")})
-    await revoke(catalog, body, service, sent.visit.caller)
+    await revoke(catalog, _sent_as(Revocation, sent), service, sent.visit.caller)
     return see_other(f"{frame.ROOT}/approvals")
+
+
+def _sent_as(body: type[_Body], sent: SentForm) -> _Body:
+    """Fields are taken as they were sent: a server's own name for something may begin with white space."""
+    return body.model_validate({name: sent.exact(name) for name in body.model_fields})
 
 
 async def _has_servers(service: ServiceParts, visit: Visit, catalog: str) -> bool:
@@ -279,7 +303,7 @@ async def _has_servers(service: ServiceParts, visit: Visit, catalog: str) -> boo
 async def _of(service: ServiceParts, visit: Visit, catalog: str) -> OfCatalog:
     caller = visit.caller
     reach = caller.principal.reach
-    waiting = await service[Approvals].waiting(caller.tenant, catalog, reach)
+    waiting = refused_last(await service[Approvals].waiting(caller.tenant, catalog, reach))
     approved = await service[Approvals].approved(caller.tenant, catalog) if reach.is_everything else []
     return OfCatalog(catalog, tuple(map(_places, waiting)), tuple(approved))
 

@@ -223,6 +223,12 @@ async def test_a_definition_that_changed_waits_until_it_is_approved_by_its_pin(t
         decision = {"server": "changing", "name": "add", "pin": waiting["pin"]}
         stale = await client.post(approvals, json={**decision, "pin": "0" * 64})
         assert (stale.status_code, stale.json()["code"]) == (409, "changed_meanwhile")
+        stale = await client.post(f"{approvals}/refuse", json={**decision, "pin": "0" * 64})
+        assert (stale.status_code, stale.json()["code"]) == (409, "changed_meanwhile")
+        assert (await client.post(f"{approvals}/refuse", json=decision)).status_code == 204
+        (refused,) = (await client.get(approvals)).json()["items"]
+        assert (refused["why"], refused["pin"], refused["refused_by"][:4]) == ("refused", waiting["pin"], "key_")
+        assert await tools(kit) == ["changing__update"]
         assert (await client.post(approvals, json=decision)).status_code == 204
         assert await tools(kit) == ["changing__add", "changing__update"]
         (approved, _) = (await client.get(f"{approvals}/approved")).json()["items"]
@@ -238,6 +244,8 @@ async def test_a_definition_that_changed_waits_until_it_is_approved_by_its_pin(t
         ]
     assert ("approve", "done") in actions
     assert ("approve", "changed meanwhile") in actions
+    assert ("refuse", "done") in actions
+    assert ("refuse", "changed meanwhile") in actions
     assert ("revoke", "done") in actions
 
 
@@ -279,7 +287,8 @@ async def test_who_may_see_only_some_tools_is_told_of_no_others_that_wait(tmp_pa
                 answer = await some.get(path)
                 assert (answer.status_code, answer.json()["code"]) == (403, "whole_reach_needed"), path
             decision = {"server": "changing", "name": "add", "pin": "0"}
-            assert (await some.post(approvals, json=decision)).status_code == 403
+            for path in (approvals, f"{approvals}/refuse"):
+                assert (await some.post(path, json=decision)).status_code == 403
 
 
 async def test_an_approval_of_a_server_that_the_catalog_does_not_have_is_unknown(tmp_path: Path) -> None:

@@ -9,10 +9,9 @@ from starlette.routing import Route
 
 from toolsearch.errors import ConflictError
 from toolsearch.gateway.approvals.decisions import Decisions
-from toolsearch.gateway.approvals.waiting import Waiting
+from toolsearch.gateway.approvals.waiting import Waiting, refused_last
 from toolsearch.gateway.operators import Change, Operators
 from toolsearch.gateway.trust.differences import Run
-from toolsearch.gateway.trust.verdicts import ReviewReason
 
 
 class _Decision(Change):
@@ -29,9 +28,7 @@ def decision_routes(operators: Operators, decisions: Decisions) -> list[Route]:
     """The routes of ``/approvals.json``."""
 
     async def show() -> Mapping[str, Any]:
-        waiting = await decisions.waiting()
-        refused_last = sorted(waiting, key=lambda each: each.held.why is ReviewReason.REFUSED)
-        return {"waiting": [*map(_written, refused_last)]}
+        return {"waiting": [*map(_written, refused_last(await decisions.waiting()))]}
 
     async def decide(decision: _Decision, who: str) -> None:
         shown = next((each for each in await decisions.waiting() if _is_about(decision, each)), None)

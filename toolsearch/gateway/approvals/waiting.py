@@ -20,7 +20,16 @@ from toolsearch.gateway.registry import Registry, content_entries, with_files_of
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.differences import Place, places_of, worded
 from toolsearch.gateway.trust.gate import PinStore, make_gate
-from toolsearch.gateway.trust.verdicts import FOUND, Entry, Kind, ReviewItem, ToolGate, content_entry, tool_entry
+from toolsearch.gateway.trust.verdicts import (
+    FOUND,
+    Entry,
+    Kind,
+    ReviewItem,
+    ReviewReason,
+    ToolGate,
+    content_entry,
+    tool_entry,
+)
 from toolsearch.storage.decisions import APPROVALS_FILE
 from toolsearch.storage.sqlite.stores import SqlitePins
 from toolsearch.tools.definition import SafetyClass, Tool, worst_safety_of
@@ -138,6 +147,11 @@ def waiting_in(registry: Registry, store: PinStore) -> list[Waiting]:
         of_server = [_waiting(store, entry, item) for entry, item in doubted if item is not None]
         waiting += sorted(of_server, key=lambda each: (each.held.kind.value, each.name))
     return waiting
+
+
+def refused_last(waiting: Sequence[Waiting]) -> list[Waiting]:
+    """*waiting*, with what somebody has refused behind what nobody has decided about."""
+    return sorted(waiting, key=lambda each: each.held.why is ReviewReason.REFUSED)
 
 
 def waiting_of(registry: Registry, store: PinStore, held: Tool) -> Waiting | None:
