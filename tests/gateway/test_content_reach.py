@@ -89,7 +89,7 @@ class HoldingGate(OpenGate):
     """Holds everything."""
 
     def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:  # noqa: ARG002
-        held = [ReviewItem(each.name, server, each.pin(), ReviewReason.NEW, kind=each.kind) for each in entries]
+        held = [ReviewItem.of(each, ReviewReason.NEW) for each in entries]
         return Verdict((), tuple(held))
 
 

@@ -12,10 +12,13 @@ import httpx2
 import pytest
 
 from tests.kit.fake_servers import FakeServer, entry
+from toolsearch.api.imports import WaitingBody
+from toolsearch.gateway.approvals.waiting import Waiting, refused_last
 from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
 from toolsearch.gateway.status import status_json
+from toolsearch.gateway.trust.verdicts import Kind, ReviewItem, ReviewReason, content_entry
 
 ENVIRONMENT = {"ANN": "ann-token-0123456789", "BOB": "bob-token-abcdefghij", "EVE": "eve-token-abcdefghij"}
 PRINCIPALS = {
@@ -85,6 +88,22 @@ async def test_an_operator_sees_the_change_word_by_word_and_approves_it_with_one
         assert answer.status_code == 204
         assert gateway.registry.held == {}  # at once
     assert recorded(tmp_path) == [("ann", "approve")]
+
+
+async def test_what_waits_has_one_form_on_the_page_in_the_status_and_in_the_service(tmp_path):
+    async with page(tmp_path) as (gateway, client):
+        _, waiting = await shown(client)
+        (in_status,) = json.loads(status_json(gateway.status()))["servers"][0]["held"]
+    assert in_status == {name: waiting[name] for name in in_status}
+    assert (waiting["label"], waiting["name"], waiting["changes"]) == ("it__work", "work", ["~ description"])
+    assert waiting.keys() == {*WaitingBody.model_fields, "places"}
+
+
+def test_what_was_refused_is_shown_behind_what_nobody_has_decided_about():
+    entries = [content_entry("it", Kind.PROMPT, {"name": name}) for name in "abc"]
+    reasons = (ReviewReason.REFUSED, ReviewReason.NEW, ReviewReason.CHANGED)
+    waiting = [Waiting(ReviewItem.of(each, why), None, each.raw) for each, why in zip(entries, reasons, strict=True)]
+    assert [each.name for each in refused_last(waiting)] == ["b", "c", "a"]
 
 
 async def refuse(client: httpx2.AsyncClient) -> dict[str, Any]:

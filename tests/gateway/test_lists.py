@@ -71,10 +71,8 @@ class Holding:
     def version(self) -> int:
         return 0
 
-    def judge(self, server: str, tools: Any, **_: Any) -> Verdict:
-        held = tuple(
-            ReviewItem(tool.name, server, tool.pin(), ReviewReason.NEW) for tool in tools if tool.name in self.names
-        )
+    def judge(self, server: str, tools: Any, **_: Any) -> Verdict:  # noqa: ARG002
+        held = tuple(ReviewItem.of(tool, ReviewReason.NEW) for tool in tools if tool.name in self.names)
         return Verdict(tuple(tool for tool in tools if tool.name not in self.names), held)
 
 

@@ -140,11 +140,9 @@ class Watching(OpenGate):
     def __init__(self) -> None:
         self.asked: list[tuple[list[str], list[str]]] = []
 
-    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:
+    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:  # noqa: ARG002
         self.asked.append(([entry.name for entry in entries], [other.name for other in others]))
-        held = tuple(
-            ReviewItem(each.name, server, each.pin(), ReviewReason.NEW) for each in entries if each.name == "held"
-        )
+        held = tuple(ReviewItem.of(each, ReviewReason.NEW) for each in entries if each.name == "held")
         return Verdict(tuple(each for each in entries if each.name != "held"), held)
 
 

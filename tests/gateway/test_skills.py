@@ -561,7 +561,7 @@ class Uncompared(ReviewItem):
 def test_what_waits_is_looked_at_once_whether_it_is_a_file_of_a_skill_or_not():
     uris = (RULES, "note://a", "note://b")
     entries = [content_entry("shop", Kind.RESOURCE, {"uri": uri}) for uri in uris]
-    waits = [Uncompared(each.name, "shop", each.pin(), ReviewReason.NEW, kind=each.kind) for each in entries]
+    waits = [Uncompared.of(each, ReviewReason.NEW) for each in entries]
     verdict = with_files_of_skills(Verdict((), held=tuple(waits)), entries, SkillFolders([{"uri": REFUND}]))
     assert [each.remote_name for each in verdict.admitted] == [RULES]
     assert [each.name for each in verdict.held] == ["shop__note://a", "shop__note://b"]

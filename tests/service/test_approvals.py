@@ -2,7 +2,7 @@
 
 from tests.kit.skills import REFUND, RULES, entry_of, refund_text
 from toolsearch.gateway.approvals.waiting import Waiting
-from toolsearch.gateway.trust.verdicts import Kind, ReviewItem, ReviewReason
+from toolsearch.gateway.trust.verdicts import Kind, ReviewItem, ReviewReason, content_entry
 from toolsearch.service.approvals import _waiting_body
 
 
@@ -10,8 +10,8 @@ def test_all_that_has_changed_in_the_files_of_a_skill_is_in_the_difference() -> 
     before = entry_of({REFUND: refund_text(), RULES: "No refund."})
     main, rules = before["resources"]
     now = {**before, "resources": [{**rules, "uri": "skill://refunds/r%75les.md", "note": "Look here."}, main]}
-    held = ReviewItem("shop__skill://refunds", "shop", "pin", ReviewReason.CHANGED, kind=Kind.SKILL)
-    assert _waiting_body(Waiting("shop", REFUND, held, before, now)).difference == [
+    held = ReviewItem.of(content_entry("shop", Kind.SKILL, now), ReviewReason.CHANGED)
+    assert _waiting_body(Waiting(held, before, now)).difference == [
         "files.rules.md.uri: skill://refunds/[-rules-]{+r%75les+}.md",
         "files.rules.md.note: {+Look here.+}",
     ]

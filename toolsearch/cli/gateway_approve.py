@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -25,18 +25,6 @@ if TYPE_CHECKING:
     from toolsearch.gateway.settings import GatewayConfig
     from toolsearch.gateway.trust.gate import PinStore
     from toolsearch.gateway.trust.verdicts import ReviewItem
-
-
-def held_json(held: ReviewItem) -> dict[str, Any]:
-    findings = [{"rule": each.rule, "place": each.place, "evidence": each.evidence} for each in held.findings]
-    return {
-        "name": held.name,
-        "kind": held.kind.value,
-        "why": held.why.value,
-        "findings": findings,
-        "changes": list(held.changes),
-        "refused_by": held.refused_by,
-    }
 
 
 def reasons(held: ReviewItem) -> str:
@@ -90,9 +78,11 @@ def approve(
             return _revoke(read, store, targets or (), yes=yes)
         waiting = waiting_entries(read, store)
         if targets:
+            names = {each.held.label: each.held.name for each in waiting}  # as the command shows them
+            targets = [names.get(target, target) for target in targets]
             waiting = _those_of(targets, waiting, [each.name for each in read.upstreams])
         if as_json:
-            print_json({"held": [_as_json(each) for each in waiting]})
+            print_json({"held": [each.written() for each in waiting]})
         elif not waiting:
             stdout().print("Nothing awaits approval.")
         review = _Review(store, targets or (), yes=yes, shows=not as_json)
@@ -267,7 +257,3 @@ def _show(waiting: Waiting) -> None:
         console.print(line(against, "yellow"))
     print_text("\n".join(waiting.difference))
     console.print()
-
-
-def _as_json(waiting: Waiting) -> dict[str, Any]:
-    return {"server": waiting.server, "pin": waiting.held.pin, **held_json(waiting.held), "definition": waiting.now}

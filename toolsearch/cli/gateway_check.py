@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.cli.command_line import ExitCode
-from toolsearch.cli.gateway_approve import approving, held_json, reasons
+from toolsearch.cli.gateway_approve import approving, reasons
 from toolsearch.cli.gateway_import import PlaceText, places_with_servers
 from toolsearch.cli.options import ConfigOption, JsonOption, read_config
 from toolsearch.cli.output import line, print_json, program, seconds, stdout, table, with_skills
@@ -88,8 +88,8 @@ def _server_json(server: Checked) -> dict[str, Any]:
         "seconds": round(server.seconds, 3),
         "error": server.error,
         "refused": [{"name": each.name, "reason": each.reason} for each in row.refused],
-        "held": [held_json(each) for each in row.held],
-        "warnings": [held_json(each) for each in row.warnings],
+        "held": [each.written() for each in row.held],
+        "warnings": [each.written() for each in row.warnings],
         "ruled_out": list(row.ruled_out),
     }
 

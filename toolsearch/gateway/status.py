@@ -10,7 +10,7 @@ import json
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, Protocol, Self, TypeAlias
@@ -96,7 +96,13 @@ class GatewayStatus:
 
 def status_json(status: GatewayStatus) -> str:
     """*status* as JSON, with the states' names as texts."""
-    return json.dumps(asdict(status), default=_plain)
+    servers = [_row_json(row) for row in status.servers]
+    return json.dumps({**asdict(replace(status, servers=())), "servers": servers}, default=_plain)
+
+
+def _row_json(row: ServerRow) -> dict[str, Any]:
+    doubts = {"held": [each.written() for each in row.held], "warnings": [each.written() for each in row.warnings]}
+    return {**asdict(replace(row, held=(), warnings=())), **doubts}
 
 
 def _plain(value: object) -> object:

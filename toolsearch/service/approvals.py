@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from toolsearch.access.reach import Reach
 from toolsearch.access.scopes import includes
 from toolsearch.api.base import Page
-from toolsearch.api.imports import Approval, ApprovedBody, FindingBody, Revocation, WaitingBody
+from toolsearch.api.imports import Approval, ApprovedBody, Revocation, WaitingBody
 from toolsearch.errors import ConflictError, UnknownRecordError
 from toolsearch.gateway.approvals.waiting import Waiting, refused_last, waiting_in
 from toolsearch.gateway.trust.differences import Place
@@ -195,21 +195,7 @@ def _approved_place(approved: Approved) -> str:
 
 
 def _waiting_body(waiting: Waiting) -> WaitingBody:
-    held = waiting.held
-    return WaitingBody(
-        label=held.label,
-        server=waiting.server,
-        kind=held.kind.value,
-        name=waiting.name,
-        pin=held.pin,
-        why=held.why.value,
-        refused_by=held.refused_by,
-        findings=[FindingBody(rule=each.rule, place=each.place, evidence=each.evidence) for each in held.findings],
-        changes=list(held.changes),
-        approved=dict(waiting.before) if waiting.before is not None else None,
-        waiting=dict(waiting.now),
-        difference=waiting.difference,
-    )
+    return WaitingBody.model_validate(waiting.written())
 
 
 def _approved_body(approved: Approved) -> ApprovedBody:

@@ -28,7 +28,7 @@ from toolsearch.gateway.config_file import read_gateway_config
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.reports.commands import announced, running_gateways
 from toolsearch.gateway.trust.gate import PinStore, make_gate
-from toolsearch.gateway.trust.verdicts import ReviewItem, ReviewReason, tool_entry
+from toolsearch.gateway.trust.verdicts import Kind, ReviewItem, ReviewReason, content_entry, tool_entry
 from toolsearch.storage.pins import FIRST_SIGHT
 from toolsearch.upstreams.interface import read_listing
 from toolsearch.upstreams.settings import UpstreamSettings
@@ -226,7 +226,8 @@ def test_approve_shows_what_is_held_and_how_it_differs_and_decides_nothing(run, 
     assert "sums__add" in ran.out
     assert "description: Adds two numbers.{+\\u{1b}[2K Twice.+}" in ran.out
     assert "\x1b" not in ran.out
-    assert [each["name"] for each in run("approve", "--config", held, "--json").json["held"]] == ["sums__add"]
+    (waiting,) = run("approve", "--config", held, "--json").json["held"]
+    assert (waiting["label"], waiting["name"], waiting["waiting"]) == ("sums__add", "add", CHANGED)
 
 
 @pytest.mark.parametrize("target", ["sums", "sums__add", "--all"])
@@ -236,6 +237,17 @@ def test_approve_takes_a_tool_a_server_or_everything(run, held, target):
     assert ran.code == 0
     assert approvals(held) == {"add": getpass.getuser()}
     assert "Nothing awaits approval." in run("approve", "--config", held).out
+
+
+def test_approve_takes_the_label_of_a_prompt_as_it_shows_it(run, configured):
+    config = configured({"sums": {"command": "sums"}}, trust={"firstSeen": "quarantine"})
+    read = read_gateway_config(config, {})
+    make_gate(read).judge("sums", [content_entry("sums", Kind.PROMPT, {"name": "ask"})], others=[])
+    (waiting,) = run("approve", "--config", config, "--json").json["held"]
+
+    assert waiting["label"] == "prompt sums__ask"
+    assert run("approve", waiting["label"], "--config", config, "--yes").code == 0
+    assert [*PinStore.of(read).approved("sums", Kind.PROMPT)] == ["ask"]
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 1)])

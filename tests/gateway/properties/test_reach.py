@@ -220,12 +220,10 @@ class HoldingGate:
     def version(self) -> int:
         return 0
 
-    def judge(self, server: str, tools: Any, **_: Any) -> Verdict:
+    def judge(self, server: str, tools: Any, **_: Any) -> Verdict:  # noqa: ARG002
         return Verdict(
             tuple(tool for tool in tools if tool.name not in self.names),
-            tuple(
-                ReviewItem(tool.name, server, tool.pin(), ReviewReason.NEW) for tool in tools if tool.name in self.names
-            ),
+            tuple(ReviewItem.of(tool, ReviewReason.NEW) for tool in tools if tool.name in self.names),
         )
 
 

@@ -44,22 +44,13 @@ def _is_about(decision: _Decision, waiting: Waiting) -> bool:
 
 
 def _written(waiting: Waiting) -> Mapping[str, Any]:
-    held = waiting.held
-    return {
-        "server": waiting.server,
-        "kind": held.kind.value,
-        "name": waiting.name,
-        "pin": held.pin,
-        "label": held.label,
-        "why": held.why.value,
-        "refused_by": held.refused_by,
-        "findings": [f"{each.rule} in {each.place}: {each.evidence}" for each in held.findings],
-        "places": [
-            {"name": place.name, "before": _runs(place.before), "now": _runs(place.now)}
-            for place in waiting.places
-            if place.is_changed
-        ],
-    }
+    """The entry, and the runs of words in each place that differs, for the page to mark."""
+    places = [
+        {"name": place.name, "before": _runs(place.before), "now": _runs(place.now)}
+        for place in waiting.places
+        if place.is_changed
+    ]
+    return {**waiting.written(), "places": places}
 
 
 def _runs(runs: tuple[Run, ...]) -> list[list[Any]]:

@@ -40,15 +40,20 @@ from toolsearch.upstreams.interface import read_listing
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An entry that awaits approval. *name* is the server's name for it; *before* is its approved definition, if there
-    is one.
-    """
+    """An entry that awaits approval. *before* is its approved definition, if there is one."""
 
-    server: str
-    name: str
     held: ReviewItem
     before: JsonObject | None
     now: JsonObject
+
+    @property
+    def server(self) -> str:
+        return self.held.server
+
+    @property
+    def name(self) -> str:
+        """The server's own name for it."""
+        return self.held.entry.remote_name
 
     @property
     def safety(self) -> str:
@@ -76,6 +81,15 @@ class Waiting:
     def difference(self) -> list[str]:
         """A line for each place that differs; for every place if nothing was approved before."""
         return [f"{place.name}: {worded(place)}" for place in self.places if place.is_changed]
+
+    def written(self) -> JsonObject:
+        """The entry as the status page, commands and the service show it."""
+        return {
+            **self.held.written(),
+            "approved": self.before,
+            "waiting": self.now,
+            "difference": [*self.difference],
+        }
 
 
 def _by_file(entry: JsonObject) -> JsonObject:
@@ -180,4 +194,4 @@ def _kept(store: PinStore, server: str, kind: Kind) -> list[JsonObject]:
 
 def _waiting(store: PinStore, entry: Entry, held: ReviewItem) -> Waiting:
     before = store.entry(entry.server, entry.remote_name, entry.kind, is_approved=True)
-    return Waiting(entry.server, entry.remote_name, held, before, entry.raw)
+    return Waiting(held, before, entry.raw)

@@ -215,7 +215,7 @@ class PinGate:
                 logger.error("everything of %s is held: %s", server, error)  # noqa: TRY400
             self._unreadable_servers.add(server)
             self._failures += 1
-            return Verdict((), tuple(_unreadable(entry) for entry in entries))
+            return Verdict((), tuple(ReviewItem.of(entry, ReviewReason.UNREADABLE) for entry in entries))
         self._unreadable_servers.discard(server)
         return verdict
 
@@ -260,7 +260,7 @@ class PinGate:
             return _Judged(entry, current)
         why = next(filter(self._holds, doubts), doubts[0])
         changes = self._changes(entry) if ReviewReason.CHANGED in doubts else ()
-        held = ReviewItem(entry.name, entry.server, current, why, tuple(found), changes, entry.kind, refused_by)
+        held = ReviewItem.of(entry, why, findings=found, changes=changes, refused_by=refused_by)
         return _Judged(entry, current, held, not self._holds(why))
 
     def _findings(self, server: str, entries: Sequence[Entry], others: Sequence[Entry]) -> list[list[Finding]]:
@@ -303,7 +303,3 @@ class _Judged:
 
 def _key(entry: Entry) -> _Key:
     return entry.kind, entry.remote_name
-
-
-def _unreadable(entry: Entry) -> ReviewItem:
-    return ReviewItem(entry.name, entry.server, entry.pin(), ReviewReason.UNREADABLE, kind=entry.kind)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 from urllib.parse import unquote
 
 from toolsearch.documents.json_values import as_list, as_object
@@ -168,14 +168,50 @@ class ReviewItem:
     identifies the definition that was looked at: an approval names it, so that any other definition is held again.
     """
 
-    name: str
-    server: str
+    entry: Entry = field(repr=False, compare=False)  # the pin stands for it
     pin: str
     why: ReviewReason
     findings: tuple[Finding, ...] = ()
     changes: tuple[str, ...] = ()  # places that differ from the approved version, for people
-    kind: Kind = Kind.TOOL
     refused_by: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        entry: Entry,
+        why: ReviewReason,
+        *,
+        findings: Sequence[Finding] = (),
+        changes: tuple[str, ...] = (),
+        refused_by: str = "",
+    ) -> Self:
+        return cls(entry, entry.pin(), why, tuple(findings), changes, refused_by)
+
+    @property
+    def server(self) -> str:
+        return self.entry.server
+
+    @property
+    def kind(self) -> Kind:
+        return self.entry.kind
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    def written(self) -> JsonObject:
+        """The item as the status page, commands and the service show it. *name* is the server's own name for it."""
+        return {
+            "label": self.label,
+            "server": self.server,
+            "kind": self.kind.value,
+            "name": self.entry.remote_name,
+            "pin": self.pin,
+            "why": self.why.value,
+            "refused_by": self.refused_by,
+            "findings": [{"rule": each.rule, "place": each.place, "evidence": each.evidence} for each in self.findings],
+            "changes": [*self.changes],
+        }
 
     @property
     def is_only_new(self) -> bool:
