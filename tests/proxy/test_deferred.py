@@ -17,7 +17,7 @@ from tests.kit.strict_upstreams.ledger import plain
 from tests.proxy.test_requests import body_of, names_in, planned, shop
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.sources.skills import SkillsSource
-from toolsearch.proxy import request as requests
+from toolsearch.proxy import listing
 from toolsearch.proxy.upstream import Upstream
 from toolsearch.wire.capabilities import Capabilities, Cloud, Endpoint, capabilities_of
 
@@ -173,7 +173,7 @@ async def test_deferred_tools_are_as_the_client_wrote_them_but_without_a_cache_m
     assert (first["name"], first["cache_control"]) == ("toolSearchTool", {"type": "ephemeral"})
     del tools[3]["cache_control"]
     assert deferred == [{**tool, "defer_loading": True} for tool in tools]
-    assert request.held_back_count == len(tools)
+    assert len(request.listing.held_back) == len(tools)
 
 
 async def test_no_name_in_a_history_loads_a_tool_that_nobody_defers() -> None:
@@ -209,7 +209,7 @@ async def test_more_tools_than_the_api_defers_are_not_deferred(monkeypatch: pyte
     def known(endpoint: Endpoint) -> Capabilities:
         return replace(capabilities_of(endpoint), max_deferred=most)
 
-    monkeypatch.setattr(requests, "capabilities_of", known)
+    monkeypatch.setattr(listing, "capabilities_of", known)
     tools = shop("messages")
     content = body_of("messages", tools, model="claude-sonnet-4-5")
     lists = dict[int, list[str]]()

@@ -33,7 +33,7 @@ async def test_tools_are_listed_if_a_conversation_with_one_call_would_cost_more_
     request = await planned(api, body_of(api, shop(api), **SYSTEM[api](_words(700))))
 
     assert names_in(request.content()) == OURS
-    assert request.tokens_saved == 740
+    assert request.listing.saved_tokens == 740
     with pytest.raises(PassUnchangedError, match="too few to be searched"):
         await planned(api, body_of(api, shop(api), **SYSTEM[api](_words(730))))
 
@@ -78,7 +78,7 @@ async def test_a_list_that_the_api_would_refuse_is_searched_whatever_it_costs(ap
     long = _words(200_000)
 
     request = await planned(api, body_of(api, tools, model="gpt-4.1", **SYSTEM[api](long)), cloud="")
-    assert request.held_back_count == 129
+    assert len(request.listing.held_back) == 129
     with pytest.raises(PassUnchangedError, match="too few"):
         await planned(api, body_of(api, tools[:128], model="gpt-4.1", **SYSTEM[api](long)), cloud="")
 
@@ -90,7 +90,7 @@ async def test_an_operators_tools_are_listed_beside_a_clients_that_are(api: str)
     request = await planned(api, body_of(api, shop(api), **SYSTEM[api](long)), tools=operator)
 
     assert sorted(names_in(request.content())) == ["book", *(f"shop__thing_{number:03}" for number in range(20))]
-    assert (request.held_back_count, request.tokens_saved) == (0, 0)
+    assert (len(request.listing.held_back), request.listing.saved_tokens) == (0, 0)
 
 
 @EVERY_API

@@ -11,7 +11,9 @@ from tests.kit.proxy_clients import CLIENTS
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.proxy.app import WIRES
 from toolsearch.proxy.body import Body
-from toolsearch.proxy.request import Request, Target
+from toolsearch.proxy.listing import Target
+from toolsearch.proxy.request import Request
+from toolsearch.proxy.rounds import as_shown
 from toolsearch.proxy.tools import ToolLists
 from toolsearch.proxy.unchanged import PassUnchangedError, require_changeable
 from toolsearch.settings import Settings
@@ -76,7 +78,7 @@ async def test_the_list_has_the_providers_tools_then_the_clients_own_by_name_the
     request = await planned(api, body_of(api, [own[0], *shop(api), native, own[1]]))
 
     assert names_in(request.content()) == [native["name"], "Bash", "Write", *OURS]
-    assert request.held_back_count == 20
+    assert len(request.listing.held_back) == 20
 
 
 @EVERY_API
@@ -331,7 +333,7 @@ async def test_the_client_gets_the_names_that_its_own_schema_has(api: str) -> No
     schema = {"type": "object", "properties": {"Start<": {"type": "string"}}}
     (own["function"] if api == "chat" else own)["input_schema" if api == "messages" else "parameters"] = schema
     request = await planned(api, body_of(api, [*shop(api), own]))
-    found = request.as_shown(await _searched(request, "select:time__list"))
+    found = as_shown(await _searched(request, "select:time__list"))
     told = request.history.answer_to_search(found_names(found)).text
     call = request.to_client(ToolCall("c", "callTool", '{"name":"time__list","arguments":{"Start_lt":"now"}}'))
 
@@ -385,7 +387,7 @@ async def test_a_list_of_very_many_tools_is_left_alone(api: str, monkeypatch: py
         await planned(api, body_of(api, [{}] * 20_001))
 
     monkeypatch.setattr("toolsearch.proxy.tools._MOST_TOOLS", 20)
-    assert (await planned(api, body_of(api, shop(api)))).held_back_count == 20
+    assert len((await planned(api, body_of(api, shop(api)))).listing.held_back) == 20
     namespace = {"type": "namespace", "name": "eyes", "tools": [CLIENTS[api].tool("look", "Looks.")]}
     for more in (CLIENTS[api].tool("Read", "Reads."), namespace):
         with pytest.raises(PassUnchangedError, match="more than 5,000 tools"):

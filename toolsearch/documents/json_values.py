@@ -10,7 +10,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 
 
 def is_object(value: Json) -> TypeGuard[JsonObject]:
-    return isinstance(value, Mapping)
+    return isinstance(value, (dict, Mapping))  # most are dicts, and the class itself is compared in no time
 
 
 def is_list(value: Json) -> TypeGuard[list[Json]]:

@@ -17,12 +17,13 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import ChatModelError, ToolSearchError
 from toolsearch.proxy.body import Body
 from toolsearch.proxy.continued import NotStoredError, continued_by, require_stored
-from toolsearch.proxy.known_replies import CallersReplies, KnownReplies
-from toolsearch.proxy.request import Request, Target
+from toolsearch.proxy.known_replies import CallersReplies, Continued, KnownReplies
+from toolsearch.proxy.listing import Target
+from toolsearch.proxy.request import Request
 from toolsearch.proxy.rounds import Rounds
-from toolsearch.proxy.tools import ToolLists
+from toolsearch.proxy.tools import ToolList, ToolLists
 from toolsearch.proxy.unchanged import PassUnchangedError, require_changeable
-from toolsearch.proxy.upstream import Answer, Headers, Upstream, end_to_end, is_plain
+from toolsearch.proxy.upstream import Answer, Headers, Upstream, end_to_end, is_plain, once
 from toolsearch.sessions.costs import ToolCosts
 from toolsearch.settings import Settings
 from toolsearch.threads import search_threads
@@ -150,13 +151,18 @@ class ProxyApp:
 
     async def _answer_model(self, exchange: _Exchange, target: Target, *, is_count: bool) -> None:
         content = await exchange.content(MOST_REQUEST_BYTES)
+        request, reason = None, b""
         try:
             request = await self._request(exchange, target, content)
-        except PassUnchangedError as reason:
-            is_ok = await self._pass(exchange, content, [(_OFF, str(reason).encode())])
+        except PassUnchangedError as error:
+            reason = str(error.with_traceback(None)).encode()  # the frames hold the body, and the error itself
+        unchanged, content = once(content), b""  # it is not kept while the answer comes
+        if request is None:
+            is_ok = await self._pass(exchange, unchanged, [(_OFF, reason)])
             if self._note is not None and is_ok and not is_count:
                 self._note(ProxiedRequest(target.wire_format))
             return
+        del unchanged
         send = partial(self._upstream.send, exchange.method, exchange.target, _for_changed(exchange.headers, request))
         async with send(request.content()) as answer:
             own = _about(request)
@@ -170,8 +176,9 @@ class ProxyApp:
                 await exchange.reply(rounds, answer, own)
             finally:
                 if self._note is not None:
-                    revealed = set(request.revealed).difference(request.listed)
-                    note = ProxiedRequest(target.wire_format, request.held_back_count, len(revealed), rounds.costs)
+                    revealed = set(request.revealed).difference(request.listing.names)
+                    held_back = len(request.listing.held_back)
+                    note = ProxiedRequest(target.wire_format, held_back, len(revealed), rounds.costs)
                     self._note(note)
 
     async def _request(self, exchange: _Exchange, target: Target, content: bytes) -> Request:
@@ -180,16 +187,19 @@ class ProxyApp:
             raise PassUnchangedError("the client has switched the proxy off")
         if exchange.header(b"content-encoding") not in (b"", b"identity"):
             raise PassUnchangedError("the body is compressed")
-        read = await search_threads.run(Body.read, content, self.lists.texts, (target.wire.ENTRIES,))
+        read = await search_threads.run(Body.read, content, (target.wire.ENTRIES,), {"tools": self.lists.texts})
         continuation = target.wire.CONTINUATION
         continued = None if read is None else continued_by(read, continuation, self._replies())
         try:
             body = require_changeable(read, continuation, continued, has_operator=self._tools is not None)
             tools = await self.lists.get(body, target.wire_format)
-            return await search_threads.run(Request, target, body, tools, continued)
+            made = await search_threads.run(_made, target, body, tools, continued)
+            if isinstance(made, PassUnchangedError):
+                raise made
         except PassUnchangedError as reason:
             require_stored(read, target.wire, continued, str(reason))
             raise
+        return made
 
     async def _pass(self, exchange: _Exchange, content: bytes | AsyncIterator[bytes], own: Headers) -> bool:
         """Pass a request on as it came, and say whether the model API took it."""
@@ -197,6 +207,14 @@ class ProxyApp:
         async with self._upstream.send(exchange.method, exchange.target, headers, content) as answer:
             await exchange.pass_on(answer, own)
             return answer.is_ok
+
+
+def _made(target: Target, body: Body, tools: ToolList, continued: Continued | None) -> Request | PassUnchangedError:
+    """The request, or the reason why it is passed on. An error that is raised in a thread keeps *body* in memory."""
+    try:
+        return Request(target, body, tools, continued)
+    except PassUnchangedError as reason:
+        return reason.with_traceback(None)
 
 
 def _for_changed(headers: Headers, request: Request) -> Headers:
@@ -215,9 +233,9 @@ def _for_changed(headers: Headers, request: Request) -> Headers:
 def _about(request: Request) -> Headers:
     """What the proxy has done, as headers of its answer."""
     said = {
-        "held-back": str(request.held_back_count),
+        "held-back": str(len(request.listing.held_back)),
         "shown": str(len(request.revealed)),
-        "tokens-saved": str(request.tokens_saved),
+        "tokens-saved": str(request.listing.saved_tokens),
     }
     return [(f"x-toolsearch-{name}".encode(), value.encode()) for name, value in said.items()]
 
@@ -288,7 +306,10 @@ class _Exchange:
             if size > most:
                 raise _TooLargeError
             pieces.append(piece)
-        return b"".join(pieces)
+        content = b"".join(pieces)
+        if content and not self.header(b"content-length"):
+            self.headers = [*self.headers, (b"content-length", str(size).encode())]
+        return content
 
     async def start(self, status: int, headers: Headers) -> None:
         """Begin the answer. The SDKs of the providers do not repeat a request for which a tool has run."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from toolsearch.tools.json_types import Json
 
@@ -15,12 +15,11 @@ _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _SCAN: Final = json.JSONDecoder().raw_decode
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A JSON value in a text, with the text that stands for it.
+class Part(NamedTuple):
+    """A JSON value, and where the text that stands for it begins and ends.
 
     items  the elements of a list, if they are wanted
-    known  the text, if it was known before
+    known  the text, if it was known before. It is left out of the text around it
     """
 
     value: Json
@@ -32,28 +31,24 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A JSON object: its text, and the values of its keys."""
+    """A JSON object: its text without the parts that were known, and the values of its keys."""
 
     text: str
     parts: Mapping[str, Part]
 
     @classmethod
-    def read(cls, content: bytes, known: Iterable[str] = (), lists: Collection[str] = ()) -> Body | None:
+    def read(
+        cls, content: bytes, lists: Collection[str] = (), known: Mapping[str, Collection[str]] | None = None
+    ) -> Body | None:
         """None unless *content* is one JSON object in UTF-8 that has no key twice.
 
-        known  the texts of lists that were read before. They are not read again, and their parts have no value
         lists  the keys of lists whose items are wanted, of which each may have MOST_ITEMS
+        known  the keys whose texts alone are wanted. A text of these that was read before is not read again
         """
         try:
-            text = content.decode()
-            parts = dict[str, Part]()
-            for key, part in _members(text, tuple(known), lists):
-                if key in parts:
-                    return None
-                parts[key] = part
+            return cls(*_read(content.decode(), lists, known or {}))
         except (ValueError, IndexError, RecursionError):
             return None
-        return cls(text, parts)
 
     def get(self, key: str) -> Json:
         part = self.parts.get(key)
@@ -72,12 +67,17 @@ class Body:
         part = self.parts.get(key)
         return [(item.value, self.written(item)) for item in part.items] if part is not None else []
 
+    def without_value(self, key: str) -> Body:
+        """The same body, with only the text of the value of *key*: objects of Python take several times as much."""
+        less = {key: self.parts[key]._replace(value=None, items=())} if key in self.parts else {}
+        return Body(self.text, {**self.parts, **less})
+
     def replaced(self, values: Mapping[str, str]) -> bytes:
         """The body with *values*, as JSON, under their keys. New keys come last."""
         pieces, at = list[str](), 0
         for key, part in self.parts.items():  # in the order of the text
-            if key in values:
-                pieces += [self.text[at : part.start], values[key]]
+            if key in values or part.known:
+                pieces += [self.text[at : part.start], values.get(key, part.known)]
                 at = part.end
         end = self.text.rindex("}")
         pieces.append(self.text[at:end])
@@ -115,23 +115,32 @@ def list_items(text: str) -> list[tuple[Json, str]]:
     return [(item.value, text[item.start : item.end]) for item in _list_part(text, 0).items]
 
 
-def _members(text: str, known: Sequence[str], lists: Collection[str]) -> Iterator[tuple[str, Part]]:
+def _read(text: str, lists: Collection[str], known: Mapping[str, Collection[str]]) -> tuple[str, dict[str, Part]]:
+    """The text of a body without what is *known*, and its parts. Raises ValueError, IndexError or RecursionError."""
+    parts = dict[str, Part]()
     at = _expect("{", text, 0)
     while text[at] != "}":
         if text[at] != '"':
             raise ValueError
         key, at = _SCAN(text, at)
+        if key in parts:
+            raise ValueError
         at = _expect(":", text, at)
-        part = next((Part(None, at, at + len(each), known=each) for each in known if text.startswith(each, at)), None)
-        part = part or (_list_part(text, at) if key in lists and text[at] == "[" else _part(text, at))
-        yield key, part
-        at = _after(text, part.end)
+        if found := next((each for each in known.get(key, ()) if text.startswith(each, at)), ""):
+            parts[key] = Part(None, at, at, known=found)
+            text = text[:at] + text[at + len(found) :]
+        elif key in known:
+            parts[key] = _part(text, at)._replace(value=None)
+        else:
+            parts[key] = _list_part(text, at) if key in lists and text[at] == "[" else _part(text, at)
+        at = _after(text, parts[key].end)
         if text[at] != "}":
             at = _expect(",", text, at)
             if text[at] == "}":
                 raise ValueError
     if _after(text, at + 1) != len(text):
         raise ValueError
+    return text, parts
 
 
 def _part(text: str, at: int) -> Part:
@@ -163,5 +172,7 @@ def _expect(character: str, text: str, at: int) -> int:
 
 
 def _after(text: str, at: int) -> int:
+    if text[at : at + 1] > " ":
+        return at
     found = _SPACE.match(text, at)
     return found.end() if found is not None else at

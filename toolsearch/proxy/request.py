@@ -3,74 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import replace
+from functools import cached_property
 from itertools import takewhile
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from toolsearch.access.reach import Reach
-from toolsearch.discovery.call_tools import CALL_TOOLS, READ_SKILL_TOOL, inner_call
+from toolsearch.discovery.call_tools import inner_call
 from toolsearch.discovery.exposure import SESSION_EXPOSURES
-from toolsearch.discovery.view import View
-from toolsearch.documents.json_values import as_object, as_texts, is_object
+from toolsearch.documents.json_values import as_object, is_object
 from toolsearch.proxy.body import Body, list_text
 from toolsearch.proxy.known_replies import Continued
+from toolsearch.proxy.listing import Listing, Target
 from toolsearch.proxy.tools import ToolList
 from toolsearch.proxy.unchanged import PassUnchangedError
 from toolsearch.sessions.conversation import Conversation
-from toolsearch.tokens import HeuristicTokenCounter, definition_tokens
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
-from toolsearch.wire.capabilities import Cloud, Endpoint, RevealMode, capabilities_of
 from toolsearch.wire.carried import OwnAnswer
-from toolsearch.wire.formats import (
-    CHOICE,
-    WireFormat,
-    chosen_names,
-    has_cache_mark,
-    is_answer,
-    render_change,
-    render_definition,
-    render_tool_list,
-    said_in,
-    text_in,
-    with_cache_mark,
-    without_force,
-)
+from toolsearch.wire.formats import CHOICE, chosen_names, is_answer, render_change, render_definition, without_force
 from toolsearch.wire.messages import ToolChangeMessage
 from toolsearch.wire.native_search import found_names, loaded_text
-from toolsearch.wire.proxied import Found, History, ProxiedWire
+from toolsearch.wire.proxied import Found, History
 from toolsearch.wire.proxied_parts import compact
 from toolsearch.wire.sendable_tools import own_arguments
 
-_OWN_TOOLS: Final = 2  # the search tool and the call tool; readSkill is there only for skills
-_FEWEST_REQUESTS: Final = 2  # of a conversation that calls a tool: for the call, and after it
+_FREE: Final = (None, "auto", "required", "any")  # choices of any tool
 # Fields that answers repeat from the request, with defaults.
 _REPEATED: Final = {"tools": "[]", CHOICE: '"auto"'}
-_MOST_UNSURE: Final = 2  # tools that a search names although it is not sure of any
-_FREE: Final = (None, "auto", "required", "any")  # choices of any tool
-Texts: TypeAlias = list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a request goes, and how it is written."""
-
-    wire_format: WireFormat
-    wire: ProxiedWire
-    cloud: Cloud = ""
+Entries: TypeAlias = list[tuple[Json, str]]
 
 
 class Request:
     """What the model is sent for one request of a client, and what its searches find.
 
-    mode       how found tools reach the model
-    held       names of tools whose calls do not reach the client as they are
-    revealed   names of the tools that it is shown by now, of those that were held back
-    held_back_count  number of tools that the model is not shown at first
-    is_free    whether the model need not call a tool any more: it has called one of the operator's, or too many
+    listing   the tools that the model is shown from the start
+    revealed  names of the tools that it is shown by now, of those that were held back
+    is_free   whether the model need not call a tool any more: it has called one of the operator's, or too many
     """
 
     def __init__(self, target: Target, body: Body, tools: ToolList, continued: Continued | None = None) -> None:
@@ -78,37 +47,24 @@ class Request:
 
         continued  the stored reply that it continues
         """
-        self.target, self._body, self._tools, self._continued = target, body, tools, continued
-        self._known = capabilities_of(Endpoint(target.wire_format, str(body.get("model") or ""), target.cloud))
-        self.mode: RevealMode = self._way_to_reveal()
-        if not tools.named and not self._known.tools_on_chat and body.get("reasoning_effort") != "none":
+        entries = _conversation(body, target.wire.ENTRIES)
+        self.target, self._tools, self._continued = target, tools, continued
+        self._body = body.without_value(target.wire.ENTRIES)  # the conversation is read only here
+        fields = (as_object(value) or {} for value, _ in entries)
+        opening = list(takewhile(lambda each: not is_answer(each), fields))
+        self.listing = Listing(target, self._body, tools, opening, continued)
+        if not tools.named and not self.listing.api.tools_on_chat and body.get("reasoning_effort") != "none":
             raise PassUnchangedError("the model takes no functions while it reasons, and the client has none")
-        entries = self._client_entries()
-        opening = list(
-            takewhile(lambda fields: not is_answer(fields), (as_object(value) or {} for value, _ in entries))
-        )
-        kept = self._kept(_system_text(body, opening))
-        reach = _without(tuple(name for name in kept if name in tools.named))
-        view = tools.engine.view(reach)
-        self.is_whole = continued is None and self._is_whole(view, kept, opening)
-        is_first = continued is None and not self.is_whole and self.mode != "messages"
-        surely = self._asked_first(reach, entries) if is_first else []
-        self.listed = self._listed(kept, surely, view.names)
-        clients = tuple(name for name in self.listed if name in tools.named)
-        self._reach = reach if self.is_whole else _without(clients)  # the operator's run here, listed or not
-        held_back = set(view.names).difference(self.listed)
-        self.held_back_count = len(held_back)
-        self._deferred: Collection[str] = held_back if self.mode == "deferred" else ()
-        shown = () if continued is None or continued.mode != self.mode else continued.revealed
+        shown = () if continued is None or continued.mode != self.listing.mode else continued.revealed
         self._loaded = {*shown}  # deferred tools that answers have loaded
-        self.revealed = [*surely, *shown]
-        self._sent: Texts = []
+        self.revealed = [*self.listing.asked, *shown]
+        self._announced = {*self.listing.names, *self.revealed}
+        self._pending: list[str] = []
+        self._sent: list[str] = []
         self._is_as_sent = True
         self.is_free = False
-        self._pending: list[str] = []
-        self._announced = {*self.listed, *self.revealed}
         self._read(entries)
-        if self.is_whole and not tools.operator and not tools.has_skills and self._is_as_sent:
+        if self.listing.is_whole and not tools.operator and not tools.has_skills and self._is_as_sent:
             own = "beside the client's own tool search, " if tools.has_search else ""
             raise PassUnchangedError(f"{own}the tools are too few to be searched")
 
@@ -117,20 +73,18 @@ class Request:
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers that the way of revealing tools needs."""
-        return self._known.headers.get(self.mode, {})
+        return self.listing.api.headers.get(self.listing.mode, {})
 
     def content(self) -> bytes:
         """The body that goes to the model now."""
-        wire, body = self.target.wire, self._body
-        values = {"tools": list_text(self.listed_texts)}
-        if self._continued is not None and wire.CONTINUATION is not None:
-            values[wire.CONTINUATION.parameter] = compact(self._continued.stored.id)
-        if self.is_free:
-            freed = without_force(body.get(CHOICE))
-            values |= {} if freed is None else {CHOICE: compact(freed)}
+        values = {"tools": list_text(self.listing.texts)}
+        if self._continued is not None and (continuation := self.target.wire.CONTINUATION) is not None:
+            values[continuation.parameter] = compact(self._continued.stored.id)
+        if self.is_free and (freed := without_force(self._body.get(CHOICE))) is not None:
+            values[CHOICE] = compact(freed)
         if not self._is_as_sent or self._pending:
-            values[wire.ENTRIES] = list_text([*self._sent, *self._change()])
-        return body.replaced(values)
+            values[self.target.wire.ENTRIES] = list_text([*self._sent, *self._change()])
+        return self._body.replaced(values)
 
     def add(self, entries: Iterable[JsonObject], results: Sequence[ToolResult]) -> None:
         """Continue the conversation by *entries*, the model's answer and the *results* of its calls."""
@@ -143,21 +97,22 @@ class Request:
 
     # The calls of the model
 
-    @cached_property
+    @property
     def history(self) -> History:
-        """How the conversation with the model is written."""
+        """How the conversation with the model is written. It is not kept here, since it holds the request."""
         return History(
             self._called_by_call_tool,
             self._answer,
-            self._known.binds_thinking,
+            self.listing.api.binds_thinking,
             self._tools.full_names,
-            has_native_search=self.mode == "deferred",
+            has_native_search=self.listing.mode == "deferred",
             unanswered=None if self._continued is None else self._continued.stored.unanswered,
         )
 
     @property
     def held(self) -> Collection[str]:
-        return {*(each.name for each in self._own), *self._tools.operator, *self._tools.full_names.values()}
+        """The names of tools whose calls do not reach the client as they are."""
+        return {*(each.name for each in self.listing.own), *self._tools.operator, *self._tools.full_names.values()}
 
     def may_call(self, name: str) -> bool:
         """Whether the client's choice leaves the model the tool *name*. A choice that is not known leaves only those
@@ -189,34 +144,9 @@ class Request:
     @cached_property
     def conversation(self) -> Conversation:
         """The tools that the proxy runs for this request."""
-        conversation = self._tools.conversation(self._reach)
-        conversation.show_as(SESSION_EXPOSURES[self.mode])
+        conversation = self._tools.conversation(self.listing.reach)
+        conversation.show_as(SESSION_EXPOSURES[self.listing.mode])
         return conversation
-
-    def as_shown(self, result: ToolResult) -> ToolResult:
-        """The *result* of a search as the names that it found, from which a later request can make its answer again."""
-        if result.name != TOOL_NAME:
-            return result
-        structured = as_object(result.structured) or {}
-        skills, others = as_texts(structured.get("skills")), as_texts(structured.get("alsoFound"))
-        names = [*skills, *found_names(result)] or others[:_MOST_UNSURE]
-        return replace(result, content=(), structured={"tools": list(names)}, is_error=False, error_code=None)
-
-    @property
-    def tokens_saved(self) -> int:
-        """An estimate: the tokens of the tools that are not in the list."""
-        return 0 if self.is_whole else self._tools.engine.view(_without(tuple(self.listed))).estimated_tokens
-
-    @property
-    def all_tools_tokens(self) -> int:
-        """An estimate: the tokens of all tools that can be searched."""
-        return self._tools.engine.view(Reach()).estimated_tokens
-
-    @property
-    def sent_tokens(self) -> int:
-        """An estimate: the tokens of the tools that the model is sent now, in the list and as they were found."""
-        found = sum(map(self._tools.remembered.tokens, set(self.revealed).difference(self.listed)))
-        return self.all_tools_tokens - self.tokens_saved + found + (0 if self.is_whole else self._own_tokens)
 
     def as_listed(self, text: str) -> str:
         """The *text* of an answer or of an event. One that repeats the tools and the choice repeats the client's."""
@@ -231,115 +161,9 @@ class Request:
             return body.replaced({key: own[key] for key in own if key in body.parts}).decode()
         return text
 
-    # The list
-
-    def _way_to_reveal(self) -> RevealMode:
-        """How found tools reach the model: the best way that its API takes beside the client's own tools."""
-        tools, most = self._tools, self._known.max_deferred
-        is_room = most is None or len(tools.others) + len(tools.named) + len(tools.operator) + _OWN_TOOLS <= most
-        refused = set[RevealMode]({"append"}) if is_room and not tools.has_search else {"append", "deferred"}
-        return next(mode for mode in self._known.modes if mode not in refused)
-
-    @cached_property
-    def _own(self) -> Sequence[ToolDefinition]:
-        return self._own_beside(is_whole=self.is_whole)
-
-    def _own_beside(self, *, is_whole: bool) -> Sequence[ToolDefinition]:
-        """The proxy's own tools in a list. Beside tools that are all listed, only skills need any."""
-        skills = [READ_SKILL_TOOL] if self._tools.has_skills else []
-        if is_whole and not skills:
-            return []
-        calls = [CALL_TOOLS[CALL_TOOL]] if self.mode == "fixed" and not is_whole else []
-        return [self._tools.search_definition, *skills, *calls]
-
-    @cached_property
-    def listed_texts(self) -> Texts:
-        named, operator = self._tools.named, self._tools.operator
-        own = [operator[name].definition for name in self.listed if name not in named and name in operator]
-        rendered: list[Any] = [*self._tools.rendered.of(own), *self._rendered_own()]
-        kept = [name for name in self.listed if name in named]
-        if not has_cache_mark(named[name].entry for name in kept):
-            rendered = with_cache_mark(rendered, self._tools.marked)
-        every: Mapping[str, str] = self._tools.deferred if self._deferred else {}
-        deferred = [text for name, text in every.items() if name in self._deferred]
-        return [*self._tools.others, *self._tools.written(kept), *map(compact, rendered), *deferred]
-
-    def _rendered_own(self) -> Sequence[JsonObject]:
-        """The entries of the proxy's own tools. Beside deferred tools, the search may be the API's own."""
-        if not self.history.has_native_search:
-            return self._tools.rendered.of(self._own)
-        return [render_tool_list([each], [each], self.target.wire_format)[0] for each in self._own]
-
-    @cached_property
-    def _own_tokens(self) -> int:
-        own = self._own_beside(is_whole=False)
-        return sum(definition_tokens(definition, HeuristicTokenCounter()) for definition in own)
-
-    def _is_whole(self, view: View, kept: Sequence[str], opening: Sequence[JsonObject]) -> bool:
-        """Whether the tools in *view* are listed as well: they are few, or a search costs more than it saves."""
-        rule, most = self._tools.engine.options.pass_through, self._known.max_tools
-        if most is not None and len(self._tools.others) + len(kept) + len(view.names) > most:
-            return False
-        return view.is_shown_whole(rule) or (rule.max_tools > 0 and self._is_dearer(view, kept, opening))
-
-    def _is_dearer(self, view: View, kept: Iterable[str], opening: Iterable[JsonObject]) -> bool:
-        """Whether a conversation with one call costs more with a search, which is one request more.
-
-        It counts the first request, so that the answer is the same in all requests of a conversation.
-        """
-        said = [self._body.get("system"), self._body.get("instructions"), *(each.get("content") for each in opening)]
-        listed = self._tools.written(name for name in kept if name in self._tools.named)
-        rest = HeuristicTokenCounter().count("\n".join([*map(text_in, said), *self._tools.others, *listed]))
-        return _FEWEST_REQUESTS * (rest + view.estimated_tokens) < (_FEWEST_REQUESTS + 1) * (rest + self._own_tokens)
-
-    def _kept(self, system: str) -> list[str]:
-        """The tools that are always in the list, by name: the chosen ones first if there is no room for all."""
-        tools = self._tools
-        chosen = tools.chosen(chosen_names({CHOICE: self._body.get(CHOICE)}))
-        kept = sorted(tools.kept(system).difference(chosen))
-        room = self._room
-        if room is not None and len(chosen) > room:
-            raise PassUnchangedError("the request chooses more tools than the model API takes")
-        return sorted([*chosen, *kept][:room])
-
-    @property
-    def _room(self) -> int | None:
-        """How many tools the list can hold beside those that are in it anyway."""
-        most = self._known.max_tools
-        return None if most is None else max(0, most - _OWN_TOOLS - self._tools.has_skills - len(self._tools.others))
-
-    def _listed(self, kept: Sequence[str], surely: Iterable[str], in_reach: Sequence[str]) -> list[str]:
-        more = in_reach if self.is_whole else surely
-        before = () if self._continued is None else self._continued.listed
-        known = [name for name in before if name in self._tools.named or name in self._tools.operator]
-        listed = list(dict.fromkeys([*known, *kept, *sorted(set(more).difference(kept))]))
-        return listed if self.is_whole else listed[: self._room]
-
-    def _asked_first(self, reach: Reach, entries: Sequence[tuple[Json, str]]) -> list[str]:
-        """The tools that the client asks for before the model's first answer."""
-        names: dict[str, None] = {}
-        for value, _ in entries:
-            fields = as_object(value) or {}
-            if is_answer(fields):
-                break
-            names |= dict.fromkeys(self._asked_for(reach, fields))
-        return list(names)
-
-    def _asked_for(self, reach: Reach, fields: JsonObject) -> Sequence[str]:
-        said = said_in(fields)
-        return self._tools.remembered.surely_asked(reach, said) if said else ()
-
     # The conversation
 
-    def _client_entries(self) -> list[tuple[Json, str]]:
-        key = self.target.wire.ENTRIES
-        said = self._body.get(key)
-        if isinstance(said, str):
-            text = self._body.written(self._body.parts[key])
-            return [({"role": "user", "content": said}, f'{{"role":"user","content":{text}}}')]
-        return self._body.items(key)
-
-    def _read(self, entries: Sequence[tuple[Json, str]]) -> None:
+    def _read(self, entries: Entries) -> None:
         """Write the conversation as the model knows it."""
         parts = self.target.wire.restored([value for value, _ in entries], self.history)
         self._is_as_sent = parts == list(range(len(entries)))
@@ -351,8 +175,8 @@ class Request:
             fields = as_object(value) or {}
             if is_answer(fields):
                 self._begin_answer()
-            elif self.mode == "messages" and not self.is_whole:
-                self._reveal(self._asked_for(self._reach, fields))
+            elif self.listing.mode == "messages" and not self.listing.is_whole:
+                self._reveal(self.listing.asked_in(fields, self.listing.reach))
             self._sent.append(text)
 
     def _begin_answer(self) -> None:
@@ -364,9 +188,9 @@ class Request:
 
     @cached_property
     def _called_by_call_tool(self) -> Collection[str]:
-        if self.is_whole or self.mode != "fixed":
+        if self.listing.is_whole or self.listing.mode != "fixed":
             return ()
-        return {*self._tools.named, *self._tools.operator}.difference(self.listed)
+        return {*self._tools.named, *self._tools.operator}.difference(self.listing.names)
 
     def _reveal(self, names: Iterable[str]) -> None:
         for name in names:
@@ -374,10 +198,10 @@ class Request:
                 continue
             if name not in self.revealed:
                 self.revealed.append(name)
-            if self.mode == "messages":
+            if self.listing.mode == "messages":
                 self._pending.append(name)
 
-    def _change(self) -> Texts:
+    def _change(self) -> list[str]:
         """The message that adds the tools that the model is not told of yet: the client's as it has written them."""
         known = {name: tool for name in self._pending if (tool := self.conversation.shown_tool(name)) is not None}
         own = self._tools.added(known)
@@ -392,17 +216,20 @@ class Request:
 
     def _answer(self, names: Sequence[str]) -> OwnAnswer:
         """The answer to a search that found *names*. It loads deferred tools that no earlier answer has loaded."""
+        mode, reach = self.listing.mode, self.listing.reach
+        if mode == "fixed":
+            return OwnAnswer(self._tools.remembered.answer(reach, tuple(names)))
         shown = [name for name in names if self.conversation.shown_entry(name) is not None]
         skills = tuple(filter(self.find_skill, shown))
         tools = [name for name in shown if name not in skills]
-        if not tools or self.mode == "fixed":
-            return OwnAnswer(self._tools.remembered.answer(self._reach, tuple(shown)))
-        own = self._tools.named
-        loaded = [name for name in tools if name in self._deferred and name not in self._loaded]
+        if not tools:
+            return OwnAnswer(self._tools.remembered.answer(reach, tuple(shown)))
+        own, deferred = self._tools.named, self.listing.held_back if mode == "deferred" else ()
+        loaded = [name for name in tools if name in deferred and name not in self._loaded]
         self._loaded.update(loaded)
         callable_names = [own[name].dotted_name if name in own else name for name in tools if name not in loaded]
         texts = [loaded_text(callable_names)] if callable_names else []
-        texts += [self._tools.remembered.answer(self._reach, skills)] if skills else []
+        texts += [self._tools.remembered.answer(reach, skills)] if skills else []
         return OwnAnswer("\n".join(texts), self._entries(loaded))
 
     def _entries(self, names: Sequence[str]) -> dict[str, JsonObject]:
@@ -419,12 +246,9 @@ def _as_written(call: ToolCall) -> str:
     return body.written(part) if body is not None and part is not None and is_object(part.value) else ""
 
 
-@lru_cache(256)
-def _without(names: tuple[str, ...]) -> Reach:
-    return Reach.parse(deny=sorted(names))
-
-
-def _system_text(body: Body, opening: Iterable[JsonObject]) -> str:
-    """The words of the application before the first answer, wherever the format has them."""
-    said = (fields.get("content") for fields in opening if fields.get("role") in ("system", "developer"))
-    return "\n".join(map(text_in, [body.get("system"), body.get("instructions"), *said]))
+def _conversation(body: Body, key: str) -> Entries:
+    """The conversation under *key*, each entry with its text."""
+    said = body.get(key)
+    if isinstance(said, str):
+        return [({"role": "user", "content": said}, f'{{"role":"user","content":{body.written_at(key, "")}}}')]
+    return body.items(key)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from toolsearch.calling.hooks import partial_results
 from toolsearch.calling.limits import TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.discovery.call_tools import inner_call
+from toolsearch.documents.json_values import as_object, as_texts
 from toolsearch.errors import CallLimitError, ChatModelError, ToolSearchError
 from toolsearch.proxy.known_replies import CallersReplies, Continued
 from toolsearch.proxy.request import Request
@@ -26,6 +27,7 @@ from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.results import text_block
 from toolsearch.wire.events import Event, EventReader, require_size
+from toolsearch.wire.native_search import found_names
 from toolsearch.wire.proxied import Reply
 from toolsearch.wire.proxied_parts import compact, read_object
 from toolsearch.wire.reply_parts import arguments_text
@@ -34,6 +36,7 @@ _MOST_ROUNDS: Final = 3
 _TOO_MANY: Final = (
     f"A reply has at most {_MOST_ROUNDS} rounds of calls, and they are used up. Answer now with your results."
 )
+_MOST_UNSURE: Final = 2  # tools that a search names although it is not sure of any
 _EXCLUDED: Final = "The tool choice excludes this call, so it did not run. Call only tools that the choice allows."
 _PING_S: Final = 10.0
 _PING: Final = b": a tool is running\n\n"  # a comment, which readers of events skip
@@ -69,7 +72,8 @@ class Rounds:
     _rest: bytes = b""  # what came of a stream after its last event
 
     def __post_init__(self) -> None:
-        self.costs = ToolCosts(1, self.request.sent_tokens, 0, self.request.all_tools_tokens)
+        listing, revealed = self.request.listing, self.request.revealed
+        self.costs = ToolCosts(1, listing.sent_tokens(revealed), 0, listing.all_tokens)
 
     async def streamed(self, first: Answer) -> AsyncGenerator[bytes]:
         """The stream for the client, of which *first* is the model's first answer."""
@@ -154,7 +158,7 @@ class Rounds:
         """Remember what a request has to know that continues the *reply*."""
         request = self.request
         if (stored := reply.stored) is not None:
-            self.replies.put(Continued(stored, request.mode, request.listed, request.revealed))
+            self.replies.put(Continued(stored, request.listing.mode, request.listing.names, request.revealed))
 
     def _goes_on(self, reply: Reply, results: Sequence[ToolResult]) -> bool:
         """Add the round to the conversation with the model, and say whether the model is asked again."""
@@ -162,7 +166,7 @@ class Rounds:
         if reply.has_client_calls or self._round > _MOST_ROUNDS + 1:
             return False
         self.request.add(reply.next_entries(results), results)
-        self._count(requests=1, sent_tokens=self.request.sent_tokens)
+        self._count(requests=1, sent_tokens=self.request.listing.sent_tokens(self.request.revealed))
         return True
 
     def _count(self, *, requests: int = 0, sent_tokens: int = 0, written_tokens: int = 0) -> None:
@@ -186,7 +190,7 @@ class Rounds:
             results = [_refused(call, _EXCLUDED) for call in inner]
         else:
             results = await self._executed(inner)
-        return [self.request.as_shown(result) for result in results]
+        return list(map(as_shown, results))
 
     async def _executed(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
         self.has_run = self.has_run or any(call.name != TOOL_NAME for call in calls)
@@ -195,6 +199,16 @@ class Rounds:
             return list(await self.manager.execute(calls, scope, turn=self._turn))
         except CallLimitError as error:
             return list(partial_results(error))
+
+
+def as_shown(result: ToolResult) -> ToolResult:
+    """The *result* of a search as the names that it found, from which a later request can make its answer again."""
+    if result.name != TOOL_NAME:
+        return result
+    structured = as_object(result.structured) or {}
+    skills, others = as_texts(structured.get("skills")), as_texts(structured.get("alsoFound"))
+    names = [*skills, *found_names(result)] or others[:_MOST_UNSURE]
+    return replace(result, content=(), structured={"tools": list(names)}, is_error=False, error_code=None)
 
 
 def _refused(call: ToolCall, reason: str) -> ToolResult:

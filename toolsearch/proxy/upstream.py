@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import lru_cache
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, TypeAlias
@@ -19,6 +20,7 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]  # names in lower case
 
 SILENCE_S: Final = 600.0  # as the providers' SDKs wait
 _CONNECT_S: Final = 10.0
+_MOST_TARGETS: Final = 16  # whose addresses are made once
 _HOP_BY_HOP: Final = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
     b"upgrade host expect".split()
@@ -54,6 +56,7 @@ class Upstream:
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # a jar that takes none: clients keep theirs
         )
         self.silence_s = silence_s
+        self._at = lru_cache(_MOST_TARGETS)(lambda target: self._url.copy_with(raw_path=self._path + target))
 
     @property
     def cloud(self) -> Cloud:
@@ -67,12 +70,15 @@ class Upstream:
     ) -> AsyncGenerator[Answer]:
         """The answer to a request for *target*, a path with its query. The end of the block closes it.
 
-        Raises ChatModelError.
+        *headers* tell the length of a *content* that comes in pieces. None of it is kept once it is sent, since answers
+        may take minutes. Raises ChatModelError.
         """
-        url = self._url.copy_with(raw_path=self._path + target)
+        if isinstance(content, bytes) and content:
+            headers = [*headers, (b"content-length", str(len(content)).encode())]
+            content = once(content)
         request = httpx2.Request(
             method,
-            url,
+            self._at(target),
             headers=[*headers],
             content=content,
             extensions={"timeout": self._client.timeout.as_dict()},
@@ -86,6 +92,11 @@ class Upstream:
 
     async def aclose(self) -> None:
         await self._client.aclose()
+
+
+async def once(content: bytes) -> AsyncIterator[bytes]:
+    """Give *content*, which is not kept after that."""
+    yield content
 
 
 class Answer:

@@ -156,19 +156,23 @@ class Carriers:
     def __init__(self, answer_to_search: AnswerToSearch) -> None:
         self._answer_to_search = answer_to_search
         self._left = _LARGEST_HISTORY
+        self._known: dict[str, tuple[int, Carrier | None]] = {}  # with what each reading counts
 
     def read(self, written: Json) -> Carrier | None:
         """See `read_carrier`."""
-        opened = _opened(written) if self._left > 0 else None
-        if opened is None:
+        if self._left <= 0 or not isinstance(written, str) or _MARK not in written:
             return None
-        self._left -= max(len(opened[1]), _LEAST)
-        return _carrier(*opened)
+        if written not in self._known:  # a call and its result have the same id
+            opened = _opened(written)
+            self._known[written] = (0, None) if opened is None else (max(len(opened[1]), _LEAST), _carrier(*opened))
+        size, carrier = self._known[written]
+        self._left -= size
+        return carrier
 
-    def with_model_ids(self, fields: JsonObject, *keys: str) -> dict[str, Json]:
+    def with_model_ids(self, fields: JsonObject, *keys: str) -> JsonObject:
         """Return *fields* with the ids that the model gave under *keys*, in the place of those that carry something."""
-        carriers = {key: self.read(fields.get(key)) for key in keys}
-        return {**fields, **{key: carrier.id for key, carrier in carriers.items() if carrier is not None}}
+        ids = {key: carrier.id for key in keys if (carrier := self.read(fields.get(key))) is not None}
+        return {**fields, **ids} if ids else fields
 
     def answer(self, call: CarriedCall) -> OwnAnswer:
         """See `carried_answer`."""

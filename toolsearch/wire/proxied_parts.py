@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from math import isfinite
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Final, Generic, Protocol, TypeVar, cast
 
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.tools.calls import ToolCall
@@ -55,7 +55,7 @@ class ReplyOfRounds(Generic[_RoundT]):
 def read_object(text: str | bytes) -> dict[str, Json] | None:
     """The object that *text* is as JSON; None if it is anything else. Numbers that JSON cannot hold are null."""
     try:
-        value: object = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        value: object = _DECODER.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text)))
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Json]", value) if isinstance(value, dict) else None
@@ -63,7 +63,7 @@ def read_object(text: str | bytes) -> dict[str, Json] | None:
 
 def compact(value: Json) -> str:
     """JSON without spaces, in ASCII, so that equal values have equal bytes."""
-    return json.dumps(value, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def objects(value: Json) -> list[dict[str, Json]]:
@@ -105,6 +105,11 @@ def _finite(written: str) -> float | None:
     """Python reads 1e999 and NaN, and would write what no other reader of JSON takes."""
     number = float(written)
     return number if isfinite(number) else None
+
+
+# Made once: to make one takes longer than to read most events.
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 def _is_number(value: Json) -> bool:

@@ -171,8 +171,8 @@ class _Conversation:
 def _is_shown(block: Json) -> bool:
     """Whether `shown` has made *block*. Clients may have dropped the other one, and the API refuses one alone."""
     fields = as_object(block) or {}
-    shown_id = {SEARCH_CALL: fields.get("id"), _SEARCH_RESULT: fields.get("tool_use_id")}.get(str(fields.get("type")))
-    return str(shown_id).startswith(_SHOWN_ID)
+    id_key = {SEARCH_CALL: "id", _SEARCH_RESULT: "tool_use_id"}.get(str(fields.get("type")))
+    return id_key is not None and str(fields.get(id_key)).startswith(_SHOWN_ID)
 
 
 def _ends_in_thinking(blocks: Sequence[Json]) -> bool:

@@ -36,7 +36,7 @@ def restored(entries: Sequence[Json], history: History) -> list[Restored]:
             found = message.found
         else:
             answered = carriers.with_model_ids(fields, "tool_call_id")
-            conversation.append(place if answered == fields else answered)
+            conversation.append(place if answered == fields else dict(answered))
     return [*conversation, *found]
 
 

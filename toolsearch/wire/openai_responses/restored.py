@@ -142,9 +142,9 @@ class _Conversation:
         dotted = f"{item['namespace']}.{item.get('name')}" if item.get("namespace") else str(item.get("name"))
         name = self._history.full_names.get(dotted, dotted)
         if item.get("type") == "function_call" and name in self._history.called_by_call_tool:
-            called |= {"name": CALL_TOOL, "arguments": call_tool_arguments(name, str(item.get("arguments")))}
-            called.pop("namespace", None)
-        return place if called == item else called
+            by_call_tool = {"name": CALL_TOOL, "arguments": call_tool_arguments(name, str(item.get("arguments")))}
+            called = {key: value for key, value in called.items() if key != "namespace"} | by_call_tool
+        return place if called == item else dict(called)
 
 
 def _kind(item: JsonObject) -> str:
