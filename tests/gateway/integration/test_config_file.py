@@ -86,10 +86,10 @@ async def test_the_command_tells_its_client_what_its_file_changes_and_its_status
     told = asyncio.Queue[object]()
     async with connected(config, "stdio", "legacy", tmp_path, message_handler=told.put) as client:
         assert await names(client) == ["one__work", "two__work"]
-        assert main(["gateway", "pause", "two", "--config", str(path)]) == 0
+        assert await asyncio.to_thread(main, ["gateway", "pause", "two", "--config", str(path)]) == 0
         while await names(client) != ["one__work"]:
             await told.get()
-        assert main(["gateway", "resume", "two", "--config", str(path)]) == 0
+        assert await asyncio.to_thread(main, ["gateway", "resume", "two", "--config", str(path)]) == 0
         while await names(client) != ["one__work", "two__work"]:
             await told.get()
 
