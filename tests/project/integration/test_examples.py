@@ -1,4 +1,4 @@
-"""Every example, started as its reader starts it; the agents talk to an API on the loopback interface."""
+"""The examples without a model, started as their readers start them."""
 
 import json
 
@@ -6,19 +6,10 @@ import pytest
 
 from tests.kit.commands import start_python
 from tests.kit.examples import EXAMPLES, run_example
-from tests.kit.loopback import Call, LoopbackApi, Reply
 from tests.kit.service_process import service_process
 
 SEARCH = "toolSearchTool"
-CALL = "callTool"
 MEDIAN = "statistics__median"
-NUMBERS = {"data": [3, 1, 4, 1, 5]}
-MEDIAN_CALL = Call(MEDIAN, NUMBERS, "2")
-MEDIAN_SCRIPT = (
-    Reply(calls=[Call(SEARCH, {"query": "median of numbers", "limit": 1}, "1")]),
-    Reply(calls=[MEDIAN_CALL]),
-    Reply("The median is 3."),
-)
 
 
 def test_the_quickstart_searches_discovers_and_calls():
@@ -27,50 +18,6 @@ def test_the_quickstart_searches_discovers_and_calls():
     assert lines[0].endswith("convert_time: Convert a moment from one time zone to another.")
     assert lines.index(f"['{SEARCH}']") < lines.index(f"['{SEARCH}', '{MEDIAN}']")
     assert lines[-1] == "3"
-
-
-def test_the_openai_agent_finds_a_tool_calls_it_and_answers(api: LoopbackApi):
-    api.script(*MEDIAN_SCRIPT)
-
-    said = run_example(
-        str(EXAMPLES / "openai_agent.py"), OPENAI_API_KEY="k", OPENAI_BASE_URL=api.openai_url, OPENAI_MODEL="m"
-    )
-
-    assert said == "The median is 3.\n"
-    assert api.refusals == []
-    assert api.tools == [[SEARCH], [SEARCH, MEDIAN], [SEARCH, MEDIAN]]
-    assert [body["model"] for body in api.bodies] == ["m", "m", "m"]
-    assert api.bodies[2]["messages"][-1] == {"role": "tool", "tool_call_id": "2", "content": "3"}
-
-
-@pytest.mark.parametrize(
-    ("model", "begins", "called"),
-    [
-        ("m", [SEARCH, CALL], Call(CALL, {"name": MEDIAN, "arguments": NUMBERS}, "2")),  # the answer has the definition
-        (
-            "claude-sonnet-4-6",
-            [SEARCH, CALL, "calendar__calendar"],
-            MEDIAN_CALL,
-        ),  # the answer refers to a listed tool
-        ("claude-opus-4-8", [SEARCH], MEDIAN_CALL),  # a message after the answer adds the tool
-    ],
-)
-def test_the_anthropic_agent_finds_a_tool_calls_it_and_answers(
-    model: str, begins: list[str], called: Call, api: LoopbackApi
-):
-    api.script(MEDIAN_SCRIPT[0], Reply(calls=[called]), MEDIAN_SCRIPT[2])
-
-    said = run_example(
-        str(EXAMPLES / "anthropic_agent.py"), ANTHROPIC_API_KEY="k", ANTHROPIC_BASE_URL=api.url, ANTHROPIC_MODEL=model
-    )
-
-    assert said == "The median is 3.\n"
-    assert api.refusals == []
-    tools = api.bodies[0]["tools"]
-    assert [tool["name"] for tool in tools][: len(begins)] == begins
-    assert all(body["tools"] == tools for body in api.bodies)
-    [result] = [block for block in api.bodies[2]["messages"][-1]["content"] if block.get("tool_use_id") == "2"]
-    assert result["content"] == [{"type": "text", "text": "3"}]
 
 
 def test_the_mcp_servers_start_and_give_tools():
