@@ -55,7 +55,7 @@ def copies(
 ) -> Iterator[Copies]:
     """Start *python* with *options*, and load *modules* there."""
     pipe = subprocess.PIPE
-    command = [python, *options, __file__, *modules]
+    command = [python, "-P", *options, __file__, *modules]  # what they import is none of the modules beside this one
     with subprocess.Popen(command, env={**environment, **_ONE_THREAD}, stdin=pipe, stdout=pipe, text=True) as process:
         yield Copies(process)
 
@@ -85,7 +85,7 @@ def _run(asked: dict[str, Any], out: IO[bytes], err: IO[bytes]) -> None:
         os.environ.clear()
         os.environ.update(asked["environment"])
         sys.argv = [asked["script"], *asked["arguments"]]
-        sys.path[0] = str(Path(asked["script"]).parent)
+        sys.path.insert(0, str(Path(asked["script"]).parent))
         runpy.run_path(asked["script"], run_name="__main__")
         code = 0
     except SystemExit as ended:

@@ -5,6 +5,8 @@ tests/adapters/inside/*.py            what runs there, and prints JSON as its la
 
 Beside that the environment has what this project needs, and what its extra NAME asks for, if there is one. It is made
 once, and kept in the user's cache, or in the folder that TOOLSEARCH_TEST_ENVIRONMENTS names.
+
+Loading a framework takes most of a script's time, so all scripts of a test module run in copies of one process.
 """
 
 import hashlib
@@ -12,11 +14,12 @@ import json
 import os
 import platform
 import re
-import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +27,18 @@ import platformdirs
 import pytest
 
 from benchmarks.environments import Environment, NotInstalledError, python_in
+from tests.kit.copies import Copies, copies
 
 ROOT = Path(__file__).parents[2]
 ADAPTERS = ROOT / "tests" / "adapters"
 _GIVEN = os.environ.pop("TOOLSEARCH_TEST_ENVIRONMENTS", None)  # in what the tests start, it would be an unknown setting
 _OWN_EXTRAS = re.compile(r"toolsearch\[(.+)\]")
+_LOADED = {  # beside adapters
+    "": ("anthropic", "openai"),
+    "google-adk": ("google.adk.agents", "google.adk.runners"),
+    "langchain": ("langchain_anthropic", "langchain_openai"),
+    "pydantic-ai": ("pydantic_ai.models.anthropic", "pydantic_ai.models.openai"),
+}
 _SPEAKS_TO_NOBODY = {
     "HF_HUB_OFFLINE": "1",
     "LANGSMITH_TRACING": "false",
@@ -39,9 +49,10 @@ _SPEAKS_TO_NOBODY = {
 
 @dataclass(frozen=True)
 class Framework:
-    """Where a framework is installed."""
+    """Where a framework is installed, and the process whose copies run scripts there."""
 
     python: Path
+    copies: Copies
 
     def run(self, script: str | Path, *arguments: str, cwd: Path | None = None) -> Any:
         """Run a script, from ``tests/adapters/inside`` unless a path is given; return what it printed last, as JSON."""
@@ -49,33 +60,44 @@ class Framework:
 
     def printed(self, script: str | Path, *arguments: str, cwd: Path | None = None) -> str:
         """Run a script as `run` does; return all that it printed. It is to end well."""
-        folders = (ROOT, ROOT / "indexes")
-        done = subprocess.run(
-            [self.python, ADAPTERS / "inside" / script, *arguments],
-            cwd=cwd,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders)), "PYTHONUTF8": "1"} | _SPEAKS_TO_NOBODY,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        done = self.copies.run(ADAPTERS / "inside" / script, *arguments, cwd=cwd, environment=_environment())
+        assert done.code == 0, done.err
+        return done.out
 
 
-@pytest.fixture(scope="session")
-def framework() -> Callable[[str], Framework]:
-    """Give the environment of the framework that a file in ``tests/adapters/environments`` is named after."""
-    return _framework
+@pytest.fixture(scope="module")
+def framework() -> Iterator[Callable[[str], Framework]]:
+    """Give the environment of the framework that a file in ``tests/adapters/environments`` is named after.
+
+    That of "" is the one at hand.
+    """
+    with ExitStack() as ending:
+
+        @cache
+        def framework(name: str) -> Framework:
+            python = _python_of(name) if name else Path(sys.executable)
+            return Framework(python, ending.enter_context(copies(python, *_loaded(name), environment=_environment())))
+
+        yield framework
 
 
-def _framework(name: str) -> Framework:
+def _environment() -> dict[str, str]:
+    folders = (ROOT, ROOT / "indexes")
+    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders)), "PYTHONUTF8": "1"} | _SPEAKS_TO_NOBODY
+
+
+def _loaded(name: str) -> Sequence[str]:
+    """What scripts in the environment of *name* import: the adapter, if there is one, the framework and the engine."""
+    adapter = name.replace("-", "_")
+    has_adapter = (ROOT / "toolsearch" / "adapters" / f"{adapter}.py").exists()
+    return [*_LOADED.get(name, ()), *([f"toolsearch.adapters.{adapter}", "toolsearch.engine"] if has_adapter else [])]
+
+
+def _python_of(name: str) -> Path:
     requires = _requirements(name)
     key = hashlib.sha256("\n".join((platform.python_version(), *requires)).encode()).hexdigest()[:12]
     try:
-        return Framework(
-            python_in(environments_folder() / f"{name}-{key}", Environment(tuple(requires), sys.executable))
-        )
+        return python_in(environments_folder() / f"{name}-{key}", Environment(tuple(requires), sys.executable))
     except NotInstalledError as error:
         pytest.skip(f"the environment of {name} cannot be installed here: {error}")
 

@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -187,8 +186,7 @@ class Library:
         if self.name == "vercel":
             told = _in_node(listing.parent, *arguments)
         else:
-            environment = framework(self.needs) if self.needs else Framework(Path(sys.executable))
-            told = environment.run(INSIDE / f"{self.name}_task.py", *arguments)
+            told = framework(self.needs).run(INSIDE / f"{self.name}_task.py", *arguments)
         return Told(told["answers"], [(name, given) for name, given in told["calls"]])
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.environments import NotInstalledError
 from tests.kit import framework_environment
-from tests.kit.framework_environment import _framework, _of_extra, _requirements
+from tests.kit.framework_environment import _of_extra, _python_of, _requirements
 
 
 def test_an_environment_has_the_tested_version_and_what_the_project_and_its_extra_need() -> None:
@@ -30,4 +30,4 @@ def test_tests_are_skipped_where_nothing_can_be_installed(monkeypatch: pytest.Mo
     monkeypatch.setattr(framework_environment, "python_in", fail)
 
     with pytest.raises(pytest.skip.Exception, match="openai-agents cannot be installed here: no index answers"):
-        _framework("openai-agents")
+        _python_of("openai-agents")
