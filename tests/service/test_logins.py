@@ -535,8 +535,7 @@ async def test_a_refresh_is_kept_when_another_replica_notes_a_scope_at_the_same_
     outside: ServiceKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = [await logged_in(outside, "[]", "first") for _ in range(2)]
-    kept, context = one._kept, one.provider().context
-    refreshed, context.current_tokens = one.current, OAuthToken(access_token="second")
+    kept, refreshed = one._kept, one.current
 
     async def write(text: str) -> None:
         monkeypatch.delattr(kept, "write")
@@ -546,7 +545,7 @@ async def test_a_refresh_is_kept_when_another_replica_notes_a_scope_at_the_same_
 
     await two.look()
     monkeypatch.setattr(kept, "write", write)
-    assert await one.renew(refreshed, context)
+    assert await one.renew(refreshed, OAuthToken(access_token="second"), None)
     await two.look()
     assert two.current == OAuthToken(access_token="second")
     assert two._login.wanted_scope == "more"

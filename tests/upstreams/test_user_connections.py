@@ -1,5 +1,6 @@
 """The connection of each user: what it is authorized by, and what is left of it once it has ended."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -139,6 +140,34 @@ async def test_a_log_out_ends_and_revokes_the_login_of_this_user_alone(tmp_path)
     await running.log_out(Grant(Principal("alice")))
     assert revoked == ["refresh of alice", "access of alice"]
     assert [tokens_of(user, tmp_path).is_there for user in ("alice", "bob")] == [False, True]
+
+
+class Hanging(FakeServer):
+    """Never ends."""
+
+    async def aclose(self) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_a_log_out_revokes_the_tokens_though_it_is_cancelled_while_the_connection_is_closed(tmp_path):
+    revoked: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        revoked.append(httpx2.QueryParams(request.content.decode())["token"])
+        return httpx2.Response(200)
+
+    await revocable("alice", tmp_path)
+    running = server(settings(tmp_path, open_transport=lambda: httpx2.MockTransport(answer)), Hanging)
+    alice = running.of(Grant(Principal("alice")))
+    alice.wake()
+    ending = asyncio.create_task(alice.log_out())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not alice.is_open
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    assert revoked == ["refresh of alice", "access of alice"]
 
 
 async def test_a_subject_of_another_issuer_does_not_use_the_login_of_the_same_subject(tmp_path):

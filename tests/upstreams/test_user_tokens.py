@@ -1,6 +1,7 @@
 """The tokens of each user: no request goes without one, and a caller's own token goes to nobody but its issuer."""
 
 import asyncio
+import errno
 import json
 import os
 from collections.abc import Awaitable, Callable, Iterable
@@ -17,12 +18,13 @@ from pydantic import AnyUrl, SecretStr
 from tests.kit.clock import Clock
 from tests.kit.upstream_actors import Told, settings_of
 from toolsearch.access.claims import Claims
-from toolsearch.errors import ConflictError
+from toolsearch.errors import ConflictError, ServerUnavailableError, StorageError
 from toolsearch.upstreams import login_files
 from toolsearch.upstreams import tokens as tokens_module
 from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.exchange import ExchangedTokens
 from toolsearch.upstreams.http import NoTokenError
+from toolsearch.upstreams.oauth_client import revocation, revoke
 from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
 from toolsearch.upstreams.tokens import StoredTokens, stored_tokens
 
@@ -96,13 +98,12 @@ async def test_tokens_that_a_refresh_brings_after_the_log_out_are_revoked_and_ne
 
 
 async def test_a_login_that_was_made_during_a_refresh_is_kept_and_sent(tmp_path):
-    tokens = await revocable("alice", tmp_path)  # but no token is revoked: that could end the new login
+    tokens = await revocable("alice", tmp_path)  # but no token of the same login is revoked: that could end it
     flow = tokens.auth().async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
 
     refreshing = await anext(flow)
     await tokens_of("alice", tmp_path).set_tokens(OAuthToken(access_token="new login", expires_in=60))
-    late = {"access_token": "late", "token_type": "Bearer", "expires_in": 60}
-    sent = await flow.asend(httpx2.Response(200, json=late, request=refreshing))
+    sent = await flow.asend(httpx2.Response(200, json=LATE, request=refreshing))
     assert sent.headers["authorization"] == "Bearer new login"
 
 
@@ -204,10 +205,10 @@ def tokens_in(requests: Iterable[httpx2.Request]) -> list[str]:
 def before_next(kept: Any, method: str, meanwhile: Callable[[], Awaitable[object]]) -> None:
     """Have something done *meanwhile* when the next *method* of *kept* has begun."""
 
-    async def first(*given: str) -> None:
+    async def first(*given: Any) -> Any:
         delattr(kept, method)
         await meanwhile()
-        await getattr(kept, method)(*given)
+        return await getattr(kept, method)(*given)
 
     setattr(kept, method, first)
 
@@ -243,11 +244,138 @@ async def test_nobody_is_logged_in_again_by_a_refresh_that_has_read_the_login_be
     assert not tokens_of("alice", tmp_path).is_there
 
 
+LATE = {"access_token": "late access", "refresh_token": "late refresh", "token_type": "Bearer", "expires_in": 60}
+
+
+async def refreshing(auth: httpx2.Auth) -> Callable[..., Awaitable[httpx2.Request]]:
+    """Begin a request that refreshes the tokens. What is returned answers what was sent, and returns what is next."""
+    flow = auth.async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
+    assert (await anext(flow)).url.path == "/token"
+
+    async def answer(**told: Any) -> httpx2.Request:
+        return await flow.asend(httpx2.Response(200, json=told, request=REQUEST))
+
+    return answer
+
+
+async def test_what_a_refresh_got_is_revoked_though_another_request_sees_the_log_out_first(tmp_path):
+    tokens = await revocable("alice", tmp_path)
+    auth = tokens.auth()
+    answer = await refreshing(auth)
+
+    async def log_out_and_ask() -> None:
+        await tokens_of("alice", tmp_path).forget()
+        with pytest.raises(NoTokenError):
+            await anext(auth.async_auth_flow(httpx2.Request("POST", "https://x.example/mcp")))
+
+    before_next(tokens, "renew", log_out_and_ask)
+    assert tokens_in([await answer(**LATE), await answer()]) == ["late refresh", "late access"]
+
+
+async def test_what_a_refresh_got_is_revoked_after_a_log_out_and_another_login_which_is_sent(tmp_path):
+    tokens = await revocable("alice", tmp_path)
+    answer = await refreshing(tokens.auth())
+    await tokens_of("alice", tmp_path).forget()
+    await log_in_anew(tmp_path)
+
+    assert tokens_in([await answer(**LATE), await answer()]) == ["late refresh", "late access"]
+    assert (await answer()).headers["authorization"] == "Bearer new"
+
+
+async def log_in_anew(folder: Path) -> None:
+    tokens = tokens_of("alice", folder)
+    made = tokens.anew()
+    await made.set_tokens(OAuthToken(access_token="new"))
+    await tokens.take(made)
+
+
+async def test_a_login_that_is_made_while_late_tokens_are_revoked_is_sent(tmp_path):
+    tokens = await revocable("alice", tmp_path)
+    auth = tokens.auth()
+    answer = await refreshing(auth)
+    await tokens_of("alice", tmp_path).forget()
+    await answer(**LATE)
+    await log_in_anew(tmp_path)
+    assert (await answer()).url.path == "/revoke"
+    with pytest.raises(NoTokenError):
+        await answer()
+    sent = await anext(auth.async_auth_flow(httpx2.Request("POST", "https://x.example/mcp")))
+    assert sent.headers["authorization"] == "Bearer new"
+
+
+@pytest.mark.parametrize("error", [StorageError("away"), TimeoutError(), OSError(errno.ENOSPC, "No space left")])
+async def test_what_a_refresh_got_and_could_not_be_kept_is_revoked_and_not_sent(tmp_path, error):
+    tokens = await revocable("alice", tmp_path)
+    auth = tokens.auth()
+    answer = await refreshing(auth)
+    before_next(tokens._kept, "write", lambda: failing(error))
+
+    assert tokens_in([await answer(**LATE), await answer()]) == ["late refresh", "late access"]
+    with pytest.raises(httpx2.ConnectError, match="renewed now"):
+        await answer()
+    await refreshing(auth)  # nor is it tried with what is revoked
+
+
+async def test_tokens_that_cannot_be_refreshed_are_not_refreshed_again_by_the_next_request(tmp_path):
+    auth = (await revocable("alice", tmp_path)).auth()
+    answer = await refreshing(auth)
+    await answer(**LATE)
+    flow = auth.async_auth_flow(httpx2.Request("POST", "https://x.example/mcp"))
+    assert (await anext(flow)).headers["authorization"] == "Bearer late access"
+    assert (await flow.asend(httpx2.Response(401))).url.path == "/token"
+    with pytest.raises(NoTokenError):
+        await flow.asend(httpx2.Response(400))
+    with pytest.raises(NoTokenError):
+        await anext(auth.async_auth_flow(httpx2.Request("POST", "https://x.example/mcp")))
+
+
+async def failing(error: Exception) -> None:
+    raise error
+
+
+async def test_a_refresh_token_that_is_kept_is_not_revoked_because_its_access_token_could_not_be_kept(tmp_path):
+    tokens = await revocable("alice", tmp_path)
+    auth = tokens.auth()
+    answer = await refreshing(auth)
+    before_next(tokens._kept, "write", lambda: failing(StorageError("away")))
+
+    with pytest.raises(httpx2.ConnectError, match="renewed now"):
+        await answer(access_token="late access", token_type="Bearer", expires_in=60)
+    answer = await refreshing(auth)
+    assert (await answer(**LATE)).headers["authorization"] == "Bearer late access"
+
+
+async def test_a_login_that_cannot_be_read_now_is_not_taken_for_a_log_out(tmp_path, monkeypatch):
+    tokens = await revocable("alice", tmp_path)
+    (file,) = tmp_path.glob("tokens/*.sealed")
+
+    def no_more_files(_: Path) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", no_more_files)
+        with pytest.raises(StorageError, match="Too many open files"):
+            await tokens.forget()
+        os.utime(file, ns=(1, 1))
+        assert tokens.is_there
+    assert tokens_in(await tokens.forget()) == ["refresh of alice", "access of alice"]
+    assert not tokens_of("alice", tmp_path).is_there
+
+
+async def test_each_token_is_revoked_though_the_answer_for_one_does_not_come(tmp_path):
+    tokens, sent = await revocable("alice", tmp_path), list[httpx2.Request]()
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        raise httpx2.ReadTimeout("", request=request)
+
+    await revoke(revocation(tokens.provider().context), "x", lambda: httpx2.MockTransport(answer))
+    assert tokens_in(sent) == ["refresh of alice", "access of alice"]
+
+
 async def test_a_refresh_is_written_over_the_login_alone_that_it_has_compared(tmp_path, monkeypatch):
     tokens = await revocable("alice", tmp_path)
-    context, kept = tokens.provider().context, tokens._kept
-    refreshed, context.current_tokens = tokens.current, OAuthToken(access_token="late")
-    read = kept.read
+    kept, refreshed, read = tokens._kept, tokens.current, tokens._kept.read
 
     def read_just_before_the_log_out() -> str:
         text = read()
@@ -255,7 +383,7 @@ async def test_a_refresh_is_written_over_the_login_alone_that_it_has_compared(tm
         return text
 
     monkeypatch.setattr(kept, "read", read_just_before_the_log_out)
-    assert not await tokens.renew(refreshed, context)
+    assert not await tokens.renew(refreshed, OAuthToken(access_token="late"), None)
     assert not tokens_of("alice", tmp_path).is_there
 
 
@@ -293,6 +421,27 @@ async def test_a_connection_is_not_cut_off_before_a_refresh_has_ended(tmp_path):
         assert not closing.done()
     async with asyncio.timeout(5):
         await closing
+
+
+async def test_a_connection_is_closed_though_the_wait_for_a_refresh_is_cancelled(tmp_path):
+    tokens = await revocable("alice", tmp_path)
+    given = replace(
+        settings(tmp_path),
+        tokens=tokens,
+        open_transport=lambda: httpx2.MockTransport(lambda _: httpx2.Response(500)),
+    )
+    actor = UpstreamActor(given, Told().sinks)
+    actor.start()
+    assert actor._keeping is not None
+    async with tokens.alone():
+        closing = asyncio.create_task(actor.aclose())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert actor._keeping.done()
+        with pytest.raises(ServerUnavailableError, match="has been closed"):
+            await actor._connection.get()
 
 
 async def test_a_connection_is_cut_off_at_last_if_a_refresh_does_not_end(tmp_path, monkeypatch):

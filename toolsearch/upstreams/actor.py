@@ -260,14 +260,16 @@ class UpstreamActor:
         await self._listings.relist(await self._connection.get())
 
     async def aclose(self) -> None:
-        if self._tokens is not None:
-            await self._tokens.settled()
-        self._connection.close()
-        if self._keeping is not None:
-            await end(self._keeping)
-        await self._watch.aclose()
-        await self._listings.aclose()
-        await self._connection.aclose()
+        try:
+            if self._tokens is not None:
+                await self._tokens.settled()
+        finally:  # nobody would close it later if this is cancelled
+            self._connection.close()
+            if self._keeping is not None:
+                await end(self._keeping)
+            await self._watch.aclose()
+            await self._listings.aclose()
+            await self._connection.aclose()
 
     # ---- connecting and reconnecting
 

@@ -7,11 +7,11 @@ import hashlib
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolsearch.errors import ConflictError, ToolSearchError
+from toolsearch.errors import ConflictError, StorageError, ToolSearchError
 from toolsearch.storage.files import make_private, write_private
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class LoginFile:
 
     def read(self) -> str:
         if self.stamp() != self._stamp:
-            self._read()
+            with suppress(StorageError):  # `look` raises it
+                self._read()
         return self._text
 
     async def look(self) -> None:
@@ -51,14 +52,14 @@ class LoginFile:
         content = (self._seal().seal(text) if self._seal else text).encode()
         async with self._unchanged():
             write_private(self._path, content)
-            self._read()
+            self._stamp, self._content, self._text = self.stamp(), content, text
 
     async def forget(self) -> None:
         if not self._content:
             return
         async with self._unchanged():
             self._path.unlink()
-            self._read()
+            self._stamp, self._content, self._text = 0, b"", ""
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[Callable[[], Awaitable[bool]]]:
@@ -66,16 +67,19 @@ class LoginFile:
             yield _is_held
 
     def _read(self) -> None:
-        self._stamp = self.stamp()
-        content = self._found()
+        stamp, content = self.stamp(), self._found()
         if content != self._content:
             self._content, self._text = content, self._opened(content)
+        self._stamp = stamp
 
     def _found(self) -> bytes:
+        """The file; b"" if there is none. Raises StorageError: one that cannot be read now is no log-out."""
         try:
             return self._path.read_bytes()
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return b""
+        except OSError as error:
+            raise StorageError(f"a login cannot be read: {error}") from error
 
     def _opened(self, content: bytes) -> str:
         try:

@@ -80,10 +80,8 @@ async def revoke(requests: Sequence[httpx2.Request], name: str, open_transport: 
     """Send the *requests* of `revocation`. The tokens are forgotten here in any case, so a failure is only logged."""
     opened = open_transport() if open_transport else None
     async with httpx2.AsyncClient(transport=opened, timeout=_REVOKE_S, follow_redirects=False) as client:
-        try:
-            answers = [await client.send(request) for request in requests]
-        except httpx2.HTTPError as error:
-            logger.warning("%s: its tokens could not be revoked: %s", name, type(error).__name__)
-            return
-    if not all(answer.is_success for answer in answers):
-        logger.warning("%s: its authorization server did not revoke its tokens", name)
+        for request in requests:
+            try:
+                (await client.send(request)).raise_for_status()
+            except httpx2.HTTPError as error:
+                logger.warning("%s: a token of it could not be revoked: %s", name, type(error).__name__)

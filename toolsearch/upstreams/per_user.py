@@ -301,8 +301,10 @@ class UserConnection:
     async def log_out(self) -> None:
         """Forget the user's tokens, end the connection, and have the tokens revoked."""
         requests = await self.login.forget()
-        await self.forgotten()
-        await revoke(requests, self.name, self.login.settings.open_transport)
+        try:
+            await self.forgotten()
+        finally:
+            await revoke(requests, self.name, self.login.settings.open_transport)
 
     def forgotten(self) -> Coroutine[Any, Any, None]:
         """As `close`. What the user is listed is not known any more."""

@@ -94,6 +94,11 @@ class StoredTokens:
     def is_there(self) -> bool:
         return self.current is not None
 
+    @property
+    def login(self) -> str:
+        """Tells the login that is kept now from this user's other logins."""
+        return self._login.login
+
     def anew(self) -> StoredTokens:
         """Tokens of the same server for a login that is being made."""
         return StoredTokens(self._server, LoginInMemory(), self._client, wanted_scope=self._login.wanted_scope)
@@ -198,24 +203,20 @@ class StoredTokens:
         """These tokens for a provider that refreshes them. What that brings is kept by `renew` alone."""
         return _ReadTokens(self._server, self._kept, self._client, owner=self._owner)
 
-    async def renew(self, refreshed: OAuthToken | None, context: OAuthContext) -> bool:
-        """Keep what *context* has got for *refreshed*, if anything. False if these are not kept any more: then nothing
-        is, since the user has logged out meanwhile, or logged in again, or somebody else has refreshed them.
+    async def renew(self, refreshed: OAuthToken | None, got: OAuthToken | None, expires_at_s: float | None) -> bool:
+        """Keep what was *got* for *refreshed*, if anything. False if these are not kept any more: then nothing is,
+        since the user has logged out meanwhile, or logged in again, or somebody else has refreshed them.
         """
         while True:
             await self.look()
             kept = self._login
             if kept.tokens is None or refreshed is None or kept.tokens.access_token != refreshed.access_token:
                 return False
-            if context.current_tokens is None or context.current_tokens is refreshed:
+            if got is None or got is refreshed:
                 return True
             with suppress(ConflictError):  # somebody has written meanwhile, perhaps other tokens
-                await self._change(kept, tokens=context.current_tokens, expires_at_s=context.token_expiry_time)
+                await self._change(kept, tokens=got, expires_at_s=expires_at_s)
                 return True
-
-    def revocation(self) -> list[httpx2.Request]:
-        """The requests by which the authorization server revokes the tokens that are kept."""
-        return revocation(self.provider().context)
 
     async def get_tokens(self) -> OAuthToken | None:
         return self.current
@@ -356,24 +357,43 @@ class _StoredTokenAuth(httpx2.Auth):
                 try:
                     outgoing = await anext(flow)
                     while outgoing is not request:
-                        refreshed = context.current_tokens
+                        refreshed, login = context.current_tokens, self._tokens.login
                         outgoing = await flow.asend((yield outgoing))
-                        await hold()  # who has lost the right to renew them keeps nothing before having it again
-                        if not await self._tokens.renew(refreshed, context):
-                            late = [] if self._tokens.is_there else revocation(context)
-                            self._tokens.load(context)
-                            _put_token(request, context)
-                            for each in late:
-                                yield each
+                        late, failure = await self._keep(context, refreshed, login, hold)
+                        for each in late:
+                            yield each
+                        if failure is not None:
+                            raise failure
+                        _put_token(request, context)
                 except OAuthFlowError:
                     pass  # the server's own 401 reports the failure
                 finally:
                     await flow.aclose()
-                    self._known = self._tokens.current
             self._require_token(request)
             await self._tokens.widen((yield request))
-        except (StorageError, TimeoutError) as error:
+        except (StorageError, OSError) as error:
             raise httpx2.ConnectError("the login at it cannot be read or renewed now") from error
+
+    async def _keep(
+        self, context: OAuthContext, refreshed: OAuthToken | None, login: str, hold: Callable[[], Awaitable[bool]]
+    ) -> tuple[list[httpx2.Request], Exception | None]:
+        """Keep what *context* has got for *refreshed*, of *login*. Return the requests that revoke what nobody would
+        know any more, and why it could not be kept, if so.
+        """
+        # Other requests change the context while this one waits.
+        got, expires_at_s, late = context.current_tokens, context.token_expiry_time, revocation(context)
+        failure: Exception | None = None
+        try:
+            await hold()  # who has lost the right to renew them keeps nothing before having it again
+            if await self._tokens.renew(refreshed, got, expires_at_s):
+                return [], None
+        except (StorageError, OSError) as error:
+            failure = error
+        self._load(context)
+        is_over = not self._tokens.is_there or self._tokens.login != login
+        # The refresh token that is kept still serves if none came instead.
+        is_rotated = got and refreshed and got.refresh_token != refreshed.refresh_token
+        return late if is_over or (failure and is_rotated) else [], failure
 
     def _require_token(self, request: httpx2.Request) -> None:
         if self._tokens.is_required and "authorization" not in request.headers:
@@ -384,10 +404,14 @@ class _StoredTokenAuth(httpx2.Auth):
         kept = self._tokens.current
         if self._provider is None:
             self._provider = self._tokens.refreshing().provider()
+            self._known = kept
         elif kept != self._known:
-            self._tokens.load(self._provider.context)
-        self._known = kept
+            self._load(self._provider.context)
         return self._provider
+
+    def _load(self, context: OAuthContext) -> None:
+        self._known = self._tokens.current
+        self._tokens.load(context)
 
 
 def _access_token(context: OAuthContext) -> str:

@@ -29,6 +29,7 @@ from toolsearch.errors import Kept, StorageError
 from toolsearch.gateway import login_pages
 from toolsearch.gateway.audit import AUDIT_FILE
 from toolsearch.storage.sqlite.stores import SqliteAuditLog
+from toolsearch.upstreams.oauth_client import revocation
 from toolsearch.upstreams.per_user import PerUserUpstream, UserConnection
 
 pytestmark = needs_authority
@@ -227,7 +228,7 @@ async def test_who_logs_out_on_the_page_is_logged_out_there_too_and_others_are_n
         clients = await logged_in(people)
         base = people.url.removesuffix("/mcp")
         browser = await people.browser("alice")
-        revoked = connections(people)["alice"].login.tokens.revocation()
+        revoked = revocation(connections(people)["alice"].login.tokens.provider().context)
         assert [each.url.path for each in revoked] == ["/token/revocation"] * 2
         assert "guarded: logged in" in (await browser.visit(f"{base}/logins")).text
 

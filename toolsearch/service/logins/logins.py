@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -300,11 +300,7 @@ class LoginDesk:
         except ToolSearchError as error:
             logger.warning("logins that nobody can use any more stay in the store: %s", error)
         finally:
-            self._chores.start(self._revoke(requests))
-
-    async def _revoke(self, requests: Iterable[httpx2.Request]) -> None:
-        for each in requests:
-            await revoke([each], "a login that has ended", self._servers.open_transport)
+            self._chores.start(revoke(requests, "a login that has ended", self._servers.open_transport))
 
     async def aclose(self) -> None:
         """Give up all logins."""
