@@ -442,6 +442,9 @@ async def test_the_page_is_for_operators_where_there_are_principals(monkeypatch,
         ("10.0.0.9", {}, 403),
         ("127.0.0.1", {"x-forwarded-for": "10.0.0.9"}, 403),
         ("127.0.0.1", {"forwarded": "for=10.0.0.9"}, 403),
+        ("127.0.0.1", {"x-forwarded-host": "tools.example"}, 403),
+        ("127.0.0.1", {"x-real-ip": "10.0.0.9"}, 403),
+        ("127.0.0.1", {"via": "1.1 proxy"}, 403),
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/status", "/status.json", "/metrics"])

@@ -77,15 +77,15 @@ def approve(
         if revoke:
             return _revoke(read, store, targets or (), yes=yes)
         waiting = waiting_entries(read, store)
+        named: Sequence[Waiting] = ()
         if targets:
-            names = {each.held.label: each.held.name for each in waiting}  # as the command shows them
-            targets = [names.get(target, target) for target in targets]
-            waiting = _those_of(targets, waiting, [each.name for each in read.upstreams])
+            named = _named(targets, waiting, [each.name for each in read.upstreams])
+            waiting = [each for each in waiting if each in named or each.server in targets]
         if as_json:
             print_json({"held": [each.written() for each in waiting]})
         elif not waiting:
             stdout().print("Nothing awaits approval.")
-        review = _Review(store, targets or (), yes=yes, shows=not as_json)
+        review = _Review(store, named, yes=yes, shows=not as_json)
         if targets or everything or (not as_json and _is_on_a_terminal()):
             return review.decide(waiting)
         review.show(waiting)
@@ -108,11 +108,11 @@ def approving(config: Path | None) -> str:
 class _Review:
     """Shows a person the waiting definitions, server by server, and approves exactly those that were shown.
 
-    *targets* are the names that were given. An entry that is named is shown in full. With *yes* nothing is asked.
+    An entry that is *named*, and not just its server, is shown in full. With *yes* nothing is asked.
     """
 
     store: PinStore
-    targets: Sequence[str]
+    named: Sequence[Waiting]
     yes: bool
     shows: bool
 
@@ -132,7 +132,7 @@ class _Review:
         """Whether all of *waiting*, which belong to one server, are approved now. What somebody has refused is only
         approved by its name.
         """
-        refused = [each for each in waiting if each.held.refused_by and each.held.name not in self.targets]
+        refused = [each for each in waiting if each.held.refused_by and each not in self.named]
         waiting = [each for each in waiting if each not in refused]
         if self.shows and refused:
             _list(refused)
@@ -164,7 +164,7 @@ class _Review:
 
     def _is_plain(self, waiting: Waiting) -> bool:
         """Whether a line is enough for a decision: the entry is new, and the scan finds nothing in it."""
-        return waiting.held.is_only_new and waiting.held.name not in self.targets
+        return waiting.held.is_only_new and waiting not in self.named
 
 
 def _by_server(waiting: Sequence[Waiting]) -> list[list[Waiting]]:
@@ -240,13 +240,19 @@ def _answer(ask: Callable[[], T], question: str) -> T:
         raise BadSettingError(f"nobody answers {question!r} here: run it in a terminal, or give --yes") from abort
 
 
-def _those_of(targets: Sequence[str], waiting: Sequence[Waiting], servers: Sequence[str]) -> list[Waiting]:
-    """The waiting entries that *targets* name. A name of *servers* without waiting entries matches nothing."""
-    known = {*servers, *(each.held.name for each in waiting)}
+def _named(targets: Sequence[str], waiting: Sequence[Waiting], servers: Sequence[str]) -> list[Waiting]:
+    """The waiting entries that *targets* name one by one: by the label that people are shown, else by name. A prompt
+    that has the name of a tool is named by its label alone.
+
+    Raises UnknownToolError for a target that is neither an entry nor one of *servers*.
+    """
+    labels = {each.held.label for each in waiting}
+    known = {*servers, *labels, *(each.held.name for each in waiting)}
     for target in targets:
         if target not in known:
             raise UnknownToolError(target, near=near_names(target, sorted(known)))
-    return [each for each in waiting if not {each.server, each.held.name}.isdisjoint(targets)]
+    names = {*targets} - labels
+    return [each for each in waiting if each.held.label in targets or each.held.name in names]
 
 
 def _show(waiting: Waiting) -> None:

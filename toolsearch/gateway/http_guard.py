@@ -135,6 +135,7 @@ def is_own_page(request: HTTPConnection, own_hosts: Collection[str] = ()) -> boo
     return site == "same-origin" and page != "" and page in {request.headers.get("host", "").lower(), *own_hosts}
 
 
+_FORWARDED: Final = frozenset({"forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"})  # by a proxy
 NEVER_KEPT: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
@@ -150,7 +151,7 @@ def page_headers(policy: str) -> dict[str, str]:
 
 def is_of_this_machine(request: HTTPConnection) -> bool:
     """Whether *request* comes from this machine itself, and not through a proxy on it."""
-    is_forwarded = any(name in request.headers for name in ("forwarded", "x-forwarded-for"))
+    is_forwarded = not _FORWARDED.isdisjoint(request.headers)
     return request.client is not None and is_loopback(request.client.host) and not is_forwarded
 
 

@@ -250,6 +250,39 @@ def test_approve_takes_the_label_of_a_prompt_as_it_shows_it(run, configured):
     assert [*PinStore.of(read).approved("sums", Kind.PROMPT)] == ["ask"]
 
 
+@pytest.mark.parametrize(
+    ("label", "kind", "name"),
+    [
+        ("instructions sums", Kind.INSTRUCTIONS, ""),
+        ("prompt sums__ask", Kind.PROMPT, "ask"),
+        ("sums__ask", Kind.TOOL, "ask"),
+    ],
+)
+def test_approve_by_a_label_takes_nothing_else_of_the_server_or_of_that_name(run, configured, label, kind, name):
+    config = configured({"sums": {"command": "sums"}}, trust={"firstSeen": "quarantine"})
+    read = read_gateway_config(config, {})
+    tools, _ = read_listing("sums", [{**ADD, "name": "ask"}], "sums")
+    prompt = content_entry("sums", Kind.PROMPT, {"name": "ask"})
+    instructions = content_entry("sums", Kind.INSTRUCTIONS, {"instructions": "Ask for sums."})
+    make_gate(read).judge("sums", [*map(tool_entry, tools), prompt, instructions], others=[])
+
+    assert run("approve", label, "--config", config, "--yes").code == 0
+    store = PinStore.of(read)
+    assert [(each, held) for each in Kind for held in store.approved("sums", each)] == [(kind, name)]
+
+
+def test_what_somebody_has_refused_is_approved_by_its_own_name_alone(run, held):
+    read = read_gateway_config(held, {})
+    (waiting,) = run("approve", "--config", held, "--json").json["held"]
+    before = approvals(held)
+    assert PinStore.of(read).refuse("sums", "add", waiting["pin"], "Ann")
+
+    run("approve", "sums", "--config", held, "--yes")
+    assert approvals(held) == before
+    run("approve", "sums__add", "--config", held, "--yes")
+    assert approvals(held) == {"add": getpass.getuser()}
+
+
 @pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 1)])
 def test_approve_asks_first(run, held, monkeypatch, answer, code, left):
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
