@@ -1,10 +1,14 @@
 """Which addresses a stranger may make us connect to."""
 
+import gc
+import weakref
 from ipaddress import ip_address
+from typing import NoReturn
 
+import httpcore2
 import pytest
 
-from toolsearch.access.url_guard import UrlGuard, is_on_the_internet
+from toolsearch.access.url_guard import UrlGuard, _CheckedNetwork, is_on_the_internet
 from toolsearch.errors import BadSettingError, UnsafeUrlError
 
 PUBLIC = "93.184.215.14"
@@ -92,3 +96,22 @@ async def test_an_operator_allows_hosts_by_name_and_networks() -> None:
 def test_a_network_that_is_none_is_refused() -> None:
     with pytest.raises(BadSettingError, match=r"outbound\.allowedNetworks"):
         UrlGuard.of((), ("10.0.0.1/8",))
+
+
+async def test_a_connection_that_failed_leaves_nothing_to_the_garbage_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refused(*_: object) -> NoReturn:
+        raise httpcore2.ConnectError("refused")
+
+    network = _CheckedNetwork(guard(PUBLIC))
+    monkeypatch.setattr(network._network, "connect_tcp", refused)
+    gc.disable()
+    try:
+        try:
+            await network.connect_tcp("a.example", 443)
+        except httpcore2.ConnectError as error:
+            held = weakref.ref(error)
+        assert held() is None
+    finally:
+        gc.enable()

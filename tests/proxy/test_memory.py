@@ -4,21 +4,25 @@ import asyncio
 import gc
 import json
 import tracemalloc
+import weakref
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import httpx2
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from tests.kit.proxy_talk import Talk, search
 from tests.kit.strict_upstreams import Reply, Text
 from tests.kit.strict_upstreams.core import Wire
-from tests.proxy.test_requests import EVERY_API, PATHS, SETTINGS, body_of, shop
+from tests.proxy.test_requests import ALWAYS, EVERY_API, PATHS, SETTINGS, body_of, planned, shop
+from tests.proxy.test_stored_replies import is_refused, stored_talk
 from toolsearch.proxy.app import ProxyApp, _Exchange
 from toolsearch.proxy.body import Body
 from toolsearch.proxy.request import Request
 from toolsearch.proxy.upstream import Upstream
+from toolsearch.service.web.bodies import Bodies
 from toolsearch.threads import in_thread
 
 _OF_REQUESTS = (_Exchange, Body, Request, httpx2.Request)
@@ -56,7 +60,7 @@ class _Measured(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=self._events())
 
     async def _events(self) -> AsyncIterator[bytes]:
-        await asyncio.gather(*(in_thread(int) for _ in range(8)))  # so that no thread is still at the request
+        await _threads_are_done()
         self.held.append(tracemalloc.get_traced_memory()[0])
         yield b"data: {}\n\n"
 
@@ -86,6 +90,87 @@ async def test_a_body_is_not_held_while_the_model_answers(api: str, way: str, le
 
     assert (measured.lengths[1] == len(content)) == (way != "searched")
     assert measured.held[1] < _SIZE // 4
+
+
+async def test_a_request_that_is_refused_is_not_kept_with_the_list_that_cannot_be_searched() -> None:
+    talk = stored_talk(Reply([search()]), Reply([Text("Well.")]), stream=True)
+    await talk.ask()
+    talk.stream = False
+    await talk.ask("And now?", tools=2 * talk.client.body()["tools"], metadata={"is": "refused"})
+    await _threads_are_done()
+    gc.collect()
+
+    assert is_refused(talk)
+    assert [each for each in gc.get_objects() if isinstance(each, Body) and "metadata" in each.parts] == []
+
+
+@EVERY_API
+async def test_a_request_holds_the_text_of_its_conversation_once(api: Wire) -> None:
+    for _ in range(2):  # the first time, modules are imported
+        tracemalloc.start()
+        request = await planned(api, body_of(api, shop(api), "x" * _SIZE), settings=ALWAYS)
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+
+    assert held < 1.5 * _SIZE
+    assert b"x" * _SIZE in request.content()
+
+
+@EVERY_API
+async def test_names_that_a_client_made_up_are_not_remembered(api: str) -> None:
+    """The answers to searches are, for all clients of a list."""
+    request = await planned(api, body_of(api, shop(api)))
+    texts = {request.history.answer_to_search([f"no_{number}_thing"]).text for number in range(3)}
+
+    assert len(texts) == 1
+    assert request._tools.remembered.answer.cache_info().currsize == 1
+
+
+async def test_an_upstream_keeps_no_address_and_ends_with_its_last_use() -> None:
+    upstream = Upstream("http://api.test", transport=(measured := _Measured()))
+    held = weakref.ref(upstream)
+    gc.disable()
+    try:
+        async with upstream.send("GET", b"/v1/models?key=secret", [(b"content-length", b"0")], b""):
+            pass
+        del upstream
+        assert held() is None
+    finally:
+        gc.enable()
+    assert measured.lengths == [0]
+
+
+async def test_a_body_that_the_service_gives_on_is_given_once_and_not_held() -> None:
+    given, held = list[Message](), list[int]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        given.append({"length": len((await receive())["body"])})
+        held.append(tracemalloc.get_traced_memory()[0])
+        given.append(await receive())
+
+    messages: list[Any] = ["x", None]
+
+    async def receive() -> Message:
+        letter = messages.pop(0)
+        return {"type": "http.request", "body": letter.encode() * _SIZE} if letter else {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        raise AssertionError(message)
+
+    async def no_visit(token: str) -> None: ...
+
+    scope = {"type": "http", "path": "/", "headers": [(b"content-length", b"2000000")], "state": {"caller": "somebody"}}
+    tracemalloc.start()
+    await Bodies(app, max_bytes=_SIZE, visit_of=no_visit)(scope, receive, send)
+    tracemalloc.stop()
+
+    assert given == [{"length": _SIZE}, {"type": "http.disconnect"}]
+    assert held[0] < _SIZE // 4
+
+
+async def _threads_are_done() -> None:
+    """No thread is still at the request."""
+    await asyncio.gather(*(in_thread(int) for _ in range(8)))
 
 
 def _function(tool: dict[str, Any]) -> dict[str, Any]:

@@ -2,20 +2,23 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any
 
+import httpx
+import httpx2
 import pytest
 
 from tests.kit.proxy_clients import CLIENTS
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.proxy.app import WIRES
+from toolsearch.proxy.app import WIRES, ProxyApp
 from toolsearch.proxy.body import Body
 from toolsearch.proxy.listing import Target
 from toolsearch.proxy.request import Request
-from toolsearch.proxy.rounds import as_shown
 from toolsearch.proxy.tools import ToolLists
 from toolsearch.proxy.unchanged import PassUnchangedError, require_changeable
+from toolsearch.proxy.upstream import Upstream
 from toolsearch.settings import Settings
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolDefinition
@@ -333,7 +336,7 @@ async def test_the_client_gets_the_names_that_its_own_schema_has(api: str) -> No
     schema = {"type": "object", "properties": {"Start<": {"type": "string"}}}
     (own["function"] if api == "chat" else own)["input_schema" if api == "messages" else "parameters"] = schema
     request = await planned(api, body_of(api, [*shop(api), own]))
-    found = as_shown(await _searched(request, "select:time__list"))
+    found = await _searched(request, "select:time__list")
     told = request.history.answer_to_search(found_names(found)).text
     call = request.to_client(ToolCall("c", "callTool", '{"name":"time__list","arguments":{"Start_lt":"now"}}'))
 
@@ -414,3 +417,22 @@ async def test_one_list_is_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
     await asyncio.gather(*(lists.get(body, "anthropic") for body in bodies if body is not None))
 
     assert most == 1
+
+
+@EVERY_API
+async def test_a_request_without_a_body_goes_on_without_one(api: str) -> None:
+    asked: list[httpx2.Headers] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.headers)
+        return httpx2.Response(400, stream=httpx2.ByteStream(b"{}"))
+
+    async def nothing() -> AsyncIterator[bytes]:
+        for piece in ():
+            yield piece
+
+    app = ProxyApp(Upstream("http://api.test", transport=httpx2.MockTransport(answer)), SETTINGS, None)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://proxy.test") as http:
+        await http.post(PATHS[api], content=nothing())
+
+    assert [(each.get("transfer-encoding"), each["content-length"]) for each in asked] == [(None, "0")]

@@ -157,6 +157,15 @@ async def test_a_request_that_passes_unchanged_never_continues_another_conversat
     assert len(talk.bodies) == 2
 
 
+async def test_a_request_that_passes_unchanged_leaves_no_call_of_the_proxys_unanswered() -> None:
+    talk = stored_talk(Reply([Text("Well."), search()], stop="cut"), Reply([Text("Done.")]))
+    await talk.ask()
+    await talk.ask("And now?", tools=[])
+
+    assert is_refused(talk)
+    assert len(talk.bodies) == 1
+
+
 async def test_the_client_reads_the_id_that_it_sent() -> None:
     talk = stored_talk(Reply([search()]), Reply([Text("Well.")]), Reply([Text("Done.")]), stream=True)
     await talk.ask()

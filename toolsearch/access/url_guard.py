@@ -214,12 +214,15 @@ class _CheckedNetwork(httpcore2.AsyncNetworkBackend):
         except UnsafeUrlError as error:
             raise httpcore2.ConnectError(str(error)) from None
         failed: Exception | None = None
-        for address in addresses:
-            try:
-                return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                failed = error
-        raise failed or httpcore2.ConnectError("no address")
+        try:
+            for address in addresses:
+                try:
+                    return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
+                except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                    failed = error
+            raise failed or httpcore2.ConnectError("no address")
+        finally:
+            del failed  # else it holds itself, with the request, until the garbage collector runs
 
     async def connect_unix_socket(
         self,

@@ -156,7 +156,7 @@ class ProxyApp:
             request = await self._request(exchange, target, content)
         except PassUnchangedError as error:
             reason = str(error.with_traceback(None)).encode()  # the frames hold the body, and the error itself
-        unchanged, content = once(content), b""  # it is not kept while the answer comes
+        unchanged, content = once(content) if content else b"", b""  # it is not kept while the answer comes
         if request is None:
             is_ok = await self._pass(exchange, unchanged, [(_OFF, reason)])
             if self._note is not None and is_ok and not is_count:
@@ -197,6 +197,7 @@ class ProxyApp:
             if isinstance(made, PassUnchangedError):
                 raise made
         except PassUnchangedError as reason:
+            reason.with_traceback(None)  # a list that cannot be searched is kept with it
             require_stored(read, target.wire, continued, str(reason))
             raise
         return made

@@ -50,7 +50,7 @@ class Target:
 class Listing:
     """What of *tools* the model is shown, and what it is not.
 
-    opening    the entries of the conversation before the model's first answer
+    opening    the entries of the conversation before the model's first answer, until the names are known
     continued  the stored reply that the request continues, whose list goes on
     """
 
@@ -106,7 +106,7 @@ class Listing:
     @cached_property
     def reach(self) -> Reach:
         """The tools that are searched. The operator's run here, listed or not."""
-        return self._beside_kept if self.is_whole else without(name for name in self.names if name in self.tools.named)
+        return self._beside_kept if self.is_whole else self._beside(self.names)
 
     @cached_property
     def is_whole(self) -> bool:
@@ -135,7 +135,10 @@ class Listing:
 
     @cached_property
     def _beside_kept(self) -> Reach:
-        return without(name for name in self._kept if name in self.tools.named)
+        return self._beside(self._kept)
+
+    def _beside(self, names: Iterable[str]) -> Reach:
+        return _without(tuple(name for name in names if name in self.tools.named))
 
     @property
     def _unkept(self) -> View:
@@ -190,7 +193,7 @@ class Listing:
     @cached_property
     def saved_tokens(self) -> int:
         """Those of the tools that are not in the list."""
-        return 0 if self.is_whole else self.tools.engine.view(without(self.names)).estimated_tokens
+        return 0 if self.is_whole else self.tools.engine.view(_without(tuple(self.names))).estimated_tokens
 
     def sent_tokens(self, revealed: Iterable[str]) -> int:
         """Those of the tools that the model is sent, in the list and as *revealed* since."""
@@ -214,11 +217,7 @@ class Listing:
         return whole < (_FEWEST_REQUESTS + 1) * (rest + self._own_tokens)
 
 
-def without(names: Iterable[str]) -> Reach:
-    """All tools but these."""
-    return _without(tuple(names))
-
-
 @lru_cache(256)
 def _without(names: tuple[str, ...]) -> Reach:
+    """All tools but these."""
     return Reach.parse(deny=sorted(names))

@@ -1,4 +1,4 @@
-"""A request in play: the list and the conversation that go to the model, made of the client's body alone."""
+"""A request in play: the body that goes to the model, and what its searches find."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from toolsearch.wire.sendable_tools import own_arguments
 _FREE: Final = (None, "auto", "required", "any")  # choices of any tool
 # Fields that answers repeat from the request, with defaults.
 _REPEATED: Final = {"tools": "[]", CHOICE: '"auto"'}
-Entries: TypeAlias = list[tuple[Json, str]]
+Entries: TypeAlias = list[tuple[Json, str | slice]]
 
 
 class Request:
@@ -59,8 +59,9 @@ class Request:
         self._loaded = {*shown}  # deferred tools that answers have loaded
         self.revealed = [*self.listing.asked, *shown]
         self._announced = {*self.listing.names, *self.revealed}
+        self.listing.opening = ()  # it is read only for the names
         self._pending: list[str] = []
-        self._sent: list[str] = []
+        self._sent: list[str | slice] = []  # texts, and the places of those in the body
         self._is_as_sent = True
         self.is_free = False
         self._read(entries)
@@ -83,7 +84,8 @@ class Request:
         if self.is_free and (freed := without_force(self._body.get(CHOICE))) is not None:
             values[CHOICE] = compact(freed)
         if not self._is_as_sent or self._pending:
-            values[self.target.wire.ENTRIES] = list_text([*self._sent, *self._change()])
+            sent = [self._body.text[each] if isinstance(each, slice) else each for each in self._sent]
+            values[self.target.wire.ENTRIES] = list_text([*sent, *self._change()])
         return self._body.replaced(values)
 
     def add(self, entries: Iterable[JsonObject], results: Sequence[ToolResult]) -> None:
@@ -217,12 +219,10 @@ class Request:
     def _answer(self, names: Sequence[str]) -> OwnAnswer:
         """The answer to a search that found *names*. It loads deferred tools that no earlier answer has loaded."""
         mode, reach = self.listing.mode, self.listing.reach
-        if mode == "fixed":
-            return OwnAnswer(self._tools.remembered.answer(reach, tuple(names)))
         shown = [name for name in names if self.conversation.shown_entry(name) is not None]
         skills = tuple(filter(self.find_skill, shown))
         tools = [name for name in shown if name not in skills]
-        if not tools:
+        if not tools or mode == "fixed":
             return OwnAnswer(self._tools.remembered.answer(reach, tuple(shown)))
         own, deferred = self._tools.named, self.listing.held_back if mode == "deferred" else ()
         loaded = [name for name in tools if name in deferred and name not in self._loaded]
@@ -247,8 +247,9 @@ def _as_written(call: ToolCall) -> str:
 
 
 def _conversation(body: Body, key: str) -> Entries:
-    """The conversation under *key*, each entry with its text."""
+    """The conversation under *key*, each entry with its text, or its place in that of *body*."""
     said = body.get(key)
     if isinstance(said, str):
         return [({"role": "user", "content": said}, f'{{"role":"user","content":{body.written_at(key, "")}}}')]
-    return body.items(key)
+    part = body.parts.get(key)
+    return [(item.value, slice(item.start, item.end)) for item in part.items] if part is not None else []

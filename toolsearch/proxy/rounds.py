@@ -190,7 +190,7 @@ class Rounds:
             results = [_refused(call, _EXCLUDED) for call in inner]
         else:
             results = await self._executed(inner)
-        return list(map(as_shown, results))
+        return list(map(_as_shown, results))
 
     async def _executed(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
         self.has_run = self.has_run or any(call.name != TOOL_NAME for call in calls)
@@ -201,7 +201,7 @@ class Rounds:
             return list(partial_results(error))
 
 
-def as_shown(result: ToolResult) -> ToolResult:
+def _as_shown(result: ToolResult) -> ToolResult:
     """The *result* of a search as the names that it found, from which a later request can make its answer again."""
     if result.name != TOOL_NAME:
         return result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from functools import lru_cache
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, TypeAlias
@@ -20,7 +19,6 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]  # names in lower case
 
 SILENCE_S: Final = 600.0  # as the providers' SDKs wait
 _CONNECT_S: Final = 10.0
-_MOST_TARGETS: Final = 16  # whose addresses are made once
 _HOP_BY_HOP: Final = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
     b"upgrade host expect".split()
@@ -56,7 +54,6 @@ class Upstream:
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # a jar that takes none: clients keep theirs
         )
         self.silence_s = silence_s
-        self._at = lru_cache(_MOST_TARGETS)(lambda target: self._url.copy_with(raw_path=self._path + target))
 
     @property
     def cloud(self) -> Cloud:
@@ -70,15 +67,15 @@ class Upstream:
     ) -> AsyncGenerator[Answer]:
         """The answer to a request for *target*, a path with its query. The end of the block closes it.
 
-        *headers* tell the length of a *content* that comes in pieces. None of it is kept once it is sent, since answers
-        may take minutes. Raises ChatModelError.
+        A *content* in pieces is sent in chunks unless *headers* tell its length. None of it is kept here once it is
+        sent, since answers may take minutes. Raises ChatModelError.
         """
         if isinstance(content, bytes) and content:
             headers = [*headers, (b"content-length", str(len(content)).encode())]
             content = once(content)
         request = httpx2.Request(
             method,
-            self._at(target),
+            self._url.copy_with(raw_path=self._path + target),
             headers=[*headers],
             content=content,
             extensions={"timeout": self._client.timeout.as_dict()},

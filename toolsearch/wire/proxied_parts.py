@@ -55,7 +55,9 @@ class ReplyOfRounds(Generic[_RoundT]):
 def read_object(text: str | bytes) -> dict[str, Json] | None:
     """The object that *text* is as JSON; None if it is anything else. Numbers that JSON cannot hold are null."""
     try:
-        value: object = _DECODER.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text)))
+        if isinstance(text, bytes):
+            text = text.decode(json.detect_encoding(text), "surrogatepass")  # as json.loads does
+        value: object = _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Json]", value) if isinstance(value, dict) else None

@@ -26,6 +26,7 @@ from toolsearch.wire.events import Event
 from toolsearch.wire.openai_chat import proxied as chat_wire
 from toolsearch.wire.openai_responses import proxied as responses_wire
 from toolsearch.wire.proxied import ProxiedWire, Reply
+from toolsearch.wire.proxied_parts import read_object
 
 ROUNDS = [
     Said("Hm", "t", (search("c1"), by_call_tool("c2", OPERATORS))),
@@ -122,3 +123,9 @@ def test_a_damaged_body_raises_nothing_and_nor_does_the_history_that_it_becomes(
 
 def as_message(choice: Any) -> Any:
     return choice.get("message") if is_object(choice) else choice
+
+
+def test_half_of_a_pair_that_stands_for_a_character_is_read() -> None:
+    """As `json.loads` reads it: some models write one."""
+    assert read_object(b'{"a":"\xed\xa0\x80"}') == {"a": "\ud800"}
+    assert read_object(b'{"a":"\xff"}') is None

@@ -57,7 +57,9 @@ class Bodies:
             return  # the client has gone, so nobody needs an answer
         if body:
             self._check(body, media_type(headers), must_be_known=is_under(API, scope["path"]))
-        await self._app(scope, replay(body, receive), send)
+        again = replay(body, receive)
+        del body  # an answer may take minutes
+        await self._app(scope, again, send)
 
     async def _limit(self, scope: Scope) -> int:
         if scope["state"].get("caller") is not None or await self._is_visitor(scope):
@@ -136,14 +138,14 @@ async def read_body(receive: Receive, max_bytes: int | None = None) -> bytes | N
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives *body* once, and then the messages of *receive*."""
+    """A `receive` that gives *body* once, without keeping it, and then the messages of *receive*."""
     is_given = False
 
     async def replayed() -> Message:
-        nonlocal is_given
+        nonlocal body, is_given
         if is_given:
             return await receive()
-        is_given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        is_given, given, body = True, body, b""
+        return {"type": "http.request", "body": given, "more_body": False}
 
     return replayed
