@@ -227,12 +227,12 @@ async def _trial(choices: list[tuple[int, list[str]]]) -> None:
 
 
 _ID = re.compile(r"\b(?:key|ses|job|req|rcp|call)_[0-9A-Za-z_-]{8,}|ts_[\w-]+")
-_MEASURED = re.compile(r"\"(?:latency_ms|used_at)\": ?[^,}]+")
+_MEASURED = re.compile(r"\"(?:digest|latency_ms|used_at)\": ?[^,}]+")
 
 
 def _normalised(seen: list[tuple[int, str]]) -> list[tuple[int, str]]:
     """Ids are random: the same ones get the same number. What a key is, is random too. What a clock has measured is
-    left out.
+    left out, and digests, which are also of random ids.
     """
     numbers: dict[str, str] = {}
 
