@@ -25,7 +25,7 @@ from benchmarks.figure_tables import print_table
 from benchmarks.labelled import SEED, LabelledSet, Quality, quality, read_set
 from benchmarks.results import write_figures
 from toolsearch_indexes.documents import ToolDocument, document_from_schema
-from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
+from toolsearch_indexes.encoders.opening import BUILT_IN, TRANSFORMER, open_encoder, transformer_beside
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.errors import EncoderError
@@ -103,11 +103,15 @@ def systems_to_measure(
 
 
 def encoders_to_measure(specs: Sequence[str], *, left_out: Encoder | None = None) -> dict[str, Encoder]:
-    """What is built in, without a name; the one *left_out* of training what is asked; *specs*, by their names."""
+    """What is built in, without a name; the one *left_out* of training what is asked; *specs*, by their names. The
+    transformer stands beside the one that is left out, too.
+    """
     encoders = {"": open_encoder(BUILT_IN)}
     if left_out:
         encoders[" (left out)"] = left_out
-    encoders |= {f" ({Path(spec).name})": open_encoder(spec) for spec in specs}
+    for spec in specs:
+        name = f" ({Path(spec).name})"
+        encoders[name] = transformer_beside(left_out) if left_out and spec == TRANSFORMER else open_encoder(spec)
     return encoders
 
 

@@ -40,7 +40,13 @@ def test_it_puts_requests_near_the_tools_that_serve_them(transformer) -> None:
     assert requests.shape == (3, transformer.dimensions)
     assert np.linalg.norm(requests, axis=1) == pytest.approx([1, 1, 0], abs=1e-5)
     assert (requests[:2] @ tools.T).argmax(axis=1).tolist() == [0, 1]
-    assert transformer.id.startswith("onnx:model:")
+    assert "onnx:model:" in transformer.id
+
+
+def test_it_keeps_the_words_of_other_languages_that_the_built_in_encoder_knows(transformer) -> None:
+    tools = transformer.encode_documents(["delete file", "read calendar", "translate text", "create issue"])
+    requests = transformer.encode_queries(["datei löschen", "kalender lesen", "supprimer le fichier"])
+    assert (requests @ tools.T).argmax(axis=1).tolist() == [0, 1, 0]
 
 
 def test_a_search_uses_it(transformer) -> None:

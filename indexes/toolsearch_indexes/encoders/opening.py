@@ -19,6 +19,7 @@ TRANSFORMER = "transformer"
 MULTILINGUAL = "multilingual"
 _ONNX = "onnx:"
 _WEIGHTS = "toolsearch_transformer"  # a separate distribution, built from indexes/transformer
+_SHARE_OF_BUILT_IN = 0.35  # beside the transformer; chosen on agents' queries and on train parts of the labelled sets
 
 
 def open_encoder(spec: str | Path) -> Encoder:
@@ -72,7 +73,15 @@ def _built_in() -> Encoder:
 
 @cache
 def _transformer() -> Encoder:
-    """One for the whole process, too, out of the package that has its weights."""
+    """One for the whole process, too."""
+    return transformer_beside(_built_in())
+
+
+def transformer_beside(built_in: Encoder) -> Encoder:
+    """Return the model out of the package that has its weights, joined with *built_in*.
+
+    Raises EncoderError if the package is not installed.
+    """
     try:
         package = import_module(_WEIGHTS)
     except ImportError as error:
@@ -80,9 +89,10 @@ def _transformer() -> Encoder:
             "the encoder 'transformer' has its weights in a package of its own, which is not installed; in a copy of"
             " toolsearch's repository run: pip install ./indexes/transformer"
         ) from error
+    from toolsearch_indexes.encoders.joined import JoinedEncoder
     from toolsearch_indexes.encoders.onnx import OnnxEncoder
 
-    return OnnxEncoder(package.FOLDER)
+    return JoinedEncoder(built_in, OnnxEncoder(package.FOLDER), share=_SHARE_OF_BUILT_IN)
 
 
 def _holds_only_onnx(folder: Path) -> bool:
