@@ -164,10 +164,32 @@ def test_the_audit_says_which_user_of_the_system_made_a_change_and_what_an_added
     ]
 
 
-def test_a_change_that_cannot_be_recorded_is_not_made(run, path, state):
+def test_the_audit_tells_which_servers_an_import_added(run, path, state, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    client = path.parent / ".cursor" / "mcp.json"
+    client.parent.mkdir()
+    client.write_text(
+        json.dumps({"mcpServers": {"hub": {"command": "npx", "args": ["s3cret"]}, "cal": {"command": "c"}}})
+    )
+    options = ("--home", str(path.parent), "--from", "cursor")
+    assert run("import", *options)[0] == 0
+    assert not state.exists()
+
+    assert run("import", "--write", *options)[0] == 0
+    assert recorded(state) == [
+        (getpass.getuser(), "add server", "cal: c", "cal"),
+        (getpass.getuser(), "add server", "hub: npx", "hub"),
+    ]
+
+
+@pytest.mark.parametrize("arguments", [("pause", "git"), ("import", "--write")])
+def test_a_change_that_cannot_be_recorded_is_not_made(run, path, state, arguments, monkeypatch):
+    monkeypatch.setenv("HOME", str(path.parent))
+    monkeypatch.chdir(path.parent)
+    (path.parent / ".mcp.json").write_text('{"mcpServers": {"cal": {"command": "c"}}}')
     state.write_text("a file where the folder belongs")
     before = path.read_text()
-    code, err = run("pause", "git")
+    code, err = run(*arguments)
     assert (code != 0, "audit" in err, path.read_text()) == (True, True, before)
 
 

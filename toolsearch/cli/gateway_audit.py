@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
+import os
 import sys
 import time
 from collections import deque
@@ -21,6 +23,9 @@ from toolsearch.cli.output import line, print_json, stdout, table
 from toolsearch.errors import BadSettingError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolsearch.gateway.server_entries import Note
     from toolsearch.gateway.settings import GatewaySettings
     from toolsearch.storage.audit import AuditCheck, AuditLog, AuditRecord
 
@@ -93,6 +98,19 @@ async def record(settings: GatewaySettings, action: str, subject: str, *, server
         await kept.note(local_person(), action, subject, server=server)
     finally:
         await kept.aclose()
+
+
+def record_in(path: Path) -> Note:
+    """How changes of the servers in the gateway's file at *path* are recorded. Raises StorageError as it records."""
+    from toolsearch.documents.editing import text_of
+    from toolsearch.documents.json_text import JsonText
+    from toolsearch.gateway.config_file import audit_settings
+
+    def note(action: str, subject: str, *, server: str) -> None:
+        settings = audit_settings(JsonText().document(text_of(path)), os.environ, folder=path.parent)
+        asyncio.run(record(settings, action, subject, server=server))
+
+    return note
 
 
 def _opened(settings: GatewaySettings, closing: ExitStack) -> dict[str, AuditLog | None]:

@@ -26,6 +26,7 @@ from toolsearch.cli.gateway_adoption import (
     redacted,
     shown_settings,
 )
+from toolsearch.cli.gateway_audit import record_in
 from toolsearch.cli.gateway_client_files import ConfigText, FileChanges, TomlText, backups
 from toolsearch.cli.gateway_clients import EACH_PROJECT, ClientPlace, known_clients
 from toolsearch.cli.gateway_door import own_config
@@ -57,6 +58,14 @@ class OwnFile:
         for name, said in adoption.settings.items():
             self._settings[name] = {**said, **self._settings.get(name, {})}
         self._denied += adoption.denied
+
+    def record(self) -> None:
+        """Record which servers are added, if the file asks for an audit. Raises StorageError."""
+        from toolsearch.gateway.server_entries import ServerChange
+
+        note, before = record_in(self.path), _SERVERS.servers(self._text)
+        for name in sorted(self.servers.keys() - before.keys()):
+            ServerChange("add", name, self.servers[name]).record(note)
 
     def put_into(self, changes: FileChanges) -> None:
         text = _with_settings(self._text, self._settings)
@@ -169,6 +178,8 @@ def import_servers(
     everything = FileChanges()
     own.put_into(everything)
     everything.extend(changes)
+    if write:
+        own.record()
     everything.apply(write=write)
     if write:
         named = f" --config {shlex.quote(str(config))}" if config else ""

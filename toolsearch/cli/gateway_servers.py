@@ -5,7 +5,6 @@ A running gateway changes to what is written there. Everything else in the file 
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolsearch.cli.command_line import ExitCode
-from toolsearch.cli.gateway_audit import record
+from toolsearch.cli.gateway_audit import record_in
 from toolsearch.cli.gateway_door import own_config
 from toolsearch.cli.output import line, stderr
 from toolsearch.errors import BadSettingError
@@ -74,18 +73,10 @@ def resume(name: NameArgument, *, config: FileOption = None) -> int:
 
 
 def _change(action: Action, name: str, config: Path | None, entry: JsonObject | None = None) -> int:
-    from toolsearch.documents.editing import text_of
-    from toolsearch.documents.json_text import JsonText
-    from toolsearch.gateway.config_file import audit_settings
     from toolsearch.gateway.server_entries import ServerChange
 
     path = config or own_config()
-
-    def note(action: str, subject: str, *, server: str) -> None:
-        settings = audit_settings(JsonText().document(text_of(path)), os.environ, folder=path.parent)
-        asyncio.run(record(settings, action, subject, server=server))
-
-    is_changed = ServerChange(action, name, entry).make(path, os.environ, note)
+    is_changed = ServerChange(action, name, entry).make(path, os.environ, record_in(path))
     told = f"wrote {path}; a running gateway follows within seconds" if is_changed else "It is so already."
     stderr().print(line(told), soft_wrap=True)
     return ExitCode.OK

@@ -44,6 +44,10 @@ class ServerChange:
         """
         return ": ".join([self.name, *_places(self.entry or {})])
 
+    def record(self, note: Note) -> None:
+        """Record the change. Raises as *note*."""
+        note(f"{self.action} server", self.subject, server=self.name)
+
     def make(self, path: Path, environment: Mapping[str, str], note: Note) -> bool:
         """Make the change in the file at *path*, once *note* has recorded it. Return whether it changed anything.
 
@@ -54,7 +58,7 @@ class ServerChange:
         def changed(text: str) -> str:
             after = self._text_after(text, path.parent, environment)
             if after != text:
-                note(f"{self.action} server", self.subject, server=self.name)
+                self.record(note)
             return after
 
         return edit(path, changed)
