@@ -288,7 +288,7 @@ def read_requests(
     for number, here in zip(told, places, strict=True):
         words = queries[number]
         familiarity = familiarity_of(vectors[here[0]], arm.unrelated, space.semantic)
-        scale = scale_of(familiarity, space.terms.documents, sense_of(words, arm))
+        scale = scale_of(familiarity, space.terms.documents, sense_of(words, arm), arm.surplus)
         nearness, by_words = Nearness(vectors, here, arm.unrelated), requests[number]
         if strategy == "semantic":
             requests[number] = Request(None, nearness, 1.0, scale, by_words.word_scale, (), by_words.conversion)

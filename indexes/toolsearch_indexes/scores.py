@@ -95,17 +95,18 @@ def keyword_scale(ideal: float, tools: int) -> Scale:
     return Scale(0.2 + 4.7 / ideal if ideal else 0.2, 0.25 - 0.54 * size_of(tools))
 
 
-def semantic_scale(familiarity: float, tools: int, sense: float) -> Scale:
+def semantic_scale(familiarity: float, tools: int, sense: float, surplus: float = 0.0) -> Scale:
     """See `hybrid_scale`."""
-    offset = 0.49 * shrunk(familiarity, tools) - 0.3 * size_of(tools) + 1.2 * sense - 3.4
+    offset = 0.49 * shrunk(familiarity, tools) - 0.3 * size_of(tools) + 1.2 * sense - 0.9 * surplus - 3.4
     return Scale(SEMANTIC_SLOPE, offset if sense else offset + _NONSENSE_LOG_ODDS)
 
 
-def hybrid_scale(familiarity: float, tools: int, sense: float) -> Scale:
+def hybrid_scale(familiarity: float, tools: int, sense: float, surplus: float = 0.0) -> Scale:
     """*familiarity*: the average nearness of all *tools* to the request, in deviations of unrelated cosines. *sense*:
-    the share of its words that a tool contains or the encoder knows; nearly 0 for gibberish.
+    the share of its words that a tool contains or the encoder knows; nearly 0 for gibberish. *surplus*: see
+    `SemanticArm.surplus`.
     """
-    offset = 0.73 * shrunk(familiarity, tools) - 0.32 * size_of(tools) + 1.5 * sense - 2.9
+    offset = 0.73 * shrunk(familiarity, tools) - 0.32 * size_of(tools) + 1.5 * sense - 0.55 * surplus - 2.9
     return Scale(0.09 + 0.11 / size_of(tools), offset if sense else offset + _NONSENSE_LOG_ODDS)
 
 

@@ -56,6 +56,7 @@ FIELDS = 3
 REQUESTS_WEIGHT = 2.0
 _SEPARATORS = re.compile(r"[_\W]+")
 _SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f](?=\s|$)|(?=\n[ \t\r]*\n)")  # or of a heading, at an empty line
+_USUAL = 3.75  # deviations by which the built-in encoder puts requests near to the tools that serve them
 _MOST_CACHED_SERVERS = 1_024  # servers whose telling words are remembered
 _BLOCK = 1_024  # tools whose vectors are made at a time; small blocks save memory
 
@@ -172,6 +173,15 @@ class SemanticArm:
         # Equal cosines say nothing, so the deviation is infinite.
         return Unrelated(float(cosines.mean()), float(cosines.std()) or math.inf)
 
+    @cached_property
+    def surplus(self) -> float:
+        """The deviations by which the encoder puts requests nearer to the tools that serve them than the built-in one
+        does. It puts them nearer to wrong tools, too.
+        """
+        requests, tools = self.encoder.encode_queries(_SERVED), self._embedded(_UNRELATED_TOOLS)
+        served = self.unrelated.deviations_of(float(np.einsum("ij,ij->i", requests, tools).mean()))
+        return max(0.0, served - _USUAL)
+
     def _embedded(self, texts: Sequence[str]) -> FloatArray:
         if isinstance(self.encoder, StaticEncoder):
             return self.encoder.encode_documents(texts)  # embedding is faster than any cache
@@ -246,4 +256,38 @@ _UNRELATED_TOOLS = (
     "track package: Track the delivery of a package",
     "plot chart: Draw a line chart of data",
     "post message: Post a message to a channel",
+)
+_SERVED = (  # by the tools above, in their order
+    "tell my boss that I am ill today",
+    "will it rain in Oslo tomorrow",
+    "report this bug to the maintainers",
+    "what is in my downloads folder",
+    "how many dollars are 50 euros",
+    "what do people write about the new phone",
+    "throw this account out of the system",
+    "say this paragraph in French",
+    "put lunch with Anna on Friday at noon",
+    "how much is a share of Apple now",
+    "which customers ordered more than ten times",
+    "put this picture into our cloud storage",
+    "make this photo 200 pixels wide",
+    "boot the server that we stopped yesterday",
+    "get me from Berlin to Madrid on Monday",
+    "give me the gist of this long report",
+    "save my edits with a note on what changed",
+    "put on some jazz",
+    "what is the average of these marks",
+    "who is the person behind this login",
+    "write down what is said in this recording",
+    "bill the client for last month",
+    "which services can be reached on this machine",
+    "where can I eat Thai around here",
+    "make it warmer in here",
+    "read the day and month out of this text",
+    "which message queues do we have",
+    "set the phone number of this contact",
+    "protect this document with a password",
+    "where is my parcel",
+    "draw how sales went over the year",
+    "tell the team on chat that the release is out",
 )

@@ -1,6 +1,7 @@
 """Scores as probabilities: one scale for all requests, by which what no tool serves is left unanswered."""
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
+from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.scores import (
     FOLLOWING,
@@ -19,6 +22,7 @@ from toolsearch_indexes.scores import (
     keyword_scale,
     semantic_scale,
 )
+from toolsearch_indexes.semantic import _SERVED, _UNRELATED_TOOLS
 
 TOOLS = {
     "send_email": "Send an email message to one or more recipients.",
@@ -99,8 +103,30 @@ def test_the_same_match_is_worth_less_among_more_tools_and_for_a_request_of_less
         (hybrid_scale(0, 10, 1), hybrid_scale(0, 1_000, 1)),
         (semantic_scale(0, 100, 1), semantic_scale(0, 100, 0.5)),
         (hybrid_scale(0, 100, 1), hybrid_scale(0, 100, 0.5)),
+        (semantic_scale(0, 100, 1), semantic_scale(0, 100, 1, 0.5)),
+        (hybrid_scale(0, 100, 1), hybrid_scale(0, 100, 1, 0.5)),
     ):
         assert few.score(5) > many.score(5)
+
+
+class Nearer(StaticEncoder):
+    """Puts some requests right at the tools that serve them."""
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        tools = dict(zip(_SERVED, _UNRELATED_TOOLS, strict=True))
+        return super().encode_queries([tools.get(text, text) for text in texts])
+
+
+def test_an_encoder_that_puts_requests_nearer_to_tools_is_believed_less(index: ToolSearchIndex) -> None:
+    nearer = ToolSearchIndex((ToolDocument(*tool) for tool in TOOLS.items()), encoder=Nearer())
+    assert index.arm
+    assert nearer.arm
+    assert index.arm.surplus == 0
+    assert nearer.arm.surplus > 1
+
+    for strategy in ("semantic", "hybrid"):
+        assert index.search("how many dollars are 20 euros", strategy=strategy)
+        assert not nearer.search("how many dollars are 20 euros", strategy=strategy)
 
 
 # Answers

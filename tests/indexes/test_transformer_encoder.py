@@ -53,6 +53,7 @@ def test_a_search_uses_it(transformer) -> None:
     with Catalog.from_module("statistics") as catalog, ToolSearch(catalog, encoder=transformer) as engine:
         assert not engine.notes
         assert engine.search("value in the middle", limit=1)[0].name.startswith("statistics__median")
+        assert 0.3 < engine.index.arm.surplus < 1  # the scales were fitted with 0.6
 
 
 def test_without_its_weights_it_says_how_to_install_them(monkeypatch) -> None:
