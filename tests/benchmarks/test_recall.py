@@ -57,14 +57,6 @@ def test_a_reader_adds_a_second_system_for_each_hybrid_one(no_tool_serves: Reade
     assert list(with_reader) == [*without, "hybrid, read", "hybrid (left out), read"]
 
 
-def test_the_transformer_stands_beside_the_encoder_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "indexes" / "transformer"))
-    built_in = recall.open_encoder("built-in")
-    beside = recall.encoders_to_measure(["transformer"], left_out=HashingEncoder(8))[" (transformer)"]
-    alone = recall.encoders_to_measure(["transformer"])[" (transformer)"]
-    assert alone.dimensions - beside.dimensions == built_in.dimensions - 8
-
-
 def test_only_what_is_called_read_is_read(no_tool_serves: Reader) -> None:
     systems = systems_to_measure(reader=no_tool_serves)
     tools = [{"id": "send_mail", "name": "send_mail", "description": "Send a letter.", "input_schema": {}}]

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.recall import encoders_to_measure
 from toolsearch import Catalog, ToolSearch
 from toolsearch_indexes.encoders import opening
 from toolsearch_indexes.encoders.opening import chosen, is_quick, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.encoders.static import HashingEncoder
 from toolsearch_indexes.errors import EncoderError
 
 DISTRIBUTION = Path(__file__).parents[2] / "indexes" / "transformer"
@@ -54,6 +56,11 @@ def test_a_search_uses_it(transformer) -> None:
         assert not engine.notes
         assert engine.search("value in the middle", limit=1)[0].name.startswith("statistics__median")
         assert 0.3 < engine.index.arm.surplus < 1  # the scales were fitted with 0.6
+
+
+def test_a_benchmark_joins_it_with_the_encoder_that_is_left_out(transformer) -> None:
+    beside = encoders_to_measure(["transformer"], left_out=HashingEncoder(8))[" (transformer)"]
+    assert transformer.dimensions - beside.dimensions == open_encoder("built-in").dimensions - 8
 
 
 def test_without_its_weights_it_says_how_to_install_them(monkeypatch) -> None:
