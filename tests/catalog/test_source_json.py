@@ -205,6 +205,14 @@ def test_gemini_s_declarations_may_have_json_schema() -> None:
     assert tool.definition.input_schema == schema
 
 
+def test_a_type_that_is_no_text_is_refused_or_kept() -> None:
+    nested = {"type": "OBJECT", "properties": {"city": {"type": {"of": "STRING"}}}}
+    catalog = Catalog.from_json([{"name": "a", "parameters": {"type": []}}, {"name": "b", "parameters": nested}])
+
+    assert [refusal.reason for refusal in catalog.refused] == ["a: the input schema must have type 'object', not []"]
+    assert [tool.definition.input_schema["type"] for tool in catalog] == ["object"]
+
+
 def test_entries_whose_names_become_one_legal_name_are_all_taken() -> None:
     long = "widgets-" * 8 + "x" * 40
     listing = [{"name": name} for name in ("a.b", "a/b", f"{long}1a", f"{long}1b")]

@@ -21,9 +21,13 @@ def with_json_schema(entry: JsonObject) -> JsonObject:
         if key in entry:
             return {**entry, _SCHEMA: entry[key]}
     schema = as_object(entry.get(_SCHEMA))
-    if schema is None or schema.get("type") not in _TYPES:
+    if schema is None or not _is_type(schema.get("type")):
         return entry
     return {**entry, _SCHEMA: _as_json_schema(schema, _MOST_LEVELS)}
+
+
+def _is_type(value: Json) -> bool:
+    return isinstance(value, str) and value in _TYPES
 
 
 def _as_json_schema(schema: Json, levels: int) -> Json:
@@ -38,7 +42,7 @@ def _as_json_schema(schema: Json, levels: int) -> Json:
 
 
 def _value(key: str, value: Json, levels: int) -> Json:
-    if key == "type" and value in _TYPES:
+    if key == "type" and _is_type(value):
         return str(value).lower()
     if key in _COUNTS and isinstance(value, str) and value.isdecimal():
         return int(value)
