@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from toolsearch_indexes.analysis import STOP_WORDS, stem
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.encoders.protocol import Encoder, KnowsWords
+from toolsearch_indexes.encoders.protocol import Encoder, knows_word
 from toolsearch_indexes.encoders.static import StaticEncoder, parts
 from toolsearch_indexes.queries import clauses
 from toolsearch_indexes.scores import Unrelated
@@ -162,7 +162,7 @@ class SemanticArm:
 
     def knows(self, word: str) -> bool:
         """Whether the encoder knows *word*. An encoder that cannot say is assumed to know it."""
-        return _knows(self.encoder, word)
+        return knows_word(self.encoder, word)
 
     @cached_property
     def unrelated(self) -> Unrelated:
@@ -188,12 +188,8 @@ class SemanticArm:
         return self.cache.embed(self.encoder, texts)
 
 
-def _knows(encoder: Encoder, word: str) -> bool:
-    return encoder.knows(word) if isinstance(encoder, KnowsWords) else True
-
-
 def _telling_words(encoder: Encoder, server: str) -> dict[str, str]:
-    return telling_words(spaced(server), partial(_knows, encoder))
+    return telling_words(spaced(server), partial(knows_word, encoder))
 
 
 def _unit(rows: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 
-from toolsearch_indexes.encoders.protocol import Encoder, FloatArray, KnowsWords, unit_rows
+from toolsearch_indexes.encoders.protocol import Encoder, FloatArray, knows_word, unit_rows
 
 
 class JoinedEncoder:
@@ -22,7 +22,7 @@ class JoinedEncoder:
         self.id = f"joined:{share}:{first.id}:{second.id}"
 
     def knows(self, word: str) -> bool:
-        return self._first.knows(word) if isinstance(self._first, KnowsWords) else True
+        return knows_word(self._first, word)
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
         return self._join(self._first.encode_documents(texts), self._second.encode_documents(texts))

@@ -52,6 +52,11 @@ class KnowsWords(Protocol):
         ...
 
 
+def knows_word(encoder: Encoder, word: str) -> bool:
+    """Whether *encoder* has met *word*. One that cannot say is believed to know it."""
+    return encoder.knows(word) if isinstance(encoder, KnowsWords) else True
+
+
 _LEAST_FOR_A_BAR = 300  # texts; fewer are embedded too quickly for a progress bar
 
 
