@@ -37,14 +37,14 @@ class Fixed:
 def joined() -> JoinedEncoder:
     return JoinedEncoder(
         Fixed("first", DOCUMENTS, QUERIES),
-        Fixed("second", {"one": (1, 0), "two": (1, 0), "three": (0, 1)}, {"one": (1, 0)}),
+        Fixed("second", {"one": (1, 0), "two": (1, 0), "three": (0, 1)}, {"one": (0.8, 0.6)}),
         share=0.25,
     )
 
 
 def test_a_likeness_is_the_mean_of_both_with_their_weights(joined: JoinedEncoder) -> None:
     likenesses = joined.encode_queries(["one"]) @ joined.encode_documents(["one", "two"]).T
-    assert likenesses[0] == pytest.approx([0.25 * 0.6 + 0.75, 0.25 * 0.8 + 0.75])
+    assert likenesses[0] == pytest.approx([0.25 * 0.6 + 0.75 * 0.8, 0.25 * 0.8 + 0.75 * 0.8])
 
 
 def test_rows_have_length_one_even_if_only_one_encoder_reads_a_text(joined: JoinedEncoder) -> None:
